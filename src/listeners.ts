@@ -36,9 +36,7 @@ export interface Listeners {
 
 /** Time limits of requests, in ms, so that slow clients do not hold connections: they get 408 and are disconnected. */
 export interface ReceiveTimeouts {
-  /** For the headers of a request. */
   readonly headersMs: number;
-  /** For all of a request. */
   readonly requestMs: number;
   /** Interval at which all connections are checked: the greatest delay of a disconnection. */
   readonly checkMs: number;
@@ -103,7 +101,6 @@ export async function openListeners(
   };
 }
 
-/** One listening socket, or the error of opening it. */
 class Listener {
   readonly host: string;
   readonly port: number;
@@ -111,7 +108,6 @@ class Listener {
   readonly flag: '--' | '--metrics-';
   /** Setting with the port, unless it is `--port`. */
   readonly portSource: string | undefined;
-  /** The error of opening it. */
   error: NodeJS.ErrnoException | undefined;
   readonly #server: Server;
   #isDraining = false;
@@ -157,7 +153,6 @@ class Listener {
     return `http://${this.#at(LOOPBACK[this.host] ?? this.host)}`;
   }
 
-  /** For messages. */
   get place(): string {
     return this.host in LOOPBACK ? `${this.#at(this.host)} (${this.url} here)` : this.url;
   }

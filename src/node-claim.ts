@@ -10,7 +10,6 @@ import type { SettingStore } from './persistence/store.ts';
 import { withTimeout } from './persistence/with-timeout.ts';
 
 export interface NodeClaim {
-  /** Idempotent. */
   release(): Promise<void>;
 }
 

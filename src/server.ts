@@ -48,7 +48,6 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'places'> {
 }
 
 export interface ServerOptions {
-  /** Default: silent. */
   readonly log?: Logger;
   /** Called with the events once the ports are open, before the first event. They complete when the gateway has closed. */
   readonly onFacts?: (facts$: Observable<GatewayEvent>) => void;

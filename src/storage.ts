@@ -27,7 +27,6 @@ export interface Storage {
 }
 
 export interface StorageOptions extends Pick<OpenStoreOptions, 'migrations' | 'onNotice'> {
-  /** Base of a relative SQLite path. */
   readonly folder: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
 }

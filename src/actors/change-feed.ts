@@ -55,7 +55,6 @@ export interface ChangeFeedDeps {
   readonly random: () => number;
 }
 
-/** One client, and the changes that it opted in to. */
 interface FeedClient extends StatelessClient {
   readonly lists: ReadonlySet<ListField>;
   readonly uris: ReadonlySet<string>;
@@ -98,7 +97,6 @@ export class ChangeFeed {
     });
   }
 
-  /** Messages of single instances. */
   #instanceMessages(template: string, client: FeedClient): Observable<ServerNotification> {
     return this.#instances(template).pipe(
       mergeMap((ref) =>

@@ -8,7 +8,6 @@ import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
 /** A process that runs for a single client. */
 interface OwnProcess {
   readonly pid: number;
-  /** Id of the principal of that client. */
   readonly principal: string;
 }
 
@@ -36,13 +35,11 @@ export interface ClientCounts {
   readonly ownProcesses: { readonly running: number; readonly started: number; readonly lost: number };
 }
 
-/** The counts of one template, while they grow. */
 interface ClientTally {
   readonly sessions: { -readonly [Count in keyof ClientCounts['sessions']]: number };
   readonly ownProcesses: { -readonly [Count in keyof ClientCounts['ownProcesses']]: number };
 }
 
-/** What clients have at one instance, while it changes. */
 interface Present {
   sessions: number;
   ownProcesses: number;
@@ -72,7 +69,6 @@ export class ClientMetrics {
     return new Map([...this.#templates].map(([template, tally]) => [template, sumOf([tally])]));
   }
 
-  /** At the instance of that server id. */
   at(serverId: string): InstanceClients {
     const present = this.#instances.get(serverId);
     if (present === undefined) return NO_CLIENTS;

@@ -36,7 +36,6 @@ export class EventStream {
     return isolateListeners(this.#all$.pipe(filter(hasName)));
   }
 
-  /** Completes the stream. */
   close(): void {
     this.#isClosed = true;
     for (const subscriber of this.#subscribers) subscriber.complete();

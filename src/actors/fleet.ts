@@ -18,12 +18,10 @@ import { type ActorSystemOptions, InstanceSupervisor, type Running } from './ins
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 
-/** How to open a transport, time, randomness, and the receiver of events. */
 export interface FleetOptions
   extends Clock,
     Pick<ActorSystemOptions, 'clock'>,
     Pick<InstanceActorInput, 'open' | 'random'> {
-  /** Default DEDICATED_BOUNDS. */
   readonly dedicatedBounds?: InstanceActorInput['dedicatedBounds'];
   readonly emit: (event: GatewayEvent) => void;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
@@ -156,7 +154,6 @@ export class Fleet {
     return member;
   }
 
-  /** An instance of any node. SERVER_NOT_FOUND. */
   byServerId(serverId: string): Member {
     const member = this.#byServerId.get(serverId);
     if (member === undefined) throw serverNotFound(serverId);
@@ -210,7 +207,6 @@ export class Fleet {
     this.#listChanges.complete();
   }
 
-  /** Instances that may have calls: registered ones, and those that leave. */
   #serving(): InstanceRef[] {
     return [...this.all(), ...this.#draining.leaving];
   }
@@ -267,7 +263,6 @@ export class Fleet {
   }
 }
 
-/** The event for a new state. */
 function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
   const fact = eventOf(ref);
   if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.peer?.era ?? 'unknown' };
@@ -296,7 +291,6 @@ class DrainingInstances {
   /** Each with the promise of the end of its backend. */
   readonly #crashed = new Map<InstanceRef, Promise<void>>();
 
-  /** The instances that leave; they may have calls. */
   get leaving(): Iterable<InstanceRef> {
     return this.#leaving.keys();
   }
@@ -319,7 +313,6 @@ class DrainingInstances {
     for (const ref of this.leaving) ref.leave(withinMs);
   }
 
-  /** Resolves when all present ones have ended. */
   async ended(): Promise<void> {
     await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
   }
@@ -334,7 +327,6 @@ class DrainingInstances {
   }
 }
 
-/** In the map until it has ended. */
 function tracked(
   map: Map<InstanceRef, Promise<void>>,
   ref: InstanceRef,

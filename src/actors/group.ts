@@ -24,7 +24,6 @@ export interface MemberView {
 }
 
 export interface GroupDeps extends Clock {
-  /** Numbers in [0, 1). */
   readonly random: () => number;
   readonly emit: (event: GatewayEvent) => void;
 }
@@ -81,7 +80,6 @@ export class Group {
     }
   }
 
-  /** Views of all members, in their order. */
   views(): MemberView[] {
     const bestMs = bestLatencyMs(this.pool.candidates);
     return Array.from(this.members.values(), (member) => this.view(member, bestMs));

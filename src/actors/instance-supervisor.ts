@@ -50,7 +50,6 @@ export class InstanceSupervisor {
     this.#root.start();
   }
 
-  /** The root of the system. */
   get root(): AnyActorRef {
     return this.#root;
   }

@@ -31,7 +31,6 @@ export class MessageBuffer<T> {
       this.#dropOldest();
   }
 
-  /** Removes and returns all messages, oldest first. */
   takeAll(): T[] {
     const messages = this.#messages;
     this.#messages = [];

@@ -31,7 +31,6 @@ export class ToolRenewal {
     return this.#renewal;
   }
 
-  /** False when there is nothing to wait for. */
   #begin(): boolean {
     if (this.#now() - this.#endedAtMs < LIMITS.toolRenewalMs) return false;
     const asked = this.#instances().slice(0, MOST_ASKED);

@@ -275,13 +275,11 @@ export class Outliers<C extends object> {
   }
 }
 
-/** The results of one candidate. */
 export class CandidateRecord<C> {
   readonly candidate: C;
   /** Answered calls, and failed ones. */
   readonly outcomes: RecentCounts;
   failuresInARow = 0;
-  /** The number of calls. */
   sent = 0;
   /** The newest calls without a message, in the order in which they were sent. */
   readonly unanswered: SentCall<C>[] = [];

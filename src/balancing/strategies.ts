@@ -11,7 +11,6 @@ export interface Candidate {
   readonly id: string;
   /** Positive integer. */
   readonly weight: number;
-  /** Present exchanges. */
   readonly inFlight: number;
   /** Most exchanges; at this number the pool leaves the candidate out. */
   readonly capacity: number;

@@ -232,7 +232,6 @@ export function refusalOfRequest(
   return refusalOfOptions(options);
 }
 
-/** The same for a call of a tool. */
 export function refusalOfCall(
   tool: string,
   args: object,
@@ -243,7 +242,6 @@ export function refusalOfCall(
   return refusalOfOptions(options);
 }
 
-/** The same for a list. */
 export function refusalOfList(
   field: ListField,
   options: RequestOptions | undefined,

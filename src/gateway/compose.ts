@@ -137,7 +137,6 @@ export interface OpenerOptions
   extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'heldAnswers' | 'scheduler' | 'passEnv'> {
   /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
-  /** By template. Default: none. */
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
 }
 

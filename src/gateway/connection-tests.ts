@@ -71,7 +71,6 @@ export class ConnectionTests {
     }
   }
 
-  /** Stops every test. Resolves when all of them have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const { stop } of this.#running) stop.abort();

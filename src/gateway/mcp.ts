@@ -42,7 +42,6 @@ export interface McpDeps
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
-  /** Hot. */
   readonly events$: Observable<GatewayEvent>;
   /** Name and version of the gateway, sent where it answers for several servers. */
   readonly serverInfo: EndpointOptions['serverInfo'];
@@ -121,7 +120,6 @@ export class Mcp {
     return new Set([...this.#actors.sessions.owners, ...this.#parked.owners, ...this.#pool.owners]);
   }
 
-  /** Number of sessions with calls in flight. */
   get callingSessions(): number {
     return this.#actors.sessions.calling;
   }
@@ -144,7 +142,6 @@ export class Mcp {
     if (!this.#actors.sessions.endNamed(id, 'it was ended through the API')) throw sessionUnknown(id);
   }
 
-  /** What clients have open at an instance, by its server id. */
   clientsAt(serverId: string): InstanceClients {
     return this.#metrics.at(serverId);
   }

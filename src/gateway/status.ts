@@ -17,9 +17,7 @@ import type { Mcp } from './mcp.ts';
 export interface StatusDeps {
   readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'templates'>;
   readonly mcp: Pick<Mcp, 'clientsAt' | 'stats'>;
-  /** By template. Default: none. */
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
-  /** Hot. */
   readonly events$: Observable<GatewayEvent>;
 }
 
@@ -37,7 +35,6 @@ export class Status {
     return this.#withClients(this.#deps.fleet.group(member.template).view(member));
   }
 
-  /** All of them, template by template. */
   servers(): Server[] {
     const { templates } = this.#deps.fleet;
     const views = templates.flatMap((template) => this.#deps.fleet.group(template).views());
@@ -64,7 +61,6 @@ export class Status {
     return { ...this.#metrics.summary(), activeConnections: fleet.inFlight, clients: mcp.stats };
   }
 
-  /** Of every template. */
   snapshot(): TemplateSnapshot[] {
     const { fleet, mcp } = this.#deps;
     const clients = mcp.stats.templates;

@@ -15,7 +15,6 @@ import type { ListChange, ListField, Peer, Tool, WantedChanges } from '../domain
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, InstanceQuery, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
-/** The actors behind the endpoint, for all templates. */
 export interface BackendDeps {
   readonly fleet: Fleet;
   readonly sessions: ClientSessions;
@@ -23,7 +22,6 @@ export interface BackendDeps {
   readonly feed: ChangeFeed;
   /** Hot: changes of the lists of all templates. */
   readonly listChanges$: Observable<ListChange>;
-  /** Monotonic clock in ms. */
   readonly now: () => number;
   /** The stored lists of all templates. */
   readonly memory: ListMemory;
@@ -103,7 +101,6 @@ export class TemplateBackends implements Backends {
     return this.#renewal.renew()?.then(listed) ?? listed();
   }
 
-  /** Unsubscribes from the changes of lists. */
   close(): void {
     this.#lists.close();
   }

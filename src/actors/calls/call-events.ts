@@ -16,7 +16,6 @@ export interface ReportedCall {
   readonly request: Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'requestId'>;
 }
 
-/** The instance of the event. */
 type EventInstance = Pick<InstanceDefinition, 'id' | 'serverId'>;
 
 /** A call at one instance: the number of the attempt, and the time before it. */
@@ -112,7 +111,6 @@ export class CallEvents implements CallRecord {
     };
   }
 
-  /** True when an event without an instance may be the last one. */
   #ends(): boolean {
     if (this.#hasEnded || this.#underWay > 0) return false;
     this.#hasEnded = true;

@@ -15,7 +15,6 @@ import type { CallCounter } from '../instances/call-counter.ts';
 export interface ExchangeEnding {
   readonly outcome: ExchangeOutcome;
   readonly durationMs: number;
-  /** Set when the outcome is `failed`. */
   readonly error: GatewayError | undefined;
 }
 
@@ -51,7 +50,6 @@ export class CallReply {
   #isPaused = false;
   #hasResumed = false;
 
-  /** `pause`: the counter that gets its place back. Default: none. */
   constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, pause?: CallPause) {
     this.#subscriber = subscriber;
     this.#now = now;
@@ -59,7 +57,6 @@ export class CallReply {
     this.#startedAt = now();
   }
 
-  /** True when it was paused and resumed. */
   get hasResumed(): boolean {
     return this.#hasResumed;
   }
@@ -150,7 +147,6 @@ export class CallReply {
   }
 }
 
-/** The answer to a backend whose client has too many other questions to answer. */
 const TOO_MANY_WAIT: ClientReply = {
   error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
 };

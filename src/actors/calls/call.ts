@@ -34,7 +34,6 @@ export interface CallDeps extends Clock, TraceDeps {
   readonly isAccepting: () => boolean;
 }
 
-/** One attempt of the call, at one instance. */
 interface Attempt extends Attempted {
   readonly ref: InstanceRef;
   readonly plan: AttemptPlan;
@@ -58,7 +57,6 @@ interface Failure {
   isReported: boolean;
 }
 
-/** A call, from the first choice of an instance to its one end. */
 export class Call implements QueuedCall {
   readonly #deps: CallDeps;
   readonly #order: CallOrder;
@@ -69,7 +67,6 @@ export class Call implements QueuedCall {
   readonly #search: InstanceSearch;
   #retries = 0;
   #isAnswering = false;
-  /** The last instance it was sent to. */
   #lastAsked: InstanceRef | undefined;
   #lastFailure: Failure | undefined;
   #overdue: GatewayError | undefined;
@@ -299,7 +296,6 @@ export class Call implements QueuedCall {
     this.#continue(failed, error, isOver ? undefined : failed.plan.failed?.(error));
   }
 
-  /** Continues after a failure. `again`: the decision of the route. */
   #continue(failed: FailedAttempt, error: GatewayError, again: RouteRetry | undefined): void {
     if (again !== 'reopen') this.#fail(failed, error);
     if (again !== undefined) this.#try();

@@ -9,7 +9,6 @@ export class Deadline {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #onOver: (passedMs: number) => void;
-  /** When the call was made, or arrived. */
   readonly beganAtMs: number;
   readonly #onSlow: (() => number) | undefined;
   #lastMessageAtMs: number;
@@ -54,7 +53,6 @@ export class Deadline {
     return answeredOnce(request, () => this.#resume());
   }
 
-  /** The call is over. */
   end(): void {
     this.#isEnded = true;
     this.#disarm();

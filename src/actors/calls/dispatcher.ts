@@ -18,7 +18,6 @@ export interface DispatcherDeps extends CallDeps {
 
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
-  /** Calls so far. */
   #calls = 0;
 
   constructor(deps: DispatcherDeps) {

@@ -9,7 +9,6 @@ import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallRoute, Tried } from './routes.ts';
 
-/** The request, the instances that may take it, and the time for the answer. */
 export interface CallOrder {
   readonly group: Group;
   readonly request: ExchangeRequest;
@@ -54,7 +53,6 @@ export class InstanceSearch {
     if (mayLackTool(this.#order, ref)) this.#skip(ref);
   }
 
-  /** Why none of all `members` of the template takes the call. */
   error(members: readonly UnavailableInstance[]): GatewayError {
     const { group, route } = this.#order;
     const { template } = group;
@@ -82,15 +80,11 @@ export interface UnavailableInstance {
   readonly reason: string | null;
 }
 
-/** Most instances that an error names. */
 const MOST_NAMED = 3;
 
-/** The result of a search that found no instance. */
 export interface Search {
   readonly template: string;
-  /** The only instance that may answer. */
   readonly bound: UnavailableInstance | undefined;
-  /** The wanted tool, if at least one instance does not have it. */
   readonly lackedTool: string | undefined;
   readonly tried: Tried;
 }

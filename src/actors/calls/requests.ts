@@ -41,7 +41,6 @@ export interface ListResult {
   readonly instanceId: string;
 }
 
-/** An error answer, and the instance that gave it. */
 export interface ErrorAnswer {
   readonly error: JsonRpcError;
   readonly instanceId: string;
@@ -151,7 +150,6 @@ export function resultOf(
   }
 }
 
-/** True when the backend does not know the method at all. */
 function isUnknownMethod({ event }: FinalAnswer): boolean {
   return event.kind === 'error' && event.error.code === RPC.methodNotFound;
 }

@@ -36,7 +36,6 @@ export function affords(budget: Pick<RetryBudget, 'take'>, delivered: Delivered)
  */
 export class RetryBudget {
   readonly #now: () => number;
-  /** Calls, and repeats. */
   readonly #counts: RecentCounts;
 
   /** `now` is a monotonic clock in ms. */

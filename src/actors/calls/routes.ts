@@ -17,7 +17,6 @@ import type { QueueTarget } from './wait-queue.ts';
 /** Ids of the instances that are not tried again; undefined while there is none. */
 export type Tried = ReadonlySet<string> | undefined;
 
-/** The route of one call. */
 export interface CallRoute {
   /** The only instance that may answer now: the call is sent to no other. */
   readonly bound: InstanceRef | undefined;
@@ -42,9 +41,7 @@ export interface CallRoute {
   end?(): void;
 }
 
-/** How one attempt travels to its instance. */
 export interface AttemptPlan {
-  /** What is sent. */
   readonly request: ExchangeRequest;
   /** The conversation for it; undefined: that of the instance. */
   readonly upstream?: Upstream | undefined;
@@ -58,7 +55,6 @@ export interface AttemptPlan {
   readonly failed?: (error: GatewayError) => RouteRetry | undefined;
   /** No message came for a long time; `error` says how long. True: the call ends this attempt and asks its route again. */
   readonly slow?: (error: GatewayError) => boolean;
-  /** Called in the teardown of the exchange. */
   readonly ended?: (ending: ExchangeEnding) => void;
 }
 
@@ -108,7 +104,6 @@ export class BalancedRoute implements CallRoute {
 export interface BoundOptions {
   /** The instance may answer although it takes no new calls: the call continues something that is under way there. */
   readonly isContinuation: boolean;
-  /** The conversation for it. Default: that of the instance. */
   readonly upstream?: Upstream | undefined;
 }
 

@@ -14,14 +14,12 @@ export interface QueueTarget {
   isBelowShare(ownerId: string): boolean;
 }
 
-/** A call that waits. */
 export interface QueuedCall {
   readonly ownerId: string;
   /** True when the call can use a place of that instance. */
   waitsFor(place: QueueTarget): boolean;
   /** A place may be free. True when the call took it, and so has left the queue; otherwise the call keeps its turn. */
   tryAgain(): boolean;
-  /** The call was removed from the queue. */
   giveUp(): void;
 }
 
@@ -145,7 +143,6 @@ export class WaitQueue {
     return false;
   }
 
-  /** Puts this owner behind all others. */
   #endTurn(ownerId: string): void {
     const calls = this.#byOwner.get(ownerId);
     if (calls === undefined) return;

@@ -15,7 +15,6 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { DedicatedBinding, SharedBinding } from './bindings.ts';
 import type { Binding, SessionDeps } from './client-session-types.ts';
 
-/** What a session needs of its binding. */
 export interface SessionNeeds {
   readonly template: string;
   readonly ownerId: string;
@@ -26,20 +25,15 @@ export interface SessionNeeds {
   readonly restoreState?: (upstream: Upstream, signal: AbortSignal) => Promise<void>;
 }
 
-/** A conversation that is leased for one session. */
 interface DedicatedLease {
   readonly upstream: Upstream;
   /** Ends the lease, and so the conversation. Resolves when nothing is left; never rejects. */
   readonly close: () => Promise<void>;
 }
 
-/** In which order instances are tried. */
 export interface SearchOrder {
-  /** Tried first. */
   readonly first?: InstanceRef | undefined;
-  /** The only instance that is tried. */
   readonly only?: InstanceRef | undefined;
-  /** Tried last. */
   readonly last?: InstanceRef | undefined;
   readonly signal: AbortSignal;
   /** Time limit for the whole search, in ms; the caller aborts it then. Default: none. */

@@ -36,7 +36,6 @@ export class DedicatedBinding implements Binding {
   readonly #close: () => Promise<void>;
   #buffer: MessageBuffer<ServerMessage> | undefined;
   #buffering: Subscription | undefined;
-  /** Of a modern backend. */
   readonly #feed: Feed | undefined;
   #leaveFeed: (() => void) | undefined;
   #closing: Promise<void> | undefined;

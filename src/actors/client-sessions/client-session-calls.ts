@@ -78,7 +78,6 @@ export class SessionCalls {
     return reservation;
   }
 
-  /** The reservation has ended. */
   left(reservation: HeldReservation): void {
     this.#reservations?.delete(reservation);
     this.#owner.callEnded();
@@ -105,7 +104,6 @@ export class SessionCalls {
     for (const reservation of [...(this.#reservations ?? [])]) reservation.end(perhapsDelivered(error));
   }
 
-  /** Ends all calls. */
   end(error: GatewayError): void {
     for (const route of this.#calls?.values() ?? []) route.refuse(error);
     this.dismiss(error);

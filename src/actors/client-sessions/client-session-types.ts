@@ -16,7 +16,6 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { FeedClient, SharedListening } from '../sharing/shared-listening.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
 
-/** Dependencies of sessions. */
 export interface SessionDeps extends Clock {
   readonly fleet: Pick<Fleet, 'group' | 'members' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
@@ -49,7 +48,6 @@ type ListingSession = Pick<SessionRecord, 'profile' | 'ownerId'> & {
 
 /** A session whose client listens: receives the messages of the backend outside of exchanges. */
 export interface SessionSubscriber extends FeedClient {
-  /** The conversation is over. */
   lost(): void;
 }
 
@@ -86,9 +84,7 @@ export interface BoundSession {
   readonly isCalling: boolean;
   /** Why the session is over, as a clause; undefined while it is not. */
   readonly endReason: string | undefined;
-  /** A call begins. */
   used(): void;
-  /** A call has ended, or released its reservation. */
   callEnded(): void;
   /** The session has this binding from now on. It has detached from the previous one when this returns. */
   moved(binding: Binding): void;

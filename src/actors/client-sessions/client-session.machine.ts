@@ -33,18 +33,14 @@ export interface ClientSessionDeps {
   readonly ownerId: string;
   /** Finds an instance, opens what is needed there and binds the session to it. Rejects with the failure. */
   bind(signal: AbortSignal): Promise<void>;
-  /** Time limit of `bind`, in ms. */
   bindTimeoutMs(): number;
   isBound(): boolean;
-  /** The binding may be used now. */
   isServed(): boolean;
-  /** The session may continue at another instance. */
   readonly mayMove: boolean;
   /** Ending the session would not help: no other instance could serve its client. */
   readonly mayWait: boolean;
   /** The conversation is intact, and calls are under way there. */
   readonly mayFinish: boolean;
-  /** The client listens to messages of the backend. */
   readonly isListened: boolean;
   /** The session enters the phase; called again when waiting requests are to check the binding again. */
   enter(phase: SessionPhase): void;

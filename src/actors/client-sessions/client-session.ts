@@ -25,13 +25,11 @@ import type {
 } from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
 
-/** The owner of the sessions. */
 export interface SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
   /** The client sent a message, or the session is no longer busy. */
   used(session: ClientSession): void;
-  /** The session has a new binding. */
   bound(session: ClientSession): void;
   ended(session: ClientSession, ending: Ending): void;
 }

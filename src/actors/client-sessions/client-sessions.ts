@@ -17,9 +17,7 @@ import type { SessionDeps, SessionLists } from './client-session-types.ts';
 import { ExpiringSessions } from './expiring-sessions.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
-  /** Default LIMITS.sessions. */
   readonly maxSessions?: number;
-  /** Default LIMITS.sessionIdleMs. */
   readonly idleMs?: number;
   /** Of the sessions with one template. Default: each owner has LIMITS.ownerShare. */
   readonly shares?: OwnerShares;
@@ -39,7 +37,6 @@ export class ClientSessions implements SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
   readonly #maxSessions: number;
-  /** Of the sessions with one template, and of those with all. */
   readonly #shares: OwnerShares;
   readonly #aggregateShares: OwnerShares;
   readonly #profiles = new ClientProfiles();
@@ -73,7 +70,6 @@ export class ClientSessions implements SessionSupervisor {
   get max(): number {
     return this.#maxSessions;
   }
-  /** Ids of the owners that have sessions. */
   get owners(): readonly string[] {
     return [...this.#shares.owners, ...this.#aggregateShares.owners];
   }
@@ -135,7 +131,6 @@ export class ClientSessions implements SessionSupervisor {
     this.#open.add(session);
   }
 
-  /** An added session is over. */
   remove(session: SessionRecord): void {
     if (this.#open.find(session.id) === undefined) return;
     this.#aggregateShares.release(session.ownerId);
@@ -284,7 +279,6 @@ export class ClientProfiles {
   readonly #profiles = new Map<string, { readonly profile: ClientProfile; users: number }>();
   readonly #keys = new WeakMap<ClientProfile, string>();
 
-  /** The number of different profiles. */
   get size(): number {
     return this.#profiles.size;
   }
@@ -304,7 +298,6 @@ export class ClientProfiles {
     return shared;
   }
 
-  /** `profile` is what `take` returned. */
   release(profile: ClientProfile): void {
     const key = this.#keys.get(profile) ?? '';
     const known = this.#profiles.get(key);

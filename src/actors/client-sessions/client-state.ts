@@ -110,7 +110,6 @@ export class ClientState {
     for (const uri of [...this.#uris.keys()]) this.#subscribeAt(binding, uri, repeated?.has(uri) === true);
   }
 
-  /** The session is over. */
   forget(): void {
     for (const release of this.#uris.values()) release?.();
     this.#uris.clear();

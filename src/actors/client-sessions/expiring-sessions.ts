@@ -6,7 +6,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { SessionDeps } from './client-session-types.ts';
 
 export interface ExpiringOptions extends Pick<SessionDeps, 'now' | 'alarm'> {
-  /** A session is ended after this time without use. */
   readonly idleMs: number;
   /** Ends a session, which deletes it here synchronously. */
   readonly end: (session: SessionRecord) => void;

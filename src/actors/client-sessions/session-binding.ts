@@ -26,9 +26,7 @@ import { ClientState, setsClientState } from './client-state.ts';
 
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
-/** A request that waits for a binding of its session. */
 interface Waiter {
-  /** True when it needs a dedicated conversation. */
   readonly needsDedicated: boolean;
   readonly subscriber: Subscriber<Binding>;
 }
@@ -133,7 +131,6 @@ export class SessionBinding implements ClientSessionDeps {
     });
   }
 
-  /** Makes one call on this route. */
   carry(request: ExchangeRequest, route: CallRoute): Observable<Answer> {
     return this.deps.dispatcher.carry(this.template, request, () => {
       const timeoutMs = this.callTimeoutMs;
@@ -141,7 +138,6 @@ export class SessionBinding implements ClientSessionDeps {
     });
   }
 
-  /** How a request travels to the binding. */
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
     this.#clientState ??= new ClientState(this.deps.subscriptions, () =>
@@ -168,7 +164,6 @@ export class SessionBinding implements ClientSessionDeps {
     this.#unsafeCalls += difference;
   }
 
-  /** Starts the actor, unless it runs. */
   wake(): void {
     if (this.#actor !== undefined || this.#phase === 'ended') return;
     const parent = this.deps.fleet.root;
@@ -344,7 +339,6 @@ function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): bool
   return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafeCalls === 0);
 }
 
-/** True when another instance could take a session of the template. */
 function hasOthers({ pool }: Group, than: InstanceRef): boolean {
   return pool.candidates.some((candidate) => candidate !== than);
 }

@@ -35,7 +35,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #giveUp: ((error: GatewayError) => void) | undefined;
   /** The present binding, and the route to it. */
   #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
-  /** The binding of the attempt. */
   #binding: Binding | undefined;
   #needsDedicated = false;
   #lastAnswer: Answer | undefined;
@@ -221,7 +220,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 }
 
-/** True when a request needs a dedicated conversation. */
 function needsDedicated(request: ExchangeRequest, binding: Binding): boolean {
   return isMixedTask(request, binding) || asksForLog(request, binding);
 }

@@ -72,7 +72,6 @@ export class CallCounter {
     return isWithinEqualPart(held, owners, LIMITS.inFlightPerInstance);
   }
 
-  /** A call begins. */
   begin(ownerId: string): void {
     this.#carried += 1;
     this.#requests += 1;
@@ -127,7 +126,6 @@ export class CallCounter {
     return parkingRefusal(this.#reservations, ownerId);
   }
 
-  /** A call is between two rounds from now on. */
   reserve(ownerId: string): void {
     this.#reservations.take(ownerId);
   }

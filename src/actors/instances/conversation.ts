@@ -29,7 +29,6 @@ export interface ConversationInput {
   /** The actor of its instance. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
   readonly ownerId: string;
-  /** Only one lease at a time may use it. */
   readonly isExclusive: boolean;
   /** Messages of the backend outside of calls go to the call under way. */
   readonly forwardsMessages: boolean;
@@ -45,9 +44,7 @@ export interface ConversationListener {
   opened(conversation: Conversation, upstream: Upstream): void;
   /** The backend or `close` ended it; something may be left of it. */
   ended(conversation: Conversation, closed: Closed): void;
-  /** It takes no further leases. */
   retired(conversation: Conversation): void;
-  /** Nothing is left of it. */
   gone(conversation: Conversation): void;
 }
 
@@ -56,7 +53,6 @@ type ConversationSnapshot = Snapshot<undefined> & {
   readonly ownerId: string;
   /** The id of a process that runs for this conversation alone. */
   readonly pid: number | undefined;
-  /** Ends the conversation. */
   readonly close: () => void;
 };
 
@@ -160,7 +156,6 @@ export class Conversation implements Observer<Closed> {
   get opened(): Promise<Upstream> {
     return this.opening.then((upstream) => upstream ?? refuse());
   }
-  /** Undefined until it is open. */
   get upstream(): Upstream | undefined {
     return this.#upstream;
   }
@@ -171,11 +166,9 @@ export class Conversation implements Observer<Closed> {
   get isIdle(): boolean {
     return this.#leases === 0;
   }
-  /** True when one more lease may use it. */
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
-  /** The time of its last use, in ms of the clock. */
   get usedAtMs(): number {
     return this.#usedAtMs;
   }

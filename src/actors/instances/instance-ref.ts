@@ -33,9 +33,7 @@ import type { Lease, LeaseRequest, Leases } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 
-/** The options of an exchange besides its request. */
 export interface ExchangeHooks {
-  /** Called in the teardown with the ending. */
   readonly finished?: (ending: ExchangeEnding) => void;
   /**
    * Called in the teardown for the error with which the gateway itself ends an exchange; without one, an unanswered
@@ -82,7 +80,6 @@ export class InstanceRef implements Candidate {
   get state(): InstanceState {
     return stateOf(this.#actor.getSnapshot());
   }
-  /** Why it is not healthy; null while it is. */
   get reason(): string | null {
     return unhealthyReason(this.#actor.getSnapshot());
   }
@@ -90,11 +87,9 @@ export class InstanceRef implements Candidate {
   get isReopening(): boolean {
     return isReopening(this.#actor.getSnapshot());
   }
-  /** The peer of its session; undefined without a session. */
   get peer(): Peer | undefined {
     return this.#link?.peer;
   }
-  /** The peer of its present or last session; undefined before its first session. */
   get lastPeer(): Peer | undefined {
     return this.#actor.getSnapshot().context.lastPeer;
   }
@@ -105,15 +100,12 @@ export class InstanceRef implements Candidate {
   get inFlight(): number {
     return this.#calls.working;
   }
-  /** See CallCounter. */
   hasPlaceFor(ownerId: string): boolean {
     return this.#calls.hasPlaceFor(ownerId);
   }
-  /** See CallCounter. */
   isBelowShare(ownerId: string): boolean {
     return this.#calls.isBelowShare(ownerId);
   }
-  /** All exchanges under way. */
   get carried(): number {
     return this.#calls.carried;
   }
@@ -123,7 +115,6 @@ export class InstanceRef implements Candidate {
   get latencyMs(): number | undefined {
     return this.#calls.latencyMs;
   }
-  /** The tools of its backend; undefined while it has no session. */
   get tools(): ToolCache | undefined {
     return this.#link?.tools;
   }
@@ -288,7 +279,6 @@ export class InstanceRef implements Candidate {
     this.#actor.send({ type: 'setPolicy', policy });
   }
 
-  /** Calls `listener` for events besides states. */
   onEmission(listener: (emission: InstanceEmission) => void): void {
     this.#actor.on('*', listener);
   }

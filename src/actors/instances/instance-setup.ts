@@ -23,13 +23,11 @@ import type { Leases } from './leases.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import { type SessionChange, type SessionLink, session } from './session.ts';
 
-/** Dependencies of an instance: how to open its transport, a clock, randomness in [0, 1). */
 export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
   readonly policy: BalancerPolicy;
   readonly open: Open;
   readonly random: () => number;
-  /** Default DEDICATED_BOUNDS. */
   readonly dedicatedBounds?: DedicatedBounds | undefined;
 }
 
@@ -41,10 +39,8 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'dedicatedBoun
   readonly link: SessionLink | undefined;
   /** The output of the program that is being opened; undefined while none is. */
   readonly starting: (() => TransportFacts) | undefined;
-  /** The peer of the last session; undefined before the first session. */
   readonly lastPeer: Peer | undefined;
   readonly statistics: InstanceStatistics;
-  /** Why it is not healthy; null while it is. */
   readonly reason: string | null;
   /** The last lines on standard error of the child of the last session. */
   readonly stderr: readonly string[];
@@ -147,7 +143,6 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.record(true));
     }),
     closeSession: sendTo('session', { type: 'close' }),
-    /** Dedicated conversations end, too. */
     endSession: sendTo('session', { type: 'end' }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
@@ -219,7 +214,6 @@ export const instanceSetup = setup({
   },
 });
 
-/** The input of a probe; only called while there is a session. */
 export function probeInput({ link, policy, now }: InstanceContext): ProbeInput {
   if (link === undefined) throw new Error('an instance without a session is not probed');
   return { link, timeoutMs: policy.probeTimeoutMs, now };

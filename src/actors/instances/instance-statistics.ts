@@ -10,7 +10,6 @@ export interface InstanceStatistics {
   readonly recoveries: number;
   /** Openings in a row whose session was short-lived. */
   readonly attempts: number;
-  /** Sessions opened so far. */
   readonly sessions: number;
   /** Monotonic ms of the last finished probe or opening. */
   readonly checkedAtMs: number | undefined;

@@ -59,7 +59,6 @@ export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   return connection.connected === 'reopening';
 }
 
-/** The status of the instance. `score` and `ejection` come from the pool. */
 export function snapshotOf(
   snapshot: InstanceMachineSnapshot,
   score: number,
@@ -119,7 +118,6 @@ function factsOf(facts: (() => TransportFacts) | undefined): TransportFacts | un
   }
 }
 
-/** Wall-clock time of a monotonic one. */
 function isoTime(monotonicMs: number): string {
   return new Date(performance.timeOrigin + monotonicMs).toISOString();
 }

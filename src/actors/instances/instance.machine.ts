@@ -23,7 +23,6 @@ import { Leases } from './leases.ts';
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
 export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
 
-/** The dedicated conversations have ended. */
 const CLEARED = [
   { guard: 'hasLeft', target: '#instance.connection.ended' },
   { target: '#instance.connection.connected' },

@@ -34,7 +34,6 @@ export interface LeaseRequest {
   readonly forwardsMessages?: boolean;
 }
 
-/** The use of a conversation. */
 export interface Lease {
   readonly conversation: Conversation;
   /** True when it was opened for this lease. */
@@ -43,14 +42,12 @@ export interface Lease {
   readonly release: () => void;
 }
 
-/** The identity of the instance, and its transport. */
 type Host = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
 
 export interface LeasesOptions extends Clock {
   /** The actor of the instance, parent of the actors of conversations. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
   readonly host: Host;
-  /** Default DEDICATED_BOUNDS. */
   readonly bounds?: DedicatedBounds | undefined;
   /** The present session of the instance; undefined while there is none. */
   readonly link: () => Pick<Transport, 'openUpstream'> | undefined;
@@ -59,7 +56,6 @@ export interface LeasesOptions extends Clock {
 /** Over a network a conversation costs little; on a pipe it is a process. */
 const MOST_NETWORKED = 1_024;
 
-/** The leases of one instance, through all its restarts. */
 export class Leases implements ConversationListener {
   readonly #options: LeasesOptions;
   readonly #isPipe: boolean;
@@ -209,7 +205,6 @@ export class Leases implements ConversationListener {
     throw processLimit(this.#most);
   }
 
-  /** Of that owner, or of any owner. */
   #oldestIdle(ownerId: string | undefined): Conversation | undefined {
     let oldest: Conversation | undefined;
     for (const conversation of this.#keys.keys()) {

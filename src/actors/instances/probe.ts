@@ -14,7 +14,6 @@ export interface ProbeInput {
   readonly now: () => number;
 }
 
-/** A passed probe. */
 export interface ProbeResult {
   readonly durationMs: number;
   /** False when the backend did not answer the probe, but sent another message meanwhile. */

@@ -28,7 +28,6 @@ import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
 import { ToolCache } from './tool-cache.ts';
 
-/** An open session as its instance sees it. */
 export interface SessionLink
   extends Pick<Transport, 'peer' | 'messages$' | 'facts' | 'notify' | 'openUpstream'> {
   /** The transport that the endpoint turned out to speak. Undefined: as registered. */
@@ -52,7 +51,6 @@ export interface SessionInput {
   readonly definition: InstanceDefinition;
   readonly open: Open;
   readonly now: () => number;
-  /** The conversations that clients have leased here. */
   readonly leases: Pick<Leases, 'end' | 'room'>;
 }
 

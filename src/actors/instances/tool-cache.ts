@@ -34,12 +34,10 @@ export class ToolCache {
     return this.#tools.has(tool) ? 'yes' : 'no';
   }
 
-  /** The tool as it was listed last. */
   find(tool: string): Tool | undefined {
     return this.#tools?.get(tool);
   }
 
-  /** True when the listed tools have exactly these names. */
   listsOnly(names: readonly string[]): boolean {
     const tools = this.#tools;
     return tools?.size === names.length && names.every((name) => tools.has(name));

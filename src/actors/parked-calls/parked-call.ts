@@ -29,7 +29,6 @@ const MOST_OPEN = 64;
 export class ParkedCall {
   readonly id: string;
   readonly ownerId: string;
-  /** The name of the call. */
   readonly #call: string;
   readonly #source: Subscription;
   readonly #gone: () => void;
@@ -74,7 +73,6 @@ export class ParkedCall {
     return this.#subscriber === undefined && !this.#isClaimed;
   }
 
-  /** A message of the exchange. */
   next(answer: Answer): void {
     this.#instanceId = answer.instanceId;
     if (answer.event.kind === 'request') this.#addQuestion(answer.event);

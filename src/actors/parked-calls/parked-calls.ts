@@ -17,7 +17,6 @@ import { type CallSubscriber, NO_REPLY, ParkedCall } from './parked-call.ts';
 /** Whoever knows an id, and is its owner, may resume the call: 144 bits. */
 const ID_BYTES = 18;
 
-/** The owner of a call. */
 export interface CallOwner {
   readonly id: string;
 }
@@ -39,7 +38,6 @@ export class ParkedCalls {
     return this.#calls.size;
   }
 
-  /** Ids of their owners. */
   get owners(): Iterable<string> {
     return this.#shares.owners;
   }
@@ -109,7 +107,6 @@ export class ParkedCalls {
     });
   }
 
-  /** Ends all parked calls, including resumed ones. */
   close(): Promise<void> {
     return this.#scheduler.each([...this.#calls.values()], (parked) => parked.end(shuttingDown()));
   }

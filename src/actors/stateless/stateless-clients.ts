@@ -83,7 +83,6 @@ interface StatelessCall {
   readonly client: StatelessClient;
   readonly group: Group;
   readonly request: ExchangeRequest;
-  /** Only this instance may answer, even drained or unhealthy. */
   readonly bound: InstanceRef | undefined;
   /** The end of its timeout, in ms of the clock. */
   readonly endsAtMs: number;
@@ -195,7 +194,6 @@ class StatelessRoute implements CallRoute {
     return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
   }
 
-  /** In a dedicated conversation. */
   #dedicated(ref: InstanceRef, tried: Tried): AttemptPlan {
     const held = this.#held?.ref === ref ? this.#held : this.#hold(ref);
     const { upstream } = held;

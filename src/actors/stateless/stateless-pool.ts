@@ -12,13 +12,11 @@ import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
 
-/** The client of a conversation, and its owner. */
 export interface StatelessClient {
   readonly owner: { readonly id: string };
   readonly profile: ClientProfile;
 }
 
-/** The instance, as far as the pool uses it. */
 export type StatelessHost = Pick<InstanceRef, 'definition' | 'lease'>;
 
 /**
@@ -38,7 +36,6 @@ export class StatelessPool {
   readonly #opened = new Subject<Conversation>();
   #isClosed = false;
 
-  /** `scheduler` spreads the end of many conversations. */
   constructor(scheduler = new TaskScheduler()) {
     this.#scheduler = scheduler;
   }
@@ -48,7 +45,6 @@ export class StatelessPool {
     return this.#hosts.size;
   }
 
-  /** Ids of the owners of conversations. */
   get owners(): readonly string[] {
     return [...this.#hosts.keys()].map(({ ownerId }) => ownerId);
   }

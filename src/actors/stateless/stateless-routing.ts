@@ -16,7 +16,6 @@ import { isAboutTask } from '../task-requests.ts';
  */
 export type Routing = 'direct' | 'shared' | 'dedicated' | 'refused';
 
-/** The input of the decision besides the instance. */
 export interface RoutingInput {
   readonly sharing: SessionSharing;
   readonly profile: ClientProfile;
@@ -97,7 +96,6 @@ export function logLevelOf({ params }: ExchangeRequest): string | undefined {
   return isLogLevel(level) ? level : undefined;
 }
 
-/** The request without the metadata of the modern era. */
 export function forLegacy(request: ExchangeRequest): ExchangeRequest {
   const meta = request.params?._meta;
   if (!isJsonObject(meta) || !MODERN_KEYS.some((key) => key in meta)) return request;
