@@ -76,10 +76,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   /** How to close what is open, newest first. */
   const opened: (() => Promise<unknown>)[] = [];
   try {
-    return await start(config, options, (close) => {
-      opened.unshift(close);
-      options.signal?.throwIfAborted();
-    });
+    return await start(config, options, opened);
   } catch (error) {
     for (const close of opened) await closeQuietly(close, options.log);
     throw error;
@@ -89,8 +86,12 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 async function start(
   config: Config,
   options: ServerOptions,
-  onUndo: (close: () => Promise<unknown>) => void,
+  opened: (() => Promise<unknown>)[],
 ): Promise<RunningServer> {
+  const onUndo = (close: () => Promise<unknown>): void => {
+    opened.unshift(close);
+    options.signal?.throwIfAborted();
+  };
   const { log = pino({ level: 'silent' }), build = 'unknown' } = options;
   const { folder = process.cwd(), isTerminal = false } = options;
   const otlp = await otlpOf(options, log);
@@ -186,17 +187,10 @@ async function start(
     } finally {
       databaseLog.unsubscribe();
       app.closeStreams();
-      const closeListeners = () => listeners.close(LAST_ANSWERS_MS);
       // The audit log is closed after the last answer, so that it contains the entry of that answer.
-      for (const last of [
-        closeListeners,
-        async () => scrapes?.close(LAST_ANSWERS_MS),
-        serverAuth.close,
-        async () => claim?.release(),
-        () => store.close(),
-        async () => otlp?.close(),
-      ])
-        await closeQuietly(last, log);
+      await closeQuietly(() => listeners.close(LAST_ANSWERS_MS), log);
+      await closeQuietly(async () => scrapes?.close(LAST_ANSWERS_MS), log);
+      for (const last of opened) await closeQuietly(last, log);
     }
   };
   let closed: Promise<void> | undefined;

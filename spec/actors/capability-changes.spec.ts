@@ -43,7 +43,7 @@ test.before.each(() => {
     return transport;
   };
   const { fleet } = harness;
-  new CapabilityChanges({ fleet, events$ }).changes$.subscribe({
+  new CapabilityChanges(fleet, events$).changes$.subscribe({
     next: ({ template, list }) => heard.push(`${template} ${list}`),
     complete: () => {
       isOver = true;

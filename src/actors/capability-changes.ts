@@ -9,24 +9,19 @@ import { type ListChange, type ListField, NOTICED_LISTS, type Peer } from '../do
 import type { Fleet } from './fleet.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 
-export interface CapabilityChangesDeps {
-  readonly fleet: Pick<Fleet, 'find' | 'listChanged$'>;
-  /** The events of the gateway. Hot. */
-  readonly events$: Observable<GatewayEvent>;
-}
-
 /** Follows the instances until the gateway closes. */
 export class CapabilityChanges {
   /** Hot, no replay: lists that changed; `resources` stands for their templates, too. Completes with the fleet. */
   readonly changes$: Observable<ListChange>;
-  readonly #fleet: CapabilityChangesDeps['fleet'];
+  readonly #fleet: Pick<Fleet, 'find' | 'listChanged$'>;
   readonly #changes = new Subject<ListChange>();
   /** By template. */
   readonly #listing = new Map<string, ListingInstances>();
   /** By peer: handshake results may be long, so each is read once. */
   readonly #kinds = new WeakMap<Peer, Kind>();
 
-  constructor({ fleet, events$ }: CapabilityChangesDeps) {
+  /** `events$`: those of the gateway, hot. */
+  constructor(fleet: Pick<Fleet, 'find' | 'listChanged$'>, events$: Observable<GatewayEvent>) {
     this.#fleet = fleet;
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     this.changes$ = merge(fleet.listChanged$, this.#changes).pipe(takeUntil(closed$));
@@ -75,8 +70,6 @@ interface ListingInstance {
 /** The healthy instances of one template. Changes return the instances whose lists are new, unless another one is alike. */
 class ListingInstances {
   readonly #healthy = new Map<string, ListingInstance>();
-  /** The number of healthy instances of each kind. */
-  readonly #counts = new Map<Kind, number>();
   /** While no instance is healthy: the last healthy one. */
   #last: ListingInstance | undefined;
 
@@ -89,14 +82,14 @@ class ListingInstances {
     const last = this.#last;
     const before = last ?? this.#healthy.get(instance.id);
     this.#last = undefined;
-    this.#remove(instance.id);
+    this.#healthy.delete(instance.id);
+    // Or an instance of the same kind follows the last one, whose session is unchanged.
     const isSame =
-      before !== undefined &&
-      (before.id === instance.id ? before.peer === instance.peer : isSameServer(instance, before));
-    const isKnown =
-      this.#counts.has(instance.kind) && (before === undefined || this.#counts.has(before.kind));
+      before?.id === instance.id
+        ? before.peer === instance.peer
+        : before?.kind === instance.kind && before.ref.peer === before.peer;
+    const isKnown = this.#hasKind(instance) && (before === undefined || this.#hasKind(before));
     this.#healthy.set(instance.id, instance);
-    this.#counts.set(instance.kind, (this.#counts.get(instance.kind) ?? 0) + 1);
     if (isSame || isKnown) return [];
     return before === undefined ? [instance] : [before, instance];
   }
@@ -105,24 +98,15 @@ class ListingInstances {
   removed(id: string, ref: InstanceRef | undefined): readonly ListingInstance[] {
     const before = this.#last?.id === id ? this.#last : this.#healthy.get(id);
     if (before === undefined) return [];
-    this.#remove(id);
-    this.#last = this.#healthy.size === 0 && before.ref === ref ? before : undefined;
-    return this.#last === undefined && !this.#counts.has(before.kind) ? [before] : [];
-  }
-
-  #remove(id: string): void {
-    const instance = this.#healthy.get(id);
-    if (instance === undefined) return;
     this.#healthy.delete(id);
-    const count = (this.#counts.get(instance.kind) ?? 0) - 1;
-    if (count > 0) this.#counts.set(instance.kind, count);
-    else this.#counts.delete(instance.kind);
+    this.#last = this.#healthy.size === 0 && before.ref === ref ? before : undefined;
+    return this.#last === undefined && !this.#hasKind(before) ? [before] : [];
   }
-}
 
-/** True when an instance of the same kind follows the last one, whose session is unchanged. */
-function isSameServer({ kind }: ListingInstance, last: ListingInstance): boolean {
-  return kind === last.kind && last.ref.peer === last.peer;
+  #hasKind({ kind }: ListingInstance): boolean {
+    for (const healthy of this.#healthy.values()) if (healthy.kind === kind) return true;
+    return false;
+  }
 }
 
 /** Events after which an instance may list, or not. `starting`: a replaced instance is gone when its successor starts. */

@@ -18,8 +18,7 @@ import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
 import { sessionUnknown, templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { dedicatedBounds, LIMITS } from '../domain/limits.ts';
-import { OwnerShares } from '../domain/owner-shares.ts';
+import { dedicatedBounds } from '../domain/limits.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientSessionView, ClientStats, GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
@@ -65,11 +64,8 @@ export class Mcp {
     const { fleet, events$, serverInfo, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
     const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
     const onFault = nonThrowing(deps.onFault);
-    const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
-    const own = dedicatedBounds(sessions);
-    const limits = { maxSessions, idleMs, now, alarm, scheduler };
-    const shares = new OwnerShares(maxSessions, own.share);
-    const aggregateShares = new OwnerShares(maxSessions, own.share);
+    const { max: maxSessions, idleMs } = sessions;
+    const { share } = dedicatedBounds(sessions);
     this.#deps = deps;
     this.#parked = new ParkedCalls(scheduler, fleet.root);
     this.#metrics = new ClientMetrics(events$);
@@ -77,11 +73,11 @@ export class Mcp {
     this.#pool = pool;
     const subscriptions = new SharedSubscriptions();
     const listening = new SharedListening();
-    const { changes$: listChanges$ } = new CapabilityChanges({ fleet, events$ });
+    const { changes$: listChanges$ } = new CapabilityChanges(fleet, events$);
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...deps, ...limits, shares, aggregateShares, subscriptions, listening }),
+      sessions: new ClientSessions({ ...deps, maxSessions, idleMs, share, subscriptions, listening }),
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,

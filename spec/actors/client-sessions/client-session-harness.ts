@@ -12,9 +12,8 @@ import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts
 import { alarmOf } from '../../../src/domain/clock.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import { type DedicatedBounds, LIMITS } from '../../../src/domain/limits.ts';
+import type { DedicatedBounds } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { OwnerShares } from '../../../src/domain/owner-shares.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import {
   AGAIN,
@@ -117,7 +116,7 @@ export class SessionHarness {
       scheduler,
       isAccepting: () => this.inner.isAccepting,
       ...options,
-      ...(own && { shares: new OwnerShares(options.maxSessions ?? LIMITS.sessions, own.share) }),
+      share: own?.share,
     });
   }
 

@@ -3,8 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
-import { MOST_ASKED, ToolRenewal } from '../../../src/actors/tool-renewal.ts';
+import { MOST_ASKED, ToolCache, ToolRenewal } from '../../../src/actors/instances/tool-cache.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -17,12 +17,11 @@ import type { SessionDeps, SessionLists } from './client-session-types.ts';
 import { ExpiringSessions } from './expiring-sessions.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
-  readonly maxSessions?: number;
-  readonly idleMs?: number;
-  /** Of the sessions with one template. Default: each owner has LIMITS.ownerShare. */
-  readonly shares?: OwnerShares;
-  /** Of the sessions with all templates, which have a bound of their own. Default: as `shares`. */
-  readonly aggregateShares?: OwnerShares;
+  /** Most sessions with one template, and most with all templates. */
+  readonly maxSessions?: number | undefined;
+  readonly idleMs?: number | undefined;
+  /** Part of them for one owner. Default LIMITS.ownerShare. */
+  readonly share?: number | undefined;
 }
 
 /** A session in a list. The id is a credential, so `id` is its fingerprint. Times in ms of the gateway's monotonic clock. */
@@ -49,15 +48,14 @@ export class ClientSessions implements SessionSupervisor {
   constructor({
     maxSessions = LIMITS.sessions,
     idleMs = LIMITS.sessionIdleMs,
-    shares = new OwnerShares(maxSessions),
-    aggregateShares = new OwnerShares(maxSessions),
+    share,
     ...parts
   }: ClientSessionsOptions) {
     this.deps = parts;
     this.binder = new Binder(parts);
     this.#maxSessions = maxSessions;
-    this.#shares = shares;
-    this.#aggregateShares = aggregateShares;
+    this.#shares = new OwnerShares(maxSessions, share);
+    this.#aggregateShares = new OwnerShares(maxSessions, share);
     const { now, alarm } = parts;
     const end = (session: SessionRecord) => void this.#end(session, 'it was idle for too long');
     this.#open = new ExpiringSessions({ idleMs, now, alarm, end });
