@@ -12,8 +12,7 @@ import type { Open } from '../transports/opening.ts';
 import type { Transport } from '../transports/transport.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
-import type { TemplateActor } from './template.machine.ts';
-import { rootMachine } from './template.machine.ts';
+import { rootMachine, type TemplateActor } from './template.machine.ts';
 
 /** An instance actor that was started and has not ended. */
 export interface Running {
@@ -86,10 +85,8 @@ export class InstanceSupervisor {
   }
 
   #supervisor(template: string): TemplateActor {
-    return this.#supervisors.get(template) ?? this.#supervise(template);
-  }
-
-  #supervise(template: string): TemplateActor {
+    const known = this.#supervisors.get(template);
+    if (known !== undefined) return known;
     this.#root.send({ type: 'template.open', template });
     const supervisor = this.#root.getSnapshot().children[template];
     if (supervisor === undefined) throw new Error(`the root did not start a supervisor for ${template}`);
@@ -118,37 +115,24 @@ class Openings {
   }
 
   /** Errors of the given `open`; BACKEND_UNAVAILABLE when it is aborted before. */
-  readonly open: Open = (present, signal, opener) => {
+  readonly open: Open = (present, ...args) => {
     this.#definition ??= present;
-    const definition = this.#definition;
-    const opened =
-      this.#before === undefined
-        ? this.#open(definition, signal, opener)
-        : this.#openAfter(this.#before, definition, signal, opener);
-    this.#latest = opened;
-    return opened;
+    this.#latest = this.#openAfter(this.#definition, ...args);
+    return this.#latest;
   };
 
   /** Closes the latest transport. Resolves when it is gone, at the latest after LIMITS.drainMs; never rejects. */
   async close(): Promise<void> {
-    await firstValueFrom(race(from(this.#closeLatest()), timer(LIMITS.drainMs)));
+    // If it was not opened, or cannot be closed, nothing more can be done.
+    const closed = this.#latest?.then((transport) => transport.close()).catch(() => undefined);
+    await firstValueFrom(race(from(Promise.resolve(closed)), timer(LIMITS.drainMs)));
   }
 
-  async #openAfter(
-    before: Promise<unknown>,
-    ...[definition, signal, opener]: Parameters<Open>
-  ): Promise<Transport> {
-    await Promise.race([before, once(signal, 'abort')]);
-    if (signal.aborted) throw openingCancelled();
-    return this.#open(definition, signal, opener);
-  }
-
-  async #closeLatest(): Promise<void> {
-    try {
-      const transport = await this.#latest;
-      await transport?.close();
-    } catch {
-      // It was not opened, or cannot be closed: nothing more can be done.
+  async #openAfter(...[definition, signal, opener]: Parameters<Open>): Promise<Transport> {
+    if (this.#before !== undefined) {
+      await Promise.race([this.#before, once(signal, 'abort')]);
+      if (signal.aborted) throw openingCancelled();
     }
+    return this.#open(definition, signal, opener);
   }
 }

@@ -1,6 +1,7 @@
 // Connection tests: an instance is opened as after its registration, its tools are listed, and it is closed. It is neither stored nor in
 // the fleet, and serves no calls. The registry and the routes decide what may be registered.
 
+import { once } from 'node:events';
 import { listTools } from '../actors/instances/session.ts';
 import type { Clock } from '../domain/clock.ts';
 import { backendTimeout, tooManyTests } from '../domain/error-catalogue.ts';
@@ -22,16 +23,11 @@ export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly registry: Pick<Registry, 'draft'>;
 }
 
-interface RunningTest {
-  readonly ownerId: string;
-  readonly stop: AbortController;
-  readonly ended: Promise<void>;
-}
-
 export class ConnectionTests {
   readonly #deps: ConnectionTestDeps;
-  readonly #running = new Set<RunningTest>();
-  #isClosed = false;
+  /** Each with its end. */
+  readonly #running = new Map<{ readonly ownerId: string }, Promise<unknown>>();
+  readonly #closing = new AbortController();
 
   constructor(deps: ConnectionTestDeps) {
     this.#deps = deps;
@@ -47,48 +43,40 @@ export class ConnectionTests {
     options: ConnectionTestOptions,
   ): Promise<ConnectionOutcome> {
     const { ownerId = '', isLimited = false, signal } = options;
-    if (this.#isClosed) throw shuttingDown();
-    const own = [...this.#running].filter((test) => test.ownerId === ownerId).length;
+    if (this.#closing.signal.aborted) throw shuttingDown();
+    const own = [...this.#running.keys()].filter((test) => test.ownerId === ownerId).length;
     if (this.#running.size >= AT_ONCE || own >= AT_ONCE_OF_OWNER) throw tooManyTests();
-    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    const test: RunningTest = { ownerId, stop: new AbortController(), ended };
-    this.#running.add(test);
-    const leave = () => test.stop.abort();
-    signal?.addEventListener('abort', leave);
-    if (signal?.aborted) leave();
-    let closing: Promise<unknown> | undefined;
-    try {
-      const definition = await this.#deps.registry.draft(template, input, { isLimited });
-      const tried = this.#open(definition, test.stop);
-      closing = tried.closed;
-      return await tried.outcome;
-    } finally {
-      signal?.removeEventListener('abort', leave);
-      void Promise.resolve(closing).then(() => {
-        this.#running.delete(test);
-        end();
-      });
-    }
+    const test = { ownerId };
+    const drafted = this.#deps.registry.draft(template, input, { isLimited });
+    const tried = drafted.then((definition) => this.#open(definition, signal));
+    const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error
+    this.#running.set(test, ended);
+    void ended.then(() => this.#running.delete(test));
+    return (await tried).outcome;
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    for (const { stop } of this.#running) stop.abort();
-    await Promise.all([...this.#running].map(({ ended }) => ended));
+    this.#closing.abort();
+    await Promise.all(this.#running.values());
   }
 
   /** `closed` resolves when the program has ended or the connection is closed; it never rejects. */
-  #open(definition: InstanceDefinition, stop: AbortController) {
+  #open(definition: InstanceDefinition, left: AbortSignal | undefined) {
     const { open, now, alarm } = this.#deps;
     const startMs = now();
+    const stop = new AbortController();
     const disarm = alarm(TEST_MS, () => stop.abort());
-    const late = new Promise<never>((_, reject) => {
-      const stopped = () => reject(backendTimeout(TEST_MS, 'no'));
-      stop.signal.addEventListener('abort', stopped, { once: true });
-      if (stop.signal.aborted) stopped();
+    const signal = AbortSignal.any([
+      stop.signal,
+      this.#closing.signal,
+      ...(left === undefined ? [] : [left]),
+    ]);
+    const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
+    const late = aborted.then(() => {
+      throw backendTimeout(TEST_MS, 'no');
     });
     let readEvents: (() => TransportFacts) | undefined;
-    const opening = open(definition, stop.signal, {
+    const opening = open(definition, signal, {
       onStarted: (read) => {
         readEvents = read;
       },
@@ -105,7 +93,7 @@ export class ConnectionTests {
     const closed = outcome.then(async () => {
       disarm();
       stop.abort(); // ends an opening that is still running
-      await opening.then(close, () => undefined); // it was not opened, so that there is nothing to close
+      await opening.then((transport) => transport.close()).catch(() => undefined); // perhaps it was not opened
     });
     return { outcome, closed };
   }
@@ -120,9 +108,4 @@ async function outcomeOf(transport: Transport) {
     server: name === '' ? undefined : { name, version },
     tools: tools.length,
   } as const;
-}
-
-/** Transports promise that closing never fails. */
-async function close(transport: Transport): Promise<void> {
-  await transport.close().catch(() => undefined);
 }
