@@ -5,16 +5,9 @@ import type { ServerResponse } from 'node:http';
 import { EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
-import { http } from '../../../src/transports/http/http.ts';
-import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
-import {
-  HttpOpenings,
-  type HttpOpeningsOptions,
-  OPENINGS_PER_OWNER,
-  PeerMemory,
-} from '../../../src/transports/http/http-openings.ts';
-import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
+import { http, openHttp } from '../../../src/transports/http/http.ts';
+import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
+import type { OpenOptions, Transport, Upstream } from '../../../src/transports/transport.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -65,37 +58,41 @@ test('refuses an owner who has as many waiting as he may have sessions', () =>
   }));
 
 test('waits once for a modern backend that never answers initialize, with all who come meanwhile', () =>
-  withModern(never, async ({ openings, asked }) => {
+  withModern(never, async ({ open, asked }) => {
     const startedAtMs = performance.now();
-    const all = ['ada', 'bo', 'cy'].map((ownerId) => openings.open(openingOf(ownerId)));
+    const all = ['ada', 'bo', 'cy'].map((ownerId) => open(ownerId));
     assert.equal(await Promise.all(all), [undefined, undefined, undefined]);
     const tookMs = performance.now() - startedAtMs;
     assert.ok(tookMs >= PATIENCE_MS - 5 && tookMs < PROMPT_MS, `${tookMs} ms`);
-    assert.is(await openings.open(openingOf('dee')), undefined);
-    assert.equal([asked(), openings.count], [1, 0]);
+    assert.is(await open('dee'), undefined);
+    assert.is(asked(), 1);
   }));
 
 test('learns nothing from a backend that answers nothing at all for a while', () => {
-  let isHanging = true;
+  let isHanging = false;
   const initialize: Answer = (response, id) => {
     if (isHanging) return;
     const result = { protocolVersion: '2025-11-25', capabilities: {} };
     answerJson(response, 200, { jsonrpc: '2.0', id, result });
   };
-  const open = async ({ openings, asked }: Harness): Promise<void> => {
-    assert.is(await codeOf(openings.open(openingOf('ada'))), 'BACKEND_UNAVAILABLE');
+  const discover: Answer = (response, id) => void (isHanging || discovered(response, id));
+  const body = async ({ open, asked }: Harness): Promise<void> => {
+    isHanging = true;
+    assert.is(await codeOf(open('ada')), 'BACKEND_UNAVAILABLE');
     isHanging = false;
-    assert.is((await openings.open(openingOf('ada')))?.peer.era, 'legacy');
-    assert.is(asked(), 2);
+    const upstream = await open('ada');
+    assert.is(upstream?.peer.era, 'legacy');
+    assert.is((await open('bo'))?.peer, upstream?.peer, 'one object for all equal ones');
+    assert.is(asked(), 3);
   };
-  return withModern(initialize, open, never);
+  return withModern(initialize, body, discover);
 });
 
 test('goes on asking when the one who asked has left, and does not take that for silence', () =>
-  withModern(never, async ({ openings, asked }) => {
+  withModern(never, async ({ open, asked }) => {
     const caller = new AbortController();
-    const left = codeOf(openings.open({ ...openingOf('ada'), signal: caller.signal }));
-    const other = openings.open(openingOf('bo'));
+    const left = codeOf(open('ada', caller.signal));
+    const other = open('bo');
     await until(() => asked() === 1, 'it is asked');
     caller.abort();
     assert.is(await left, 'BACKEND_UNAVAILABLE');
@@ -104,12 +101,12 @@ test('goes on asking when the one who asked has left, and does not take that for
   }));
 
 test('opens nothing any more when it is closed, and ends what is under way or waits', () =>
-  withModern(never, async ({ openings, asked }) => {
-    const all = ['ada', 'bo'].map((ownerId) => codeOf(openings.open(openingOf(ownerId))));
+  withModern(never, async ({ open, asked, close }) => {
+    const all = ['ada', 'bo'].map((ownerId) => codeOf(open(ownerId)));
     await until(() => asked() === 1, 'it is asked');
-    openings.close();
+    await close();
     assert.equal(await Promise.all(all), ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE']);
-    assert.is(await codeOf(openings.open(openingOf('cy'))), 'BACKEND_UNAVAILABLE');
+    assert.is(await codeOf(open('cy')), 'BACKEND_UNAVAILABLE');
     assert.is(asked(), 1);
   }));
 
@@ -127,40 +124,7 @@ test('gives up openings whose time is over a few in a turn of the event loop', (
     await transport.close();
   }));
 
-test('keeps one object for every equal one', () => {
-  const memory = new PeerMemory();
-  const first = peerOf('one');
-  assert.is(memory.intern(first), first);
-  assert.is(memory.intern(peerOf('one')), first);
-  const other = peerOf('other');
-  assert.is(memory.intern(other), other);
-});
-
-test('forgets the peer that was not heard for longest', () => {
-  const memory = new PeerMemory();
-  const first = memory.intern(peerOf('first'));
-  const second = memory.intern(peerOf('second'));
-  for (let number = 0; number < 14; number += 1) memory.intern(peerOf(`${number}`));
-  assert.is(memory.intern(peerOf('first')), first);
-  memory.intern(peerOf('one too many'));
-  assert.is(memory.intern(peerOf('first')), first);
-  assert.is.not(memory.intern(peerOf('second')), second);
-});
-
 test.run();
-
-const peerOf = (serverName: string): Peer => ({
-  era: 'legacy',
-  protocolVersion: '2025-11-25',
-  serverName,
-  serverVersion: '1',
-  capabilities: { tools: {} },
-  greeting: { instructions: serverName },
-});
-
-function openingOf(ownerId: string) {
-  return { profile: noCapability, ownerId, signal: new AbortController().signal };
-}
 
 function openTo(url: string, more: Partial<OpenOptions> = {}): Promise<Transport> {
   return http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: HANDSHAKE_MS, ...more }));
@@ -182,9 +146,10 @@ function discovered(response: ServerResponse, id: unknown): void {
 type Answer = (response: ServerResponse, id: unknown) => unknown;
 
 interface Harness {
-  readonly openings: HttpOpenings;
+  readonly open: (ownerId: string, signal?: AbortSignal) => Promise<Upstream | undefined>;
   /** How often `initialize` came. */
   readonly asked: () => number;
+  readonly close: () => Promise<void>;
 }
 
 /** Openings with a modern backend that does so with `initialize`. */
@@ -203,16 +168,12 @@ async function withModern(
       await initialize(response, id);
     },
     async ({ url }) => {
-      const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
-      const client = { name: 'spec', version: '0' };
-      const options: HttpOpeningsOptions = {
-        client,
-        era: 'modern',
-        handshakeTimeoutMs: HANDSHAKE_MS,
-        scheduler: steadyPace(),
-      };
-      const openings = new HttpOpenings(connection, { ...options, initializeTimeoutMs: PATIENCE_MS });
-      await body({ openings, asked: () => asked }).finally(() => connection.destroy());
+      const options = openOptions({ handshakeTimeoutMs: 1_000, scheduler: steadyPace() });
+      const transport = await openHttp(httpDefinition(url), options, { initializeTimeoutMs: PATIENCE_MS });
+      const open = (ownerId: string, signal = new AbortController().signal) =>
+        transport.openUpstream(noCapability, signal, ownerId);
+      const close = () => transport.close();
+      await body({ open, asked: () => asked, close }).finally(close);
     },
   );
 }

@@ -32,7 +32,7 @@ export interface SessionOptions {
    * With a profile, for a modern backend that may also speak the legacy era: longest wait for the answer to `initialize`. If
    * the backend then answers `server/discover`, the session is modern.
    */
-  readonly initializeMs?: number;
+  readonly initializeMs?: number | undefined;
   /** Returns one object for all equal peers, to save memory. */
   readonly intern?: (peer: Peer) => Peer;
 }

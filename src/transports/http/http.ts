@@ -5,12 +5,11 @@
 import { type Observable, Subject } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { openingCancelled } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
@@ -28,8 +27,7 @@ import type {
 import type { HttpBackend } from './http-call.ts';
 import { connectTo, type HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
-import { connectionClosed } from './http-failures.ts';
-import { HttpOpenings, NO_ROOM, sessionDeletes, undelivered } from './http-openings.ts';
+import { HttpOpenings, sessionDeletes } from './http-openings.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
 import { type OpenEndpoint, openManaged } from './managed-http.ts';
 import { ToolHeaders, toolListing } from './tool-headers.ts';
@@ -81,36 +79,52 @@ function withBothReasons(first: unknown, second: unknown): unknown {
   return new GatewayError(first.code, first.message.replace(reason, both), { ...first.facts, reason: both });
 }
 
-interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> {
-  readonly scheduler: TaskScheduler;
-}
-
-interface Refusable {
+/** Waits in ms, and a callback, that only some openings have. */
+interface HttpOpening extends Pick<SessionOptions, 'discoverTimeoutMs'> {
   /** Gets the status with which the backend refused `initialize`, when no attempt is left. */
   readonly onRefused?: (status: number) => void;
+  /** Longest wait of the first `initialize` with a modern backend. Default INITIALIZE_TIMEOUT_MS. */
+  readonly initializeTimeoutMs?: number;
 }
+
+/** A modern backend that does not answer `initialize` in this time, but `server/discover`, counts as one without sessions. */
+const INITIALIZE_TIMEOUT_MS = 3_000;
+/** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
+const PEERS_REMEMBERED = 16;
+
+type Options = Pick<SessionOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> &
+  Pick<HttpOpening, 'initializeTimeoutMs'> & { readonly scheduler: TaskScheduler };
 
 /**
  * Connects to the endpoint of a definition and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`;
- * nothing is left open after a rejection. `discoverTimeoutMs`: see SessionOptions.
+ * nothing is left open after a rejection.
  */
 export async function openHttp(
   definition: InstanceDefinition,
   options: OpenOptions,
-  { discoverTimeoutMs, onRefused }: Pick<SessionOptions, 'discoverTimeoutMs'> & Refusable = {},
+  { discoverTimeoutMs, initializeTimeoutMs = INITIALIZE_TIMEOUT_MS, onRefused }: HttpOpening = {},
 ): Promise<HttpTransport> {
   const { client, signal, handshakeTimeoutMs, memory, scheduler = new TaskScheduler() } = options;
   const connection = connectTo(definition, options);
   const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, discoverTimeoutMs });
   try {
-    const bounds = { signal, timeoutMs: handshakeTimeoutMs, scheduler, abort: () => session.close() };
-    await boundedHandshake(bounds, () => session.open(signal));
-    return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, scheduler });
+    await openInTime(session, signal, { handshakeTimeoutMs, scheduler });
+    const own = { client, handshakeTimeoutMs, memory, scheduler, initializeTimeoutMs };
+    return new HttpTransport(connection, session, own);
   } catch (thrown) {
     await connection.destroy();
     if (session.initializeStatus !== undefined && isRefusal(thrown)) onRefused?.(session.initializeStatus);
     throw thrown;
   }
+}
+
+function openInTime(
+  session: HttpSession,
+  signal: AbortSignal,
+  { handshakeTimeoutMs: timeoutMs, scheduler }: Pick<Options, 'handshakeTimeoutMs' | 'scheduler'>,
+): Promise<void> {
+  const bounds = { signal, timeoutMs, scheduler, abort: () => session.close() };
+  return boundedHandshake(bounds, () => session.open(signal));
 }
 
 /** An open transport to an HTTP backend. Made by `openHttp`. */
@@ -123,21 +137,24 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly messages$: Observable<ServerMessage>;
   readonly closed$: Observable<Closed>;
   readonly omitted$: Observable<OmittedTool>;
+  readonly #options: Options;
   readonly #own: HttpConversation;
-  readonly #upstreams = new Set<HttpConversation>();
-  readonly #openings: HttpOpenings;
-  readonly #scheduler: TaskScheduler;
+  readonly #openings: HttpOpenings<HttpConversation>;
   readonly #suspected = new Subject<void>();
   readonly suspected$: Observable<void> = this.#suspected;
+  /** The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. */
+  readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
+  #hasNoSessions: boolean;
   #unmatchedMessages = 0;
   #closing: Promise<void> | undefined;
 
   constructor(connection: HttpConnection, session: HttpSession, options: Options) {
-    const { client, scheduler, memory = {} } = options;
+    const { client, scheduler, handshakeTimeoutMs, memory = {} } = options;
+    const { era } = session.peer;
     memory.omitted ??= new Map();
     this.connection = connection;
     this.client = client;
-    this.#scheduler = scheduler;
+    this.#options = options;
     this.deleteSession = sessionDeletes(scheduler);
     const listing$ = toolListing((request) => this.exchange(request));
     this.toolHeaders = new ToolHeaders(listing$, memory.omitted);
@@ -145,7 +162,8 @@ export class HttpTransport implements Transport, HttpBackend {
     this.#own = new HttpConversation(this, session, undefined);
     this.messages$ = this.#own.messages$;
     this.closed$ = this.#own.closed$;
-    this.#openings = new HttpOpenings(connection, { ...options, era: session.peer.era });
+    this.#hasNoSessions = era === 'bare';
+    this.#openings = new HttpOpenings(handshakeTimeoutMs, scheduler, era !== 'modern');
   }
 
   get peer(): Peer {
@@ -160,23 +178,14 @@ export class HttpTransport implements Transport, HttpBackend {
     this.#own.notify(method, params);
   }
 
-  async openUpstream(
+  openUpstream(
     profile: ClientProfile,
     signal: AbortSignal,
     ownerId: string = ANONYMOUS.id,
   ): Promise<Upstream | undefined> {
-    if (this.#closing !== undefined) throw connectionClosed('closed by the gateway', false);
-    if (signal.aborted) throw openingCancelled();
-    if (this.#upstreams.size + this.#openings.count >= LIMITS.sessions) throw undelivered(NO_ROOM);
-    const session = await this.#openings.open({ profile, ownerId, signal });
-    if (session === undefined) return undefined;
-    if (this.#closing !== undefined) {
-      void this.deleteSession(session); // it was opened too late to be closed with the others
-      throw connectionClosed('closed by the gateway', false);
-    }
-    const upstream = new HttpConversation(this, session, profile);
-    this.#upstreams.add(upstream);
-    return upstream;
+    const isOffered = (): boolean => !this.#hasNoSessions;
+    const start = (either: AbortSignal) => this.#openFor(profile, either);
+    return this.#openings.open({ ownerId, signal, isOffered, start });
   }
 
   facts(): TransportFacts {
@@ -202,14 +211,38 @@ export class HttpTransport implements Transport, HttpBackend {
   }
 
   ended(conversation: HttpConversation): void {
-    this.#upstreams.delete(conversation);
+    this.#openings.forget(conversation);
+  }
+
+  /** Finds out, too, whether the backend keeps sessions of single clients. */
+  async #openFor(profile: ClientProfile, signal: AbortSignal): Promise<HttpConversation | undefined> {
+    const { client, handshakeTimeoutMs, initializeTimeoutMs } = this.#options;
+    const { era } = this.peer;
+    const initializeMs = this.#openings.isKnown ? undefined : initializeTimeoutMs;
+    const intern = (peer: Peer) => this.#intern(peer);
+    const options = { client, handshakeTimeoutMs, profile, intern, known: era, initializeMs };
+    const session = new HttpSession(this.connection, options);
+    try {
+      await openInTime(session, signal, this.#options);
+    } catch (thrown) {
+      if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
+    }
+    this.#hasNoSessions ||= session.peer.era !== 'legacy';
+    return this.#hasNoSessions ? undefined : new HttpConversation(this, session, profile);
+  }
+
+  /** Returns the object of an earlier equal peer, or this one. */
+  #intern(peer: Peer): Peer {
+    const text = JSON.stringify(peer);
+    const known = this.#peers.get(text) ?? peer;
+    this.#peers.set(text, known);
+    return known;
   }
 
   #end(closed: Closed): Promise<void> {
-    const openings = this.#openings.close();
-    const upstreams = this.#scheduler.each([...this.#upstreams], (upstream) => upstream.end(closed));
+    const upstreams = this.#openings.end(closed);
     return this.#own.end(closed, async () => {
-      await Promise.all([openings, upstreams]);
+      await upstreams;
       await this.connection.destroy();
     });
   }

@@ -5,15 +5,12 @@ import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import { openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { connectTo, type HttpConnection } from '../http/http-connection.ts';
-import { connectionClosed } from '../http/http-failures.ts';
-import { httpStartQueue, NO_ROOM, undelivered } from '../http/http-openings.ts';
+import { HttpOpenings, undelivered } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
 import { settlesWithin } from '../stdio/child-process.ts';
-import type { StartQueue } from '../stdio/start-queue.ts';
 import type { OpenOptions, TransportType, Upstream } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
@@ -51,47 +48,28 @@ class SseTransport extends SseChannel implements EndpointTransport {
   readonly kind = 'sse';
   readonly #connection: HttpConnection;
   readonly #options: PacedOptions;
-  readonly #upstreams = new Set<SseChannel>();
-  /** Aborts openings of upstreams. */
-  readonly #over = new AbortController();
-  readonly #queue: StartQueue;
-  #openings = 0;
+  readonly #openings: HttpOpenings<SseChannel>;
 
   constructor(connection: HttpConnection, options: PacedOptions) {
     super(connection, undefined);
     this.#connection = connection;
     this.#options = options;
-    this.#queue = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
+    this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler, true);
   }
 
-  async openUpstream(
+  openUpstream(
     profile: ClientProfile,
     signal: AbortSignal,
     ownerId: string = ANONYMOUS.id,
   ): Promise<Upstream | undefined> {
-    const over = this.#over.signal;
-    if (over.aborted) throw connectionClosed('closed by the gateway', false);
-    if (signal.aborted) throw openingCancelled();
-    if (this.peer.era !== 'legacy') return undefined;
-    if (this.#upstreams.size + this.#openings >= LIMITS.sessions) throw undelivered(NO_ROOM);
-    this.#openings += 1;
-    try {
-      const either = AbortSignal.any([signal, over]);
-      const start = async (): Promise<SseChannel> => {
-        if (either.aborted) throw openingCancelled();
-        const channel = new SseChannel(this.#connection, profile);
-        await openStream(channel, this.#options, profile, either);
-        return channel;
-      };
-      const channel = await this.#queue.take({ ownerId, signal: either, start });
-      this.#upstreams.add(channel);
-      channel.closed$.subscribe(() => this.#upstreams.delete(channel));
+    const isOffered = (): boolean => this.peer.era === 'legacy';
+    const start = async (either: AbortSignal): Promise<SseChannel> => {
+      const channel = new SseChannel(this.#connection, profile);
+      await openStream(channel, this.#options, profile, either);
+      channel.closed$.subscribe(() => this.#openings.forget(channel));
       return channel;
-    } catch (thrown) {
-      throw signal.aborted || over.aborted ? openingCancelled(thrown) : thrown;
-    } finally {
-      this.#openings -= 1;
-    }
+    };
+    return this.#openings.open({ ownerId, signal, isOffered, start });
   }
 
   override close(): Promise<void> {
@@ -99,8 +77,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
   }
 
   override async end(...[closed, errorFor]: Parameters<SseChannel['end']>): Promise<void> {
-    this.#over.abort();
-    const ended = this.#options.scheduler.each([...this.#upstreams], (channel) => channel.end(closed));
+    const ended = this.#openings.end(closed);
     super.end(closed, errorFor);
     await ended;
     await this.#connection.destroy();
