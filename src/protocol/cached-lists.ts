@@ -95,9 +95,7 @@ export class CachedLists {
   readonly #subscription: Subscription;
   /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
   readonly #changed = new Subject<ListField>();
-  /** Listings under way. */
   readonly #loading = new Map<string, Observable<Answer>>();
-  /** Counts the changes of each list. */
   readonly #changes = new Map<ListField, number>();
   /** A different number for each conversation. */
   readonly #numbers = new WeakMap<Peer, number>();
@@ -141,7 +139,6 @@ export class CachedLists {
     return withListNotices(messages$, changes$);
   }
 
-  /** Unsubscribes from the changes. */
   close(): void {
     this.#subscription.unsubscribe();
   }

@@ -14,7 +14,6 @@ export function isProfileTooLarge(capabilities: JsonObject, clientInfo: JsonObje
   return JSON.stringify([capabilities, clientInfo]).length > MOST_PROFILE_UNITS;
 }
 
-/** True for a cursor or a URI of more than MOST_REFERENCE_BYTES. */
 export function isTooLong(text: string): boolean {
   if (text.length > MOST_REFERENCE_BYTES) return true;
   // A unit has at most three bytes: most texts need not be counted.

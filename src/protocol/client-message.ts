@@ -119,10 +119,8 @@ function parseError(what: string): RpcFailure {
   return refused(400, `Parse error: ${what}`, RPC.parseError);
 }
 
-/** One message of a client. */
 export type McpMessage = ClientRequest | ClientNotification | ClientAnswer;
 
-/** A message that needs an answer. */
 export interface ClientRequest {
   readonly kind: 'request';
   readonly id: JsonRpcId;
@@ -137,7 +135,6 @@ export interface ClientNotification {
   readonly params: JsonObject;
 }
 
-/** The answer to a request of a server. */
 interface ClientAnswer {
   readonly kind: 'answer';
   readonly id: JsonRpcId;
@@ -173,7 +170,6 @@ export function readBatch(parsed: readonly unknown[]): readonly McpMessage[] {
   return messages;
 }
 
-/** The requests among the messages. */
 export function requestsOf(messages: readonly McpMessage[]): ClientRequest[] {
   return messages.filter((message) => message.kind === 'request');
 }

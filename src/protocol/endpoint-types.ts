@@ -19,7 +19,6 @@ export interface McpRequest {
   /** The template of the path; undefined for all templates of the caller. */
   readonly template: string | undefined;
   readonly principal: Principal;
-  /** Id of the HTTP request, for events. */
   readonly requestId?: string | undefined;
   /** For a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
   readonly sse?: SseOpening | undefined;
@@ -39,7 +38,6 @@ export interface McpRequest {
   consumeRateLimit(requests: number): void | Promise<void>;
 }
 
-/** How an event stream of HTTP+SSE may be opened by a GET. */
 export interface SseOpening {
   /** True for a path of that transport alone. At any other path the headers have to show that the client speaks it. */
   readonly isOnly: boolean;
@@ -58,7 +56,6 @@ export interface McpReply {
   event(data: Uint8Array | string, headers?: readonly string[]): void;
   /** No body: 202, 204. */
   empty(status: number, headers?: readonly string[]): void;
-  /** Begins an event stream with status 200. */
   stream(headers?: readonly string[]): McpStream;
   /** Calls back when the client disconnects before the answer is complete, at once if it has already. */
   onGone(listener: () => void): void;
@@ -66,7 +63,6 @@ export interface McpReply {
   noteInstance(instanceId: string): void;
   /** Notes the method of the message. This and the following notes are for the log. */
   noteMethod(method: string): void;
-  /** Notes the number of messages in a batch. */
   noteBatch(messages: number): void;
   /** Notes the JSON-RPC code of an error answer; the first one counts. `errorCode`: the code of an error of the gateway. */
   noteError(code: number, errorCode?: ErrorCode): void;
@@ -74,20 +70,16 @@ export interface McpReply {
   noteSession(sessionId: string): void;
 }
 
-/** An event stream towards a client. */
 export interface McpStream {
   /** Writes one event. `data` is JSON text, or empty for an event that only carries an id. */
   send(event: McpEvent): void;
   /** Ends it; nothing may be sent after. */
   end(): void;
-  /** Bytes that the client has not read yet. */
   readonly unsentBytes: number;
 }
 
-/** One event of a stream. */
 export interface McpEvent {
   readonly data: Uint8Array | string;
-  /** For clients that may resume. */
   readonly id?: string;
   /** Wait of the client before it reconnects, in ms. */
   readonly retryMs?: number;
@@ -95,7 +87,6 @@ export interface McpEvent {
   readonly name?: string;
 }
 
-/** Dependencies of the endpoint. */
 export interface EndpointOptions {
   /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
   readonly backends: (template: string | undefined) => Backends;
@@ -125,7 +116,6 @@ export interface McpEndpoint {
   close(): Promise<void>;
 }
 
-/** Receives internal errors that no answer shows. */
 export type FaultListener = (error: unknown) => void;
 
 /** The listener without its own errors, which are dropped: it is called in the middle of answers. Default: no listener. */

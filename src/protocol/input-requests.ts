@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 
-/** Methods that may take several rounds. */
 const IN_ROUNDS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 /** True for a method whose server may ask its client for input first. */
@@ -16,7 +15,6 @@ export function hasRounds(method: string): boolean {
 /** Input requests of one result. */
 const MOST_REQUESTS = 64;
 
-/** The input requests of a result, and the state to send back with the responses. */
 export interface InputRequired {
   /** By the key that the answer is to carry. */
   readonly requests: ReadonlyMap<string, InputRequest>;
@@ -55,13 +53,11 @@ function readInputRequest(entry: unknown): InputRequest | undefined {
 
 // Sources: MCP 2026-07-28 basic/index#error-codes; client/elicitation, client/sampling.
 
-/** A request of a server for input of its client. */
 export interface InputRequest {
   readonly method: string;
   readonly params: JsonObject;
 }
 
-/** Input requests by a key that the responses carry. */
 export type InputRequests = Readonly<Record<string, InputRequest>>;
 
 /** The capabilities that the requests need and the client did not declare; undefined when none is missing. */
@@ -92,7 +88,6 @@ export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRp
 
 interface Need {
   readonly capability: string;
-  /** The part of the capability that is needed, when it has parts. */
   readonly feature?: string;
 }
 

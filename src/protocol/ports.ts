@@ -72,7 +72,6 @@ export interface Backends {
   renewedTools(name: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]>;
 }
 
-/** A client as its backends know it. */
 export interface Client {
   readonly owner: Owner;
   readonly profile: ClientProfile;
@@ -84,7 +83,6 @@ export interface SessionlessOptions extends Client {
   readonly instanceId?: string | undefined;
 }
 
-/** The instance to ask, and the owner that it is asked for. */
 export interface InstanceQuery {
   readonly owner: Owner;
   readonly instanceId: string;
@@ -123,7 +121,6 @@ export interface McpSession {
    * many calls wait for their client.
    */
   reserve(answer: Answer, lost: (error: GatewayError) => void): Reservation;
-  /** A notification of the client to its backend. */
   notify(method: string, params: JsonObject): void;
   /**
    * Messages of its backend outside of any exchange. Hot; the backend's stream is open while there is a subscriber. Completes
@@ -146,7 +143,6 @@ export interface McpSession {
   setAway(isAway: boolean): void;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
-  /** Ends it, on the backend, too. */
   close(): Promise<void>;
 }
 

@@ -36,7 +36,6 @@ export class RpcFailure extends Error {
     return this.cause instanceof GatewayError ? this.cause.code : undefined;
   }
 
-  /** The JSON-RPC message. */
   get body(): string {
     return errorMessage(this.id, this.error);
   }
@@ -130,12 +129,10 @@ export function errorMessage(id: JsonRpcId | null, error: JsonRpcError): string 
   return JSON.stringify({ jsonrpc: '2.0', id: idValue(id), error });
 }
 
-/** A notification as JSON text. */
 export function notificationMessage(method: string, params: JsonFields): string {
   return JSON.stringify({ jsonrpc: '2.0', method, params });
 }
 
-/** A request of a server to its client as JSON text. */
 export function requestMessage(id: JsonRpcId, method: string, params: JsonObject): string {
   return JSON.stringify({ jsonrpc: '2.0', id: idValue(id), method, params });
 }

@@ -32,7 +32,6 @@ import { LruMap, QuotaLruMap } from '../domain/lru-map.ts';
 import { aggregateInstance, type OwnInstance, splitInstance } from './aggregate/aggregate-names.ts';
 import type { Backends, Owner } from './ports.ts';
 
-/** A task, its owner, and the instances that may run it. */
 export interface TaskQuery {
   readonly taskId: string;
   readonly owner: Owner;
@@ -43,7 +42,6 @@ export interface TaskQuery {
   readonly meta: JsonObject;
 }
 
-/** Finds tasks of all clients, at all paths. */
 export class TaskFinder {
   readonly memory = new TaskMemory();
   readonly #searches = new TaskSearches();
@@ -118,7 +116,6 @@ export const NOT_FOUND = Symbol('not found');
 /** The instance that runs the task, or NOT_FOUND; undefined when the search did not decide. */
 type SearchResult = string | typeof NOT_FOUND | undefined;
 
-/** The searches under way. */
 export class TaskSearches {
   readonly #now: () => number;
   readonly #underWay = new Map<
@@ -216,7 +213,6 @@ export interface TaskScope {
   readonly template: string | undefined;
 }
 
-/** An instance that runs a task of this id. */
 interface TaskLocation extends OwnInstance {
   /** False: the owner only found the task there, which does not exclude other owners. */
   readonly isBegun: boolean;
@@ -272,12 +268,10 @@ export class TaskMemory {
     this.#store(scope, taskId, instanceId, false);
   }
 
-  /** The owner began the task there. */
   begun(scope: TaskScope, taskId: string, instanceId: string): void {
     this.#store(scope, taskId, instanceId, true);
   }
 
-  /** Remembers the task that a request begins. */
   following(scope: TaskScope): MonoTypeOperatorFunction<Answer> {
     return tap(({ event, instanceId }) => {
       const taskId = event.kind === 'result' ? taskIdIn(event.result) : undefined;

@@ -6,7 +6,6 @@ import { asGatewayError, GatewayError } from '../domain/errors.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 
 export interface HandshakeBounds {
-  /** Cancels the handshake. */
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   /** Runs timeouts that come due together. Default: one of its own. */

@@ -39,7 +39,6 @@ import {
 import type { OversizeLine } from './stdio/line-decoder.ts';
 import type { Closed, TransportFacts, Upstream } from './transport.ts';
 
-/** The observer of an exchange. */
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
 
 export interface PendingExchange {
@@ -89,14 +88,12 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
   abstract close(): Promise<void>;
 
-  /** Sends a reply to a request of the backend. */
   protected abstract reply(message: object): void;
 
   get peer(): Peer {
     return this.#peer;
   }
 
-  /** Why it ended; undefined before. */
   get ended(): Closed | undefined {
     return this.#ended;
   }
@@ -105,7 +102,6 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     return this.#ended === undefined;
   }
 
-  /** True when it ended by itself. */
   get hasFailed(): boolean {
     return this.#ended?.expected === false;
   }

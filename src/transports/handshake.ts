@@ -20,7 +20,6 @@ import type { Era, Peer } from '../domain/mcp.ts';
 import { LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
-/** How the handshake sends its messages. */
 export interface HandshakeChannel {
   /**
    * Sends one request and resolves with its answer; rejects with GatewayError when the connection broke. The request has the
@@ -44,7 +43,6 @@ interface NoAnswer {
 type HandshakeRefusal = NoAnswer | { readonly kind: 'error'; readonly error: JsonRpcError };
 
 export interface HandshakeOptions {
-  /** Name and version of the gateway. */
   readonly client: ClientInfo;
   /**
    * The era that is tried first. `probe`: the modern one, and again after the legacy one was refused, too: for a channel that
@@ -99,7 +97,6 @@ export function isModernAnswer(answer: HandshakeAnswer): boolean {
 
 class HandshakeRefused extends Error {}
 
-/** Before a handshake. */
 export const NO_PEER: Peer = {
   era: 'bare',
   protocolVersion: '',
@@ -109,7 +106,6 @@ export const NO_PEER: Peer = {
   greeting: {},
 };
 
-/** The name of a server that gives none. */
 const UNNAMED = 'unnamed';
 
 /** A new object for each session, because a restart is detected by comparing objects. */
@@ -261,7 +257,6 @@ export function isEcho(
 // Progress tokens: every client counts from 0, so tokens of two callers collide. The backend gets a token of the gateway, and the
 // caller gets its own token back.
 
-/** The progress token of the caller, if it wants progress. */
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   const meta = request.params?._meta;
   return isJsonObject(meta) ? meta[META.progressToken] : undefined;
@@ -308,7 +303,6 @@ export function outcomeOf(
   return isDeclared ? 'ask' : REFUSED;
 }
 
-/** The answer to a request that no client can answer. */
 export const REFUSED: ClientReply = { error: { code: RPC.methodNotFound, message: 'Method not found' } };
 
 /** For so long after the first call of another caller, a message may still belong to an earlier call. */

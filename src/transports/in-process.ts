@@ -35,7 +35,6 @@ export const inProcess: TransportType = {
   },
 };
 
-/** A call that the function has not answered yet. */
 interface InProcessCall {
   readonly request: ExchangeRequest;
   readonly callerToken: JsonValue | undefined;

@@ -5,7 +5,6 @@ import { inProcess } from './in-process.ts';
 import { stdio } from './stdio/stdio.ts';
 import type { TransportType } from './transport.ts';
 
-/** How each kind of instance is opened. */
 export const TRANSPORTS: Readonly<Record<TransportKind, TransportType>> = {
   http: lazyTransport('http', async () => (await import('./http/http.ts')).http),
   sse: lazyTransport('sse', async () => (await import('./sse/sse.ts')).sse),

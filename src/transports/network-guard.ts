@@ -3,7 +3,6 @@
 
 import { BlockList, isIP } from 'node:net';
 
-/** Raised instead of a connection to a denied address. */
 export class AddressDenied extends Error {
   readonly code = 'ADDRESS_DENIED';
   readonly address: string;

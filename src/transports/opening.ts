@@ -15,7 +15,6 @@ export interface OpeningOptions extends Omit<OpenOptions, 'signal' | 'memory' | 
   readonly launch: (definition: InstanceDefinition) => InstanceDefinition | Promise<InstanceDefinition>;
 }
 
-/** Callbacks of the instance during its opening. */
 export type Opener = Pick<OpenOptions, 'onStarted' | 'room'>;
 
 export type Open = (

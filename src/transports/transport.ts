@@ -99,7 +99,6 @@ export interface Transport extends Upstream {
 export interface ClientOpening {
   readonly profile: ClientProfile;
   readonly ownerId: string;
-  /** Cancels the opening. */
   readonly signal: AbortSignal;
 }
 
@@ -160,7 +159,6 @@ export type InProcessHandler = (
   context: { readonly signal: AbortSignal; readonly notify: (method: string, params: JsonObject) => void },
 ) => Promise<unknown> | unknown;
 
-/** One row of the table in index.ts. */
 export interface TransportType {
   readonly kind: TransportKind;
   /** Connects to the backend or starts it, and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last

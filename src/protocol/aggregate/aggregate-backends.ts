@@ -62,11 +62,9 @@ export interface AggregateOptions extends Clock {
   readonly callTimeoutMs: (template: string) => number;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
   readonly listChanges$: Observable<ListChange>;
-  /** Name and version of the gateway, which is the server that clients see. */
   readonly serverInfo: ServerInfo;
 }
 
-/** The templates as one server. */
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
   readonly #lists: AggregateLists;

@@ -14,7 +14,6 @@ import { aggregateName, mayBeCut, type OwnName, splitName } from './aggregate-na
 const MOST_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MOST_PATTERNS = 1_000;
-/** Longest URI template that is turned into a pattern. */
 const MOST_PATTERN_CHARACTERS = 2_048;
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
@@ -102,7 +101,6 @@ export class AggregateDirectory {
     );
   }
 
-  /** Undefined for an item without a usable name. */
   #itemOf(list: ListField, template: string, listed: JsonObject): AggregateItem | undefined {
     const known = this.#items.get(listed);
     if (known?.template === template) return known;
@@ -147,7 +145,6 @@ function fitsBetween(literals: readonly string[], text: string): boolean {
 // Items of one template as the list of all templates shows them: tools and prompts with their aggregate names, and every item
 // with the fields that clients require, since clients reject a whole list for one bad item.
 
-/** One item of one template. */
 interface AggregateItem {
   readonly template: string;
   /** Unique in its list: aggregate name, URI, or URI template. */

@@ -16,16 +16,13 @@ const CRAWL_MS = 1_000;
 /** Bytes of JSON of one list of all templates. */
 const MOST_BYTES = LIMITS.backendMessageBytes;
 
-/** What one template lists. */
 interface ListItems {
   readonly template: string;
   readonly items: readonly JsonObject[];
 }
 
-/** One list of one template that is being asked for. */
 interface Crawl {
   readonly listed: Promise<Crawled>;
-  /** Resolves when the longest wait is over. */
   readonly late: Promise<void>;
   /** A request was answered without it. */
   isMissed: boolean;
@@ -33,7 +30,6 @@ interface Crawl {
 
 const NOTHING: Crawled = { items: [], bytes: 0 };
 
-/** Asks the templates for their lists, and remembers them. */
 export class AggregateLists {
   /** Hot: a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
@@ -129,7 +125,6 @@ export class AggregateLists {
 /** Bytes of JSON of one list of one template. The page that exceeds it is left out, and ends the list. */
 const MOST_LIST_BYTES = 4 * 1024 * 1024;
 
-/** A list of one template, and the bytes of JSON that its pages had. */
 interface Crawled {
   readonly items: readonly JsonObject[];
   readonly bytes: number;

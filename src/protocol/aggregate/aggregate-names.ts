@@ -10,7 +10,6 @@ const SEPARATOR = '__';
 const MOST_TEMPLATE_CHARACTERS = 24;
 const HASH_CHARACTERS = 8;
 
-/** A tool or prompt with its name at its own server. */
 export interface OwnName {
   readonly template: string;
   readonly name: string;
@@ -40,13 +39,11 @@ export function mayBeCut(aggregated: string): boolean {
 
 const CUT = /_[0-9a-f]{8}$/;
 
-/** An instance with its id at its own template. */
 export interface OwnInstance {
   readonly template: string;
   readonly instanceId: string;
 }
 
-/** Its aggregate name. */
 export function aggregateInstance({ template, instanceId }: OwnInstance): string {
   return `${template}/${instanceId}`;
 }

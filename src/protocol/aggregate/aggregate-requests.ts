@@ -9,7 +9,6 @@ import { listOf } from '../../domain/mcp.ts';
 import type { Client } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 
-/** One request to the aggregate. */
 interface AggregateCall {
   readonly request: ExchangeRequest;
   readonly directory: AggregateDirectory;

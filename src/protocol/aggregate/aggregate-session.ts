@@ -32,7 +32,6 @@ import type { AggregateDirectory } from './aggregate-directory.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
 
-/** Owner and dependencies of a session. */
 export interface AggregateSessionDeps {
   readonly owner: Owner;
   readonly profile: ClientProfile;
@@ -41,9 +40,7 @@ export interface AggregateSessionDeps {
   readonly backendsOf: (template: string) => Backends;
   readonly clock: Clock;
   readonly table: Pick<SessionTable, 'used' | 'remove'>;
-  /** How long a call of that template may take to its first answer. */
   readonly callTimeoutMs: (template: string) => number;
-  /** Hot: a list of any template changed. */
   readonly listChanges$: Observable<ListChange>;
 }
 
@@ -68,12 +65,9 @@ export class AggregateSession implements McpSession, SessionRecord {
   #hasUnreportedChange = false;
   /** By template: its session, open or being opened. */
   readonly #inner = new Map<string, Promise<McpSession>>();
-  /** By template: its open session. */
   readonly #open = new Map<string, McpSession>();
-  /** Newly opened sessions, for the subscribers of `messages$`. */
   readonly #opened = new Subject<McpSession>();
   #holds = 0;
-  /** Subscribers of `messages$`. */
   #listeners = 0;
   #isOver = false;
 

@@ -14,15 +14,12 @@ import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, resultMessage } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
-/** The conversation of a call. */
 export interface LegacyCallDeps {
   /** The session is one with all templates. */
   readonly isAggregate: boolean;
-  /** Passes on a request of the server that belongs to this call. */
   ask(request: ServerRequest, call: LegacyCall): void;
   /** The call is over; its answer is not written yet. */
   ended(call: LegacyCall): void;
-  /** Receives an internal error that the answer does not show. */
   onFault(error: unknown): void;
   /** The answer of the call is written. */
   settled(): void;
@@ -92,7 +89,6 @@ export class LegacyCall implements Slow {
     this.#deps.settled();
   }
 
-  /** As an observer of the exchange. */
   next({ event, instanceId, isRemembered }: Answer): void {
     if (this.#isOver) return;
     if (!isRemembered) this.post.noteInstance(instanceId);

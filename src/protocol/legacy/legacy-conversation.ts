@@ -30,15 +30,12 @@ const MOST_REASON_UNITS = 1_024;
 /** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
 const IDLE_MS = 60_000;
 
-/** Shared by the conversations of one endpoint. */
 export interface ConversationDeps {
   /** The stored events of all conversations. */
   readonly budget: EventBudget;
-  /** Watches the calls under way. */
   readonly slow: SlowWatch;
   /** Never gives the same number twice. */
   nextNumber(): number;
-  /** Receives an internal error that no answer shows. */
   onFault(error: unknown): void;
   /** No state is left. */
   emptied(sessionId: string, conversation: LegacyConversation): void;
@@ -72,7 +69,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     if (this.#calls.size >= MOST_CALLS) throw failureOf(queueFull('this session'), id);
   }
 
-  /** Notes a message of the client. */
   clientSeen(): void {
     this.#awaySinceMs = undefined;
     if (this.#isAway) this.#session.setAway(false);
@@ -84,7 +80,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
   }
 
-  /** Begins a request that was checked. */
   begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report?: CallReport): void {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
@@ -101,7 +96,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#cancelReason = undefined;
   }
 
-  /** True while calls are under way. */
   get isCalling(): boolean {
     return this.#calls.size > 0;
   }
@@ -115,7 +109,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return this.#cancelReason;
   }
 
-  /** An answer of the client to a question. */
   reply(id: JsonRpcId, reply: ClientReply): void {
     this.#questions?.answer(id, reply);
   }

@@ -55,7 +55,6 @@ export class LegacyEndpoint {
     this.#tasks = new LegacyTasks(tasks);
   }
 
-  /** Number of conversations. */
   get conversations(): number {
     return this.#conversations.size;
   }
@@ -99,7 +98,6 @@ export class LegacyEndpoint {
     reply.empty(200);
   }
 
-  /** Ends a session and its conversation. */
   end(session: McpSession): void {
     session.close().catch(this.#onFault);
     this.#conversations.find(session.id)?.close(sessionNotFound());
@@ -235,7 +233,6 @@ export class LegacyEndpoint {
   }
 }
 
-/** Handles a notification or an answer of the client. */
 function tell(
   message: Exclude<McpMessage, ClientRequest>,
   conversation: LegacyConversation,

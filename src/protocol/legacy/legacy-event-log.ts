@@ -3,7 +3,6 @@
 // Source: MCP 2025-11-25 basic/transports#resumability-and-redelivery.
 
 const MIB = 1024 * 1024;
-/** Bytes of all messages of one log. */
 const MOST_BYTES = MIB;
 
 interface StoredMessage<N> {
@@ -27,7 +26,6 @@ export class MessageLog<N extends number | undefined = number> {
     this.#mayDrop = mayDrop;
   }
 
-  /** Bytes of the messages. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -121,7 +119,6 @@ export class EventBudget {
     return this.#bytes;
   }
 
-  /** Number of evictable entries. */
   get evictables(): number {
     return this.#evictables.size;
   }

@@ -16,11 +16,9 @@ export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-/** Dependencies of the listener of one session. */
 export interface ListenerDeps extends Omit<StreamDeps, 'key' | 'onLost'> {
   /** The client understands events without data: revision 2025-11-25 and later. */
   readonly canPoll: boolean;
-  /** Keys of its streams; none comes twice in the process. */
   readonly nextKey: () => string;
   /** Keeps the session alive until the returned function is called. */
   readonly hold: () => () => void;
@@ -47,12 +45,10 @@ export class LegacyListener {
     return this.#stream !== undefined;
   }
 
-  /** True while a connection carries the stream. */
   get isLive(): boolean {
     return this.#stream?.isLive === true;
   }
 
-  /** True when messages wait. */
   get hasWaiting(): boolean {
     return this.#waiting.messages.length > 0;
   }

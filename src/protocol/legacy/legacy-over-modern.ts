@@ -49,7 +49,6 @@ export function withSessionMetadata(request: ExchangeRequest, session: McpSessio
   return { ...request, params: { ...request.params, _meta: metaOf(request, session) } };
 }
 
-/** One call that may take several exchanges. */
 class Rounds {
   readonly #session: McpSession;
   readonly #request: ExchangeRequest;

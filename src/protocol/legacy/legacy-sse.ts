@@ -96,7 +96,6 @@ export class LegacySse {
 
 interface SseConnectionDeps extends Pick<CommonOptions, 'onFault'> {
   readonly legacy: LegacyEndpoint;
-  /** The connection is over. */
   ended(): void;
 }
 
@@ -132,7 +131,6 @@ class SseConnection {
     return this.#session !== undefined;
   }
 
-  /** Names the path for messages. */
   begin(messagesPath: string): void {
     this.#stream.send({ name: 'endpoint', data: messagesPath });
     this.#expireLater();
@@ -143,7 +141,6 @@ class SseConnection {
     return principal.id === this.ownerId && template === this.#opened.template;
   }
 
-  /** A message that the client posted. */
   receive(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (isJsonObject(parsed) && parsed.method === 'initialize' && parsed.id !== undefined) {
       return this.#initialize(parsed, request, reply, backends);
@@ -232,7 +229,6 @@ class SseConnection {
     }
   }
 
-  /** The request with headers that name the session. */
   #asOf(request: McpRequest, { id }: McpSession): McpRequest {
     const accept = 'text/event-stream';
     const headers = { accept, 'mcp-session-id': id, 'mcp-protocol-version': SERVED_VERSION };

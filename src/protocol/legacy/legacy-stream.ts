@@ -24,7 +24,6 @@ const DELIVERED_MS = 15_000;
  */
 type Stage = 'open' | 'ending' | 'delivered' | 'undelivered' | 'discarded';
 
-/** Dependencies and callbacks of a stream. */
 export interface StreamDeps {
   /** Unique in the process: event ids begin with it. */
   readonly key: string;
@@ -67,7 +66,6 @@ export class LegacyStream implements Evictable {
     return this.#deps.key;
   }
 
-  /** True while a connection carries it. */
   get isLive(): boolean {
     return this.#socket !== undefined;
   }
@@ -80,7 +78,6 @@ export class LegacyStream implements Evictable {
     return this.#stage === 'discarded';
   }
 
-  /** Bytes of the stored events. */
   get bytes(): number {
     return this.#log.bytes;
   }
@@ -253,15 +250,12 @@ function tooLarge(id: JsonRpcId): string {
 // The event streams that answer the POSTs of one session: while they are open, and as long as their client may resume them.
 
 interface StreamsDeps extends Omit<StreamDeps, 'key' | 'onDiscarded'> {
-  /** Keys of streams; none comes twice in the process. */
   readonly nextKey: () => string;
 }
 
-/** The streams of one session. */
 export class LegacyStreams {
   readonly #deps: StreamsDeps & Pick<StreamDeps, 'onDiscarded'>;
   readonly #streams = new Map<string, LegacyStream>();
-  /** Streams to be checked for delivery. */
   readonly #unchecked = new Set<LegacyStream>();
 
   constructor(deps: StreamsDeps) {
@@ -276,7 +270,6 @@ export class LegacyStreams {
     return this.#streams.size;
   }
 
-  /** A stream that has not begun yet. */
   open(): LegacyStream {
     const stream = new LegacyStream({ ...this.#deps, key: this.#deps.nextKey() });
     this.#streams.set(stream.key, stream);
@@ -293,7 +286,6 @@ export class LegacyStreams {
     return true;
   }
 
-  /** Checks which streams were delivered. */
   checkDelivered(): void {
     for (const stream of this.#unchecked) {
       if (stream.checkDelivered()) this.#unchecked.delete(stream);

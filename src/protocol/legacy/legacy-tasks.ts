@@ -23,7 +23,6 @@ import type { Backends, McpSession, Owner } from '../ports.ts';
 import { isTaskId, isTaskMethod, NOT_FOUND, type TaskFinder } from '../task-finder.ts';
 import { exchangeInSession, metaOf, withSessionMetadata } from './legacy-over-modern.ts';
 
-/** The path that a session's request came by. */
 export interface SessionPath {
   readonly owner: Owner;
   /** Undefined for all templates together. */
@@ -31,13 +30,11 @@ export interface SessionPath {
   readonly backends: Backends;
 }
 
-/** One request about a task. */
 interface TaskRequest extends SessionPath {
   readonly request: ExchangeRequest;
   readonly session: McpSession;
 }
 
-/** Serves all sessions, at all paths. */
 export class LegacyTasks {
   readonly #finder: TaskFinder;
 

@@ -28,7 +28,6 @@ import { invalidParams, type ModernCall } from './modern-call.ts';
 /** Open streams of all owners. */
 const MOST_STREAMS = 10_000;
 
-/** The streams of all clients of one endpoint. */
 export class ListenStreams {
   readonly #onFault: FaultListener;
   readonly #scheduler: TaskScheduler;
@@ -81,7 +80,6 @@ interface ListenDeps {
   onFault(error: unknown): void;
 }
 
-/** One stream. */
 class ListenStream {
   readonly #deps: ListenDeps;
   #subscription: Subscription | undefined;
@@ -109,7 +107,6 @@ class ListenStream {
     if (this.#isOver) this.#subscription.unsubscribe();
   }
 
-  /** Ends it with its answer. */
   finish(): void {
     if (this.#isOver) return;
     const { call, stream, serverInfo } = this.#deps;
@@ -177,7 +174,6 @@ export function grant(params: JsonFields, capabilities: JsonObject): Granted {
   return { shown, wanted: { lists, resources: new Set(uris) } };
 }
 
-/** True for a message about a granted change. */
 export function isGranted(method: string, { uri }: JsonObject, { lists, resources }: WantedChanges): boolean {
   const list = changedList(method);
   if (list !== undefined) return lists.has(list);

@@ -22,7 +22,6 @@ import { RpcFailure } from '../rpc.ts';
 
 /** A request, its owner, and the backends of its path. */
 export interface ModernCall extends Tracker {
-  /** Set before the request is sent, where requests are reported. */
   report?: CallReport | undefined;
   readonly id: JsonRpcId;
   readonly method: string;
@@ -34,7 +33,6 @@ export interface ModernCall extends Tracker {
   readonly backends: Backends;
 }
 
-/** A key for an owner, a path and a purpose. */
 export function pathKey(
   purpose: string,
   { owner, template }: Pick<ModernCall, 'owner' | 'template'>,
@@ -63,7 +61,6 @@ export function invalidParams(message: string, data?: JsonObject): RpcFailure {
 // The `_meta` of every modern request. headers.ts compares the headers that repeat some of it. Source: MCP 2026-07-28
 // basic/index#meta.
 
-/** The client as the request describes it. */
 interface Envelope {
   readonly profile: ClientProfile;
   /** Rank of the least severe level of log messages; undefined for no log messages. */

@@ -5,7 +5,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import { META, MODERN_VERSIONS, type Peer } from '../../domain/mcp.ts';
 
-/** Name and version of a server. */
 export interface ServerInfo {
   readonly name: string;
   readonly version: string;

@@ -27,15 +27,11 @@ import { invalidParams, type ModernCall } from './modern-call.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import type { ModernRouting } from './modern-routing.ts';
 
-/** Dependencies of an exchange. */
 export interface ModernExchangeDeps {
   readonly routing: ModernRouting;
-  /** Watches the exchanges under way. */
   readonly slow: SlowWatch;
   serverInfo(call: ModernCall): JsonObject;
-  /** Receives an internal error that the answer does not show. */
   onFault(error: unknown): void;
-  /** Ends a parked call that its client cannot continue. */
   abandon(call: ModernCall, asked: ClientQuestion): void;
 }
 

@@ -7,7 +7,6 @@ import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 
 /** Longest encrypted text, in characters. A backend's state that does not fit is refused, and so is a longer text. */
 const LONGEST_TEXT = 64 * 1024;
-/** How long an encrypted text is valid. */
 const VALID_MS = 60 * 60_000;
 
 /** Marks an encrypted text and its format. */

@@ -14,7 +14,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import { answersHoldTooMuch, answerTooLarge, connectionFailed } from './http-failures.ts';
 import { SseReader } from './sse-reader.ts';
 
-/** How an answer ended. */
 export type AnswerEnding =
   /** A success was read to its end. `detail`: what came, in case the answer was missing. */
   | { readonly kind: 'complete'; readonly detail: string; readonly streamed: boolean }
@@ -27,7 +26,6 @@ export type RefusedEnding = Extract<AnswerEnding, { kind: 'refused' }>;
 type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
 export interface AnswerSink {
-  /** The head of the answer has arrived. */
   began?(): void;
   /** A message of a success, in order of arrival. */
   message(message: BackendMessage): void;
@@ -39,7 +37,6 @@ export interface AnswerSink {
   finished(ending: AnswerEnding): void;
 }
 
-/** The handler of one dispatched request. */
 export class HttpAnswer implements Dispatcher.DispatchHandler {
   readonly #sink: AnswerSink;
   #controller: Dispatcher.DispatchController | undefined;
@@ -67,12 +64,10 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     return this.#status;
   }
 
-  /** The session id the backend gave with this answer. */
   get sessionId(): string | undefined {
     return this.#sessionId;
   }
 
-  /** Wait before a reconnection that the stream asked for, in ms. */
   get retryMs(): number | undefined {
     return this.#reader?.retryMs;
   }
@@ -82,7 +77,6 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     return this.#reader?.lastEventId ?? '';
   }
 
-  /** Sets where the bytes of the incomplete answer are counted. */
   countIn(memory: InstanceHeldBytes | undefined): void {
     this.#memory = memory;
   }

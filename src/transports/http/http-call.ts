@@ -36,7 +36,6 @@ const SHORTEST_WAIT_MS = 100;
 /** Attempts in a row without a new event: no connection, an error of the server, an empty stream. */
 const MAX_EMPTY_ATTEMPTS = 8;
 
-/** The state of a call whose stream ended before the answer. */
 interface Polling {
   /** Why the first stream ended, and its status. */
   readonly failure: GatewayError;
@@ -59,11 +58,9 @@ export class HttpCall implements AnswerSink {
   readonly #token: JsonValue | undefined;
   #answer: HttpAnswer | undefined;
   #polling: Polling | undefined;
-  /** Headers that were added because the tool asks for them. */
   #addedHeaders: ExchangeRequest['headers'];
   #listing: Subscription | undefined;
   #epoch = 0;
-  /** The span of the POST under way. */
   #post: PostTrace | undefined;
   #hasMessage = false;
   #repeated = false;
@@ -329,47 +326,37 @@ function mayResume(ending: AnswerEnding): boolean {
   return ending.status === 409 || ending.status === 429 || ending.status >= 500;
 }
 
-/** True when the address of the backend refuses connections. */
 function isUnreachable(ending: AnswerEnding): ending is Extract<AnswerEnding, { kind: 'broken' }> {
   return ending.kind === 'broken' && ending.failure.facts.unreachable === true;
 }
 
 export const SESSION_LOST = 'it forgot the session';
 
-/** What the conversations with one backend share. */
 export interface HttpBackend {
   readonly connection: HttpConnection;
-  /** Name and version of the gateway. */
   readonly client: ClientInfo;
   readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend, when few others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
-  /** The backend should be probed, though no exchange failed. */
   suspected(): void;
-  /** Counts a message that belongs to no call. */
   unmatched(): void;
   ended(conversation: CallConversation): void;
 }
 
-/** The conversation a call belongs to. */
 export interface CallConversation {
   readonly backend: HttpBackend;
   readonly session: HttpSession;
-  /** Calls under way by request id, which is also their progress token. */
   readonly calls: CallMap<HttpCall>;
   /** Takes a notification that came on the stream of a call and may belong to no call. */
   receiveNotification(message: NotificationMessage, call: HttpCall): void;
-  /** Takes a request of the backend, on the stream of a call. */
   receiveRequest(message: RequestMessage, call: HttpCall): void;
   /** True when a lost session is replaced by a new one; false when the conversation ends with its session. */
   readonly reopens: boolean;
-  /** Ends a conversation that does not reopen its session. */
   sessionLost(): void;
 }
 
 /** The meaning of a status that is no success. */
 type CallRefusal =
-  /** The answer for the caller. */
   | { readonly kind: 'answer'; readonly error: JsonRpcError }
   /** The same; a header is missing or wrong, so the server has done nothing. */
   | { readonly kind: 'header'; readonly error: JsonRpcError }

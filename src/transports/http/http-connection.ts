@@ -105,7 +105,6 @@ export class HttpConnection {
     this.#dispatch({ path: this.#target, method: 'DELETE', headers: all }, answer);
   }
 
-  /** Closes every connection; open requests break. Idempotent. */
   async destroy(): Promise<void> {
     const streams = [...this.#streams].map((client) => client.destroy());
     await Promise.all([...streams, this.#pool.destroy()]);

@@ -36,7 +36,6 @@ export class HttpConversation implements Upstream, CallConversation {
   #listener: HttpListener | undefined;
   #messages$: Subject<ServerMessage> | undefined;
   #closed$: AsyncSubject<Closed> | undefined;
-  /** Set as soon as the end begins. */
   #ending: Closed | undefined;
   #isClosed = false;
   #closing: Promise<void> | undefined;

@@ -46,7 +46,6 @@ export function answerMissing(detail: string): GatewayError {
   return backendUnavailable(detail, { delivered: 'unknown', suspicious: true });
 }
 
-/** The answer exceeded the bound of one message. */
 export function answerTooLarge(): GatewayError {
   const reason = `answered with more than ${LIMITS.backendMessageBytes} bytes in one message`;
   return backendUnavailable(reason, { delivered: 'unknown' });

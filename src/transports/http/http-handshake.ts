@@ -16,7 +16,6 @@ import type { Headers, HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 
 export interface HttpHandshakeOptions {
-  /** Aborts the handshake. */
   readonly signal: AbortSignal;
   /** Longest wait for `server/discover`; a server that does not answer by then counts as one without this method. */
   readonly discoverMs: number;
@@ -30,9 +29,7 @@ export interface HttpHandshakeOptions {
 export class HttpHandshake implements HandshakeChannel {
   readonly #connection: HttpConnection;
   readonly #options: HttpHandshakeOptions;
-  /** The session id of the answer to `initialize`, if any. */
   sessionId: string | undefined;
-  /** The status with which the backend refused `initialize`, if it did. */
   initializeStatus: number | undefined;
   #legacyVersion = '';
 

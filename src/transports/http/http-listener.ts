@@ -10,14 +10,12 @@ import type { HttpSession } from './http-session.ts';
 
 export interface ListenerSink {
   receive(message: BackendMessage): void;
-  /** The backend no longer knows the session. */
   sessionLost(): void;
 }
 
 /** Requests the stream: HttpConnection.get or listen. */
 export type Send = (headers: Headers, answer: HttpAnswer) => void;
 
-/** Waits between attempts, in ms. */
 export interface ListenerWaits {
   readonly firstMs: number;
   readonly longestMs: number;

@@ -15,7 +15,6 @@ import type { HttpSession } from './http-session.ts';
 /** Conversations of one owner that may be opened with one instance at the same time; others wait. */
 export const OPENINGS_PER_OWNER = LIMITS.openingsPerInstance * LIMITS.ownerShare;
 
-/** Session deletes under way at the same time. */
 const DELETES_AT_ONCE = 64;
 
 /**
@@ -49,13 +48,11 @@ interface Opening<U> {
   readonly start: (signal: AbortSignal) => Promise<U | undefined>;
 }
 
-/** The conversations of one transport. */
 export class HttpOpenings<U extends EndableUpstream> {
   readonly #scheduler: TaskScheduler;
   readonly #queue: StartQueue;
   readonly #first: SingleFlight;
   readonly #open = new Set<U>();
-  /** Aborts openings. */
   readonly #over = new AbortController();
   #count = 0;
 
@@ -105,7 +102,6 @@ export class HttpOpenings<U extends EndableUpstream> {
     }
   }
 
-  /** The conversation has ended. */
   forget(upstream: U): void {
     this.#open.delete(upstream);
   }

@@ -54,11 +54,9 @@ export async function shakeFirstHands(
 
 type RequestOutcome = { readonly answer: HandshakeAnswer } | { readonly thrown: unknown };
 
-/** The channel of a handshake that begins with `server/discover`. */
 class HttpProbe implements HandshakeChannel {
   readonly #channel: HttpHandshake;
   readonly #timeoutMs: number;
-  /** Aborts the first `server/discover`. */
   readonly #withdrawn = new AbortController();
   #question: ExchangeRequest = { method: 'server/discover' };
   #outcome: DiscoverOutcome | undefined;

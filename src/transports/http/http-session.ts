@@ -16,7 +16,6 @@ import type { Headers, HttpConnection } from './http-connection.ts';
 import { ask, HttpHandshake } from './http-handshake.ts';
 import { DISCOVER_TIMEOUT_MS, shakeFirstHands } from './http-probe.ts';
 
-/** Options for opening a session. */
 export interface SessionOptions {
   readonly client: ClientInfo;
   readonly handshakeTimeoutMs: number;
@@ -37,7 +36,6 @@ export interface SessionOptions {
   readonly intern?: (peer: Peer) => Peer;
 }
 
-/** The result of a handshake. */
 interface SessionState {
   readonly peer: Peer;
   readonly sessionId: string | undefined;
@@ -54,7 +52,6 @@ export class HttpSession {
   #initializeStatus: number | undefined;
   #unawaitedCount = 0;
   #isClosed = false;
-  /** Aborts the handshake that is under way. */
   #opening: AbortController | undefined;
   #reopening: Promise<void> | undefined;
   #reopened: (() => void) | undefined;

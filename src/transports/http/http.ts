@@ -71,7 +71,6 @@ function isSsePath(endpoint = ''): boolean {
   return URL.canParse(endpoint) && /\/sse\/?$/.test(new URL(endpoint).pathname);
 }
 
-/** Names the failures of both attempts. */
 function withBothReasons(first: unknown, second: unknown): unknown {
   if (!(first instanceof GatewayError && second instanceof GatewayError)) return first;
   const { reason = first.message } = first.facts;
@@ -127,7 +126,6 @@ function openInTime(
   return boundedHandshake(bounds, () => session.open(signal));
 }
 
-/** An open transport to an HTTP backend. Made by `openHttp`. */
 export class HttpTransport implements Transport, HttpBackend {
   readonly kind = 'http';
   readonly connection: HttpConnection;
@@ -231,7 +229,6 @@ export class HttpTransport implements Transport, HttpBackend {
     return this.#hasNoSessions ? undefined : new HttpConversation(this, session, profile);
   }
 
-  /** Returns the object of an earlier equal peer, or this one. */
   #intern(peer: Peer): Peer {
     const text = JSON.stringify(peer);
     const known = this.#peers.get(text) ?? peer;

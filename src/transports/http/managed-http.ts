@@ -61,7 +61,6 @@ export async function openManaged(
   }
 }
 
-/** The transport together with its program: each ends with the other. */
 function withProgram(inner: EndpointTransport, child: Child): Transport {
   const closed$ = new AsyncSubject<Closed>();
   let exit: string | undefined;

@@ -18,7 +18,6 @@ const LINE_BYTES = 64;
 
 const HEADER_VALUE = /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,1022}[\x21-\x7e\x80-\xff])?$/;
 
-/** Gets every event with data. `type`: default 'message'. */
 export type EventListener = (data: Buffer, type: string) => void;
 
 /** A reader for one stream. It holds at most `limitBytes` of an incomplete event. */
@@ -42,12 +41,10 @@ export class SseReader {
     this.#onEvent = onEvent;
   }
 
-  /** Bytes held of an incomplete event, including a charge for each piece. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  /** Wait before a reconnection that the server asked for, in ms. */
   get retryMs(): number | undefined {
     return this.#retryMs;
   }

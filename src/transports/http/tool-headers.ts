@@ -42,7 +42,6 @@ export class ToolHeaders {
   /** Why tools were reported as left out of lists, by their names. */
   readonly #reported: Map<string, string>;
   readonly #omitted = new Subject<OmittedTool>();
-  /** As in Transport. */
   readonly omitted$: Observable<OmittedTool> = this.#omitted;
 
   /** `reported` is read and changed: kept from one opening to the next, it prevents repeated reports. */

@@ -18,7 +18,6 @@ import { answeredStatus, answerMissing, connectionClosed } from '../http/http-fa
 import { ask } from '../http/http-handshake.ts';
 import type { Closed } from '../transport.ts';
 
-/** Longest path that a backend may name. */
 const LONGEST_TARGET = 2_048;
 
 /** One event stream of a backend, and its posts. */

@@ -19,7 +19,6 @@ export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly workingDir?: string | undefined;
-  /** The container in which it runs, if any. */
   readonly container?: ContainerRef | undefined;
   /** Added to the variables that every program gets; see childEnvironment. */
   readonly env: Readonly<Record<string, string>>;
@@ -34,16 +33,13 @@ export interface KillLadder {
 }
 
 export interface ChildOptions {
-  /** Takes the bytes of stdout. Default: the lines of stdout are kept like those of stderr. */
   readonly onOutput?: (chunk: Buffer) => void;
   /** Called when the program closed its stdin or stdout but still runs. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
   readonly ladder?: KillLadder | undefined;
   /** Stops the program's group if this process dies first. Default: none. */
   readonly reaper?: Reaper | undefined;
-  /** Names of the gateway's variables that it gets. Default: PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
-  /** The environment of the gateway. Default: that of this process. */
   readonly environment?: NodeJS.ProcessEnv;
 }
 
@@ -247,7 +243,6 @@ export class LineTail {
   #finished: string[] = [];
   #unfinished = '';
 
-  /** Takes the next bytes of the stream. */
   write(chunk: Buffer): void {
     const pieces = this.#decoder.write(chunk).split('\n');
     const unfinished = pieces.pop() ?? '';

@@ -21,11 +21,9 @@ export interface ContainerChildOptions extends Pick<ChildOptions, 'onOutput' | '
 const LAST_WAIT_MS = 1_000;
 
 export class ContainerChild {
-  /** As in Child. */
   readonly exited: Promise<string>;
   readonly #ladder: KillLadder;
   readonly #tail = new LineTail();
-  /** Undefined when it could not be started. */
   readonly #started: Promise<ContainerProgram | undefined>;
   #program: ContainerProgram | undefined;
   #hasExited = false;

@@ -24,7 +24,6 @@ export const START_HELD_MS = 5_000;
 
 export interface DedicatedProgramsOptions
   extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
-  /** The era of the shared program. */
   readonly era: Era;
   /** How long the shared program took to open, which is added to the probe's timeout. */
   readonly openingMs: number;
@@ -60,7 +59,6 @@ export class DedicatedPrograms {
     this.#era = new SingleFlight(era === 'legacy' || memory.dedicatedEra !== undefined, scheduler);
   }
 
-  /** Number of unused programs. */
   get waiting(): number {
     return this.#warm.size;
   }
@@ -145,7 +143,6 @@ export class DedicatedPrograms {
     this.#warm.delete(channel);
   }
 
-  /** Stops an unused program. */
   #stop(channel: Channel): void {
     if (!this.#warm.has(channel)) return;
     this.#forget(channel);

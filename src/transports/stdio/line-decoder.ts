@@ -16,7 +16,6 @@ export interface LineListener {
   onOversize(line: OversizeLine): void;
 }
 
-/** A line over the bound. */
 export interface OversizeLine {
   /** Its first and its last bytes, at most EDGE_BYTES of each. */
   readonly head: Buffer;

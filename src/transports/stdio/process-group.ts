@@ -102,7 +102,6 @@ export class Reaper {
     return this.#shell?.pid;
   }
 
-  /** Adds a group. */
   watch(leader: number): void {
     if (!ownsGroup) return;
     this.#groups.add(leader);
@@ -110,7 +109,6 @@ export class Reaper {
     else this.#send('+', leader);
   }
 
-  /** Removes a group that has ended. */
   forget(leader: number): void {
     if (!this.#groups.delete(leader)) return;
     if (this.#groups.size > 0) {

@@ -20,7 +20,6 @@ export interface StartQueueOptions {
   readonly scheduler?: TaskScheduler | undefined;
 }
 
-/** One opening. */
 export interface Turn<T> {
   readonly ownerId: string;
   /** Ends the wait, with its reason. Default: nothing ends it before its time. */
@@ -28,7 +27,6 @@ export interface Turn<T> {
   readonly start: () => Promise<T>;
 }
 
-/** The openings of one owner. */
 interface Share {
   starting: number;
   /** Each is called when its turn has come, or with the error that ends the wait. */
@@ -54,12 +52,10 @@ export class StartQueue {
     return this.#waiting;
   }
 
-  /** Number of openings that hold a place. */
   get starting(): number {
     return this.#starting;
   }
 
-  /** Number of owners that start or wait. */
   get owners(): number {
     return this.#shares.size;
   }
@@ -125,7 +121,6 @@ export class StartQueue {
     else this.#isPassingOn = false;
   };
 
-  /** Starts one waiting opening; false when none may start. */
   #startNext(): boolean {
     const next = this.#nextOwner();
     if (next === undefined) return false;

@@ -27,7 +27,6 @@ import { ContainerChild } from './container-child.ts';
 import { LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 
 export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
-  /** Starts a program that runs in a container. */
   readonly runInContainer?: RunInContainer | undefined;
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
@@ -251,7 +250,6 @@ export class Outbox {
     return true;
   }
 
-  /** Drops all lines; later ones are refused. */
   close(): void {
     this.#state = 'closed';
     this.#waiting.clear();

@@ -26,7 +26,6 @@ export interface SharedOpening extends StdioHandshakeOptions {
   readonly probeTimeoutMs?: number | undefined;
 }
 
-/** The timeout of the probe, and its outcome, which the handshake sets. */
 export interface Probe {
   readonly probeTimeoutMs: number;
   outcome: ProbeOutcome;

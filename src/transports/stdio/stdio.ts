@@ -12,7 +12,6 @@ import { DedicatedPrograms, type DedicatedProgramsOptions } from './dedicated-pr
 import { type ChannelOptions, StdioChannel } from './stdio-channel.ts';
 import { openShared } from './stdio-handshake.ts';
 
-/** The stdio row of the table, with the waits of LIMITS. */
 export const stdio: TransportType = stdioWith({});
 
 export interface StdioSettings {
@@ -22,7 +21,6 @@ export interface StdioSettings {
   readonly probeTimeoutMs?: number;
 }
 
-/** A stdio transport type with other waits. */
 export function stdioWith(settings: StdioSettings): TransportType {
   return { kind: 'stdio', open: (definition, options) => open(definition, options, settings) };
 }
@@ -51,7 +49,6 @@ class StdioTransport extends StdioChannel implements Transport {
   readonly #startedAtMs = performance.now();
   readonly #startDedicated: () => StdioChannel;
   readonly #options: Omit<DedicatedProgramsOptions, 'era' | 'openingMs'>;
-  /** Set after the handshake. */
   #dedicated: DedicatedPrograms | undefined;
 
   constructor(
