@@ -143,10 +143,7 @@ export class CachedLists {
     this.#subscription.unsubscribe();
   }
 
-  /**
-   * Undefined for any other method, and for a list request with unknown parameters. `conversation`: of the list, when not every
-   * instance may answer.
-   */
+  /** Undefined for any other method, and for unknown parameters. `conversation`: when not every instance may answer. */
   #keyOf(
     request: ExchangeRequest,
     ownerKey: string,
@@ -254,10 +251,7 @@ const AUDIT_MS = 50;
 /** Shortest time between two notices of one kind. */
 const THROTTLE_MS = 1_000;
 
-/**
- * Notices of changed lists, at most one of each kind per THROTTLE_MS. The last change always leads to a notice, THROTTLE_MS and
- * AUDIT_MS after it at the latest.
- */
+/** At most one notice of each kind per THROTTLE_MS; the last change always leads to one. */
 export function listNotices(changes$: Observable<ListField>): Observable<ServerNotification> {
   return changes$.pipe(
     map((list) => LIST_NOTICES[list]),
@@ -272,10 +266,7 @@ export function listNotices(changes$: Observable<ListField>): Observable<ServerN
   );
 }
 
-/**
- * The messages, whose notices of lists are merged with the changes as in `listNotices`. Completes with the messages, and drops
- * the pending notices.
- */
+/** The messages, whose notices of lists are merged with the changes. Completes with the messages. */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,

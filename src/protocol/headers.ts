@@ -45,10 +45,7 @@ export function checkMirroredHeaders(
   if (field !== undefined) checkNameHeader(headers, params[field]);
 }
 
-/**
- * Throws RpcFailure, 400 with -32020, when revision (in `_meta`) or method differ from the body. A notification may leave the headers
- * out.
- */
+/** Throws RpcFailure, 400 with -32020, when revision or method differ from the body; a notification may have neither. */
 export function checkSentHeaders(
   headers: RequestHeaders,
   body: { readonly method: string; readonly protocolVersion: string },

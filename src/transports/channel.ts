@@ -245,10 +245,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     else exchange.observer.next({ kind: 'notification', method, params });
   }
 
-  /**
-   * A request of the backend belongs to the exchange if only one is pending, else to the client in general. A request of the
-   * gateway that was returned fails its exchange.
-   */
+  /** It belongs to the exchange if only one is pending, else to the client. A returned request fails its own exchange. */
   #takeRequest(message: RequestMessage): void {
     const echoed = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
     if (echoed !== undefined && isEcho(message, echoed)) {
@@ -273,10 +270,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;
   }
 
-  /**
-   * Log lines, and notifications that the protocol does not know, carry no id. They belong to the only pending exchange, unless
-   * an earlier caller may have caused them.
-   */
+  /** Log lines and unknown notifications belong to the only exchange, unless an earlier caller may have caused them. */
   #exchangeOfUnnamed(): PendingExchange | undefined {
     return this.#callers.isSingle ? this.#onlyOne() : undefined;
   }

@@ -21,10 +21,7 @@ import { LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.t
 import { encodeHeader } from '../domain/text.ts';
 
 export interface HandshakeChannel {
-  /**
-   * Sends one request and resolves with its answer; rejects with GatewayError when the connection broke. The request has the
-   * metadata of `era`; the channel adds the HTTP headers.
-   */
+  /** Rejects with GatewayError when the connection broke. The request has the metadata of `era`. */
   request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer>;
   notify(method: string, params: JsonObject): Promise<void> | void;
 }
@@ -237,10 +234,7 @@ function handshakeFailed(what: string, cause?: unknown): GatewayError {
   return backendUnavailable(`it ${what}`, { delivered: 'no', cause });
 }
 
-/**
- * The reason when an exchange fails because the peer returns its input, as `cat` does: all its output looks like JSON-RPC, even
- * the gateway's own refusals would come back as answers.
- */
+/** Why an exchange fails whose peer returns its input, as `cat` does: all its output looks like JSON-RPC. */
 export const ECHOES = 'it returns what it is sent';
 
 /**

@@ -35,10 +35,7 @@ export interface Upstream {
   readonly peer: Peer;
   /** Id of the process that is dedicated to one client, if any, also after its exit. */
   readonly pid?: number | undefined;
-  /**
-   * True when it does not depend on its transport: it continues when that is closed or lost, and its opener closes it.
-   * Absent: it ends with its transport.
-   */
+  /** True: it continues when its transport is closed or lost, and its opener closes it. Else it ends with its transport. */
   readonly isIndependent?: boolean | undefined;
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
@@ -54,10 +51,7 @@ export interface Upstream {
    * conversation that declared the capabilities of a client; over HTTP its listening stream is open while subscribed.
    */
   readonly messages$: Observable<ServerMessage>;
-  /**
-   * While the listening stream is being opened: resolves when it is open or has failed, after a quarter of a second at the
-   * latest. Else undefined or absent.
-   */
+  /** Resolves when the listening stream that is being opened is open or has failed, after 250 ms at the latest. */
   readonly opening?: Promise<void> | undefined;
   /** Replays: emits once when the backend is gone or the conversation was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;

@@ -43,10 +43,7 @@ export class AggregateLists {
     this.#backendsOf = backendsOf;
   }
 
-  /**
-   * What each template lists, in the order of the templates; nothing of a template beyond the bytes of all lists together.
-   * Resolves within about a second, and never rejects.
-   */
+  /** What each template lists, in their order, within MOST_BYTES together and about a second. Never rejects. */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<ListItems[]> {
     const gathered = await Promise.all(templates.map((template) => this.#inTime(list, template, client)));
     let bytes = 0;

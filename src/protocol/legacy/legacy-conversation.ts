@@ -113,10 +113,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#questions?.answer(id, reply);
   }
 
-  /**
-   * A GET: opens the stream for messages outside of calls, or resumes the stream of `lastEventId`. Throws RpcFailure: 409 for a
-   * second stream, 400 for an unknown event.
-   */
+  /** Opens the stream for messages outside of calls, or resumes that of `lastEventId`. RpcFailure: 409 for a second one, 400. */
   open(reply: McpReply, lastEventId: string | undefined): void {
     this.clientSeen();
     this.#idleSinceMs = undefined;
@@ -131,10 +128,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     }
   }
 
-  /**
-   * Receives messages outside of calls, which are stored until their stream is open. Resolves when the stream of the backend is
-   * open; undefined when there is nothing to wait for.
-   */
+  /** Receives messages outside of calls. Resolves when the backend's stream is open; undefined: there is nothing to wait for. */
   listen(): Promise<void> | undefined {
     this.#idleSinceMs = undefined;
     this.#receiveMessages();

@@ -290,10 +290,7 @@ function badParams(why: string): RpcFailure {
   return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
 }
 
-/**
- * Opens a session and answers `initialize`. A session whose id does not reach its client is closed. Rejects only before anything
- * was answered.
- */
+/** A session whose id does not reach its client is closed. Rejects only before anything was answered. */
 async function openSession(
   id: JsonRpcId,
   profile: ClientProfile,

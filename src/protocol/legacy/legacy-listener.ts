@@ -86,10 +86,7 @@ export class LegacyListener {
     else this.store(message);
   }
 
-  /**
-   * Stores a message until the stream opens: a notification, or the request of the server with that id. Notifications make room
-   * for it. False when the message itself has no room.
-   */
+  /** Stores a notification, or the request with that id, until the stream opens. False when it has no room. */
   store(message: string, question?: number): boolean {
     return this.#waiting.append(question, message);
   }

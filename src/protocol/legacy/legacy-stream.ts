@@ -88,10 +88,7 @@ export class LegacyStream implements Evictable {
     return !this.isLive && nowMs - this.#carriedAtMs >= most;
   }
 
-  /**
-   * Checks whether it ended and was delivered. From then on it is evictable; it is discarded if its client has no
-   * event id to resume it with. False when a later check may find more.
-   */
+  /** From delivery on it is evictable; without an event id for its client it is discarded. False: check again later. */
   checkDelivered(): boolean {
     if (this.#stage === 'open') return false;
     if (this.#ending?.unsentBytes === 0) this.#delivered();
@@ -99,10 +96,7 @@ export class LegacyStream implements Evictable {
     return this.#stage !== 'ending';
   }
 
-  /**
-   * Begins it on a connection; for a client that can poll, with an id to resume it with. False when the client has left
-   * already.
-   */
+  /** Begins it, for a client that can poll with an id to resume it with. False when the client has left already. */
   begin(reply: McpReply, canPoll: boolean): boolean {
     this.#attach(reply);
     this.#hasFirstId = canPoll;

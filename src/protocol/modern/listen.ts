@@ -40,10 +40,7 @@ export class ListenStreams {
     this.#scheduler = scheduler;
   }
 
-  /**
-   * Answers `subscriptions/listen`: acknowledges what is granted, then sends it. Ends at once when nothing is granted. Throws
-   * RpcFailure: -32602 for an invalid filter; QUEUE_FULL when too many are open.
-   */
+  /** Acknowledges what is granted, then sends it; ends at once if that is nothing. RpcFailure (-32602), QUEUE_FULL. */
   open(call: ModernCall, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
     const granted = grant(call.params, capabilities);
     const { id } = call.owner;

@@ -69,10 +69,7 @@ interface Envelope {
   readonly progressToken: string | number | JsonText | undefined;
 }
 
-/**
- * Reads it. Throws RpcFailure, 400 with -32602, when a required field is missing or one is malformed. Whether the
- * revision is supported is checked by `checkVersion`. `clientInfo` must not be required.
- */
+/** Throws RpcFailure, 400 with -32602, when a required field (not `clientInfo`) is missing or one is malformed. */
 export function readEnvelope(params: JsonFields): Envelope {
   const meta = params._meta;
   if (!isFields(meta)) throw badEnvelope('_meta', meta === undefined ? 'missing' : 'must be an object');

@@ -10,10 +10,7 @@ export interface ServerInfo {
   readonly version: string;
 }
 
-/**
- * The result of `server/discover`. It may not be cached: capabilities change when instances come and go, without a notice.
- * `own` is the gateway.
- */
+/** It may not be cached: capabilities change without a notice. `own` is the gateway. */
 export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObject {
   const instructions = sameInstructions(peers);
   return {

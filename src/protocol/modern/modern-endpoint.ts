@@ -55,10 +55,7 @@ export class ModernEndpoint {
     };
   }
 
-  /**
-   * One POST. Throws, or rejects with, RpcFailure before anything was answered only. Without a promise except where
-   * `request.consumeRateLimit` needs one, or the call of a tool would be refused by an old list.
-   */
+  /** Throws, or rejects with, RpcFailure before anything was answered only. Without a promise where nothing is waited for. */
   post(
     message: ClientRequest | ClientNotification,
     request: McpRequest,

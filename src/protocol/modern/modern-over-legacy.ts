@@ -80,10 +80,7 @@ export function requestedVisits({ code, data }: JsonRpcError): InputRequests | u
   return Object.fromEntries(visits.map((visit, index) => [`visit-${index + 1}`, visit]));
 }
 
-/**
- * The error with the codes of the modern era: a missing resource is -32602 and names the resource, and the codes that only
- * the legacy era has (-32002, -32042) are not sent.
- */
+/** With the codes of the modern era: -32602 names a missing resource; -32002 and -32042 are not sent. */
 export function modernError(method: string, params: JsonFields, error: JsonRpcError): JsonRpcError {
   const { code, message, data } = error;
   if (code === RPC.resourceNotFound) {

@@ -46,10 +46,7 @@ interface Polling {
   timer?: NodeJS.Timeout;
 }
 
-/**
- * A call under way. `request` already has the metadata of its era. The call is repeated only after the first answer has ended,
- * so that no message of the first attempt can arrive later.
- */
+/** It is repeated only after the first answer has ended, so that no message of the first attempt can arrive later. */
 export class HttpCall implements AnswerSink {
   readonly #host: CallConversation;
   readonly #request: ExchangeRequest;

@@ -120,9 +120,7 @@ export class HttpConnection {
     return { path: this.#target, method: 'GET', headers: all };
   }
 
-  /**
-   * A stream uses no connection of the pool, which the calls need. It may be silent for any time: TCP detects a lost peer.
-   */
+  /** It uses no connection of the pool, which the calls need. It may be silent for any time: TCP detects a lost peer. */
   #stream(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
     const client = new Client(this.origin, {
       connect: this.#connect,

@@ -115,9 +115,7 @@ export class HttpConversation implements Upstream, CallConversation {
     return this.end({ reason: 'closed by the gateway', expected: true });
   }
 
-  /**
-   * Closes for the given reason. The backend is notified only when the end is expected. `last` runs before `closed$` emits.
-   */
+  /** The backend is notified only when the end is expected. `last` runs before `closed$` emits. */
   end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.#closing ??= this.#end(closed, last);
     return this.#closing;

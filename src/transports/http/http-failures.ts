@@ -28,10 +28,7 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
   });
 }
 
-/**
- * The backend, or a proxy, answered with a status that is no success. After 4xx and redirects nothing was done; a 5xx may come
- * after the work.
- */
+/** A status that is no success. After 4xx and redirects nothing was done; a 5xx may come after the work. */
 export function answeredStatus(status: number): GatewayError {
   if (status < 400) {
     const reason = `answered ${status}, and redirects are not followed`;

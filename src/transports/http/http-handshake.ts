@@ -136,11 +136,7 @@ export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly 
   readonly sessionId: string | undefined;
 };
 
-/**
- * Calls `send` and resolves with the message that answers `request`, or with the end of the HTTP answer. `request` is undefined
- * for a notification. Never rejects: when the signal is aborted, or the backend returns the request itself, the outcome is
- * `broken`.
- */
+/** Resolves with the answer to `request` (undefined: a notification), or with the end of the HTTP answer. Never rejects. */
 export function ask(
   send: (answer: HttpAnswer) => void,
   request: { readonly id: number; readonly method: string } | undefined,

@@ -64,10 +64,7 @@ export class HttpListener implements AnswerSink {
     this.#closeStream();
   }
 
-  /**
-   * Calls `settled` once the stream is open or has failed, at the latest after `longestMs`. Returns a function that cancels
-   * this; undefined, without a call, when no stream is being opened.
-   */
+  /** Calls `settled` once the stream is open or has failed, or `longestMs` is over. Undefined: no stream is being opened. */
   whenSettled(settled: () => void, longestMs: number): (() => void) | undefined {
     const waiting = this.#waiting;
     if (waiting === undefined) return undefined;

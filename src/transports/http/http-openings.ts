@@ -17,10 +17,7 @@ export const OPENINGS_PER_OWNER = LIMITS.openingsPerInstance * LIMITS.ownerShare
 
 const DELETES_AT_ONCE = 64;
 
-/**
- * Makes the function that deletes the sessions with one backend. It resolves when the session was deleted, or had to wait for
- * longer than LIMITS.backgroundMs, and never rejects.
- */
+/** Resolves when the session was deleted, or had to wait longer than LIMITS.backgroundMs; never rejects. */
 export function sessionDeletes(
   scheduler: TaskScheduler,
 ): (session: Pick<HttpSession, 'end'>) => Promise<void> {
@@ -75,10 +72,7 @@ export class HttpOpenings<U extends EndableUpstream> {
     return this.#first.isKnown;
   }
 
-  /**
-   * Opens a conversation as soon as the queue permits; undefined when the backend has none. Rejects with BACKEND_UNAVAILABLE,
-   * `delivered: 'no'`, and like StartQueue.take.
-   */
+  /** Undefined when the backend has none. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartQueue.take. */
   async open({ ownerId, signal, isOffered, start }: Opening<U>): Promise<U | undefined> {
     const over = this.#over.signal;
     if (over.aborted) throw connectionClosed('closed by the gateway', false);

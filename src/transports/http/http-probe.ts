@@ -127,10 +127,7 @@ class HttpProbe implements HandshakeChannel {
     return (await this.#answersSecondDiscover(tookMs)) ? IS_MODERN : outcome.answer;
   }
 
-  /**
-   * Sends a request while the first `server/discover` may be open. Undefined when a modern server answers that; the request is
-   * aborted then.
-   */
+  /** Undefined when a modern server answers the first `server/discover` meanwhile: the request is aborted then. */
   async #requestDuringProbe(request: ExchangeRequest, era: Era): Promise<RequestOutcome | undefined> {
     const unneeded = new AbortController();
     const asked = outcomeOf(this.#channel.request(request, era, unneeded.signal));

@@ -94,10 +94,7 @@ const PEERS_REMEMBERED = 16;
 type Options = Pick<SessionOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> &
   Pick<HttpOpening, 'initializeTimeoutMs'> & { readonly scheduler: TaskScheduler };
 
-/**
- * Connects to the endpoint of a definition and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`;
- * nothing is left open after a rejection.
- */
+/** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then. */
 export async function openHttp(
   definition: InstanceDefinition,
   options: OpenOptions,

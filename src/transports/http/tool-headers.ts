@@ -158,10 +158,7 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
   return headerBytes(headers) > MOST_HEADER_BYTES;
 }
 
-/**
- * Omitted tools of one instance that are remembered as reported. Others are not reported: forgetting one for another would report
- * all of them with every list.
- */
+/** Forgetting one of them for another would report all of them with every list. */
 export const MOST_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
 export const NAME_UNITS = 256;

@@ -23,10 +23,7 @@ export const sse: TransportType = {
       : openManaged(definition, options, openSse),
 };
 
-/**
- * Opens a stream at the endpoint and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and leaves nothing open
- * then. `locatedMs`: longest wait for the path for posts. Default: that for the handshake.
- */
+/** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. `locatedMs`: longest wait for the path for posts. */
 export async function openSse(
   definition: InstanceDefinition,
   options: OpenOptions,

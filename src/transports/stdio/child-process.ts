@@ -234,10 +234,7 @@ function closing(pipe: Readable): Promise<void> {
   return pipe.closed ? Promise.resolve() : new Promise((resolve) => pipe.once('close', () => resolve()));
 }
 
-/**
- * The last LIMITS.stderrLines lines of a text stream, each cut at LIMITS.stderrLineCharacters, without empty lines. They are for
- * operators: no decision depends on them.
- */
+/** The last lines of a text stream, bounded by LIMITS, without empty ones: for operators, no decision depends on them. */
 export class LineTail {
   readonly #decoder = new StringDecoder('utf8');
   #finished: string[] = [];

@@ -63,10 +63,7 @@ export class DedicatedPrograms {
     return this.#warm.size;
   }
 
-  /**
-   * Starts a program, or takes an unused one, and shakes hands, as soon as the queue permits. The caller ends the program. Rejects
-   * with BACKEND_UNAVAILABLE after `close` or too long a wait, and with the failure of the handshake.
-   */
+  /** The caller ends the program. Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait, and like the handshake. */
   async open({ profile, ownerId, signal }: ClientOpening): Promise<Channel> {
     const start = async (): Promise<Channel> => {
       const channel = this.#take();

@@ -120,10 +120,7 @@ const CARRIAGE_RETURN = 0x0d;
 /** Pieces of at least this size are joined only when the line is complete, so that they are copied once. */
 const LARGE_PIECE_BYTES = 64 * 1024;
 
-/**
- * Joins a piece with the pieces before it that are small and not larger: a line that arrives byte by byte costs log n copies per
- * byte, and few objects.
- */
+/** A line that arrives byte by byte costs log n copies per byte, and few objects. */
 function mergeSmall(pieces: Buffer[], piece: Buffer): Buffer {
   let merged = piece;
   let last = pieces.at(-1);

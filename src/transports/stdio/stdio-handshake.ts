@@ -142,10 +142,7 @@ export class StdioPipe implements HandshakeChannel {
     if (this.#outcome === 'unanswered') await settlesWithin(this.#probeEnded.promise, withinMs);
   }
 
-  /**
-   * Cancels a probe that is still unanswered. To be called at the end of the handshake, because a program that does not know
-   * the probe may not accept a cancellation before `initialize` either.
-   */
+  /** At the end of the handshake: a program that does not know the probe may not accept a cancellation before `initialize`. */
   cancelProbe(): void {
     this.#probe?.unsubscribe();
   }

@@ -67,10 +67,7 @@ class StdioTransport extends StdioChannel implements Transport {
     this.#dedicated = new DedicatedPrograms(this.#startDedicated, { ...this.#options, ...found });
   }
 
-  /**
-   * The new conversation is independent. Its era is legacy if the program speaks that, else modern. The caller bounds the number of
-   * programs.
-   */
+  /** The new conversation is independent, and legacy if the program speaks that. The caller bounds their number. */
   async openUpstream(
     profile: ClientProfile,
     signal: AbortSignal,
