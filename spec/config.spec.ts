@@ -148,7 +148,7 @@ test('never shows a secret, whether it can be used or not', () => {
 
 test('describes the listeners and where host and port came from', () => {
   const config = load({ env: { GATEWAY_PORT: '9000' }, yaml: 'host: "::1"' });
-  const source = 'port GATEWAY_PORT, host gateway.yaml, host';
+  const source = 'port: GATEWAY_PORT; host: gateway.yaml, host';
   const rows = config.rows.filter(({ name }) => name === 'listen');
   assert.equal(rows, [{ name: 'listen', value: '[::1]:9000 (servers)', source }]);
 });

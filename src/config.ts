@@ -36,7 +36,10 @@ export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
 export interface ConfigRow {
   readonly name: string;
   readonly value: string;
-  /** `default`, or the place it was written in: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. */
+  /**
+   * `default`, or the place it was written in: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. A listener may have two:
+   * `port: GATEWAY_PORT; host: default`.
+   */
   readonly source: string;
 }
 
@@ -101,16 +104,9 @@ export function loadConfig(input: SourcesInput): Config {
   }
 }
 
-/** The source for people: a listener has two, of its port and of its host, which are often the same. */
-export function tidySource(source: string): string {
-  const [, port, host] = /^port (.*), host (.*)$/.exec(source) ?? [];
-  if (port === undefined || host === undefined) return source;
-  return port === host ? port : `port: ${port}; host: ${host}`;
-}
-
 /** The kind of a source; for a listener that of its port, or of its host when only the host was written. */
 export function kindOfSource(source: string): SourceKind {
-  const [, port, host] = /^port (.*), host (.*)$/.exec(source) ?? [];
+  const [, port, host] = /^port: (.*); host: (.*)$/.exec(source) ?? [];
   if (port !== undefined && host !== undefined) return kindOfSource(port === 'default' ? host : port);
   if (source === 'default') return 'default';
   if (source.startsWith('--')) return 'flag';

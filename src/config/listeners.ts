@@ -75,7 +75,8 @@ export function resolveListeners(
     const isTwin = listeners.some(
       ({ host, port }) => port !== 0 && port === listener.port && host === listener.host,
     );
-    const source = `port ${port?.source ?? 'default'}, host ${hostFound?.source ?? 'default'}`;
+    const [ofPort, ofHost] = [port?.source ?? 'default', hostFound?.source ?? 'default'];
+    const source = ofPort === ofHost ? ofPort : `port: ${ofPort}; host: ${ofHost}`;
     if (!isTwin) listeners.push({ ...listener, source });
   }
 

@@ -142,11 +142,12 @@ export const namespace = matching(
 export const variableName = matching('names of variables such as HTTPS_PROXY', /^[A-Za-z_][A-Za-z0-9_]*$/);
 
 function matching(type: string, pattern: RegExp): SettingType<string> {
-  return {
-    type,
-    read: (raw) => (typeof raw === 'string' && pattern.test(raw) ? raw : undefined),
-    show: String,
-  };
+  return text(type, (raw) => (pattern.test(raw) ? raw : undefined));
+}
+
+/** Text that is shown as it is read. `read` returns undefined for text that is not of this type. */
+function text(type: string, read: (raw: string) => string | undefined): SettingType<string> {
+  return { type, read: (raw) => (typeof raw === 'string' ? read(raw) : undefined), show: String };
 }
 
 /** Lists of words: a YAML list of lists, or the same as JSON text. The word `none` is the empty list. */
@@ -270,44 +271,31 @@ export function choice<W extends string>(
 }
 
 /** An address to listen on: a name or an IP address, without port. */
-export const hostName: SettingType<string> = {
-  type: 'a host name or an IP address, without port',
-  read: (raw) => {
-    if (typeof raw !== 'string') return undefined;
-    const bare = /^\[(.*)\]$/.exec(raw)?.[1] ?? raw;
-    return isIP(bare) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(bare) ? bare : undefined;
-  },
-  show: String,
-};
+export const hostName = text('a host name or an IP address, without port', (raw) => {
+  const bare = /^\[(.*)\]$/.exec(raw)?.[1] ?? raw;
+  return isIP(bare) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(bare) ? bare : undefined;
+});
 
 /** A value of the `Host` header: a name or an address, with a port or without; IPv6 in brackets. */
-export const hostHeader: SettingType<string> = {
-  type: 'host names',
-  read: (raw) => {
-    const written = asWord(raw);
-    const host = isIP(written) === 6 ? `[${written}]` : written;
-    return /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?$/.test(host) ? host : undefined;
-  },
-  show: String,
-};
+export const hostHeader = text('host names', (raw) => {
+  const written = raw.toLowerCase();
+  const host = isIP(written) === 6 ? `[${written}]` : written;
+  return /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?$/.test(host) ? host : undefined;
+});
 
 /** A value of the `Origin` header. Schemes of editors and browser extensions are accepted, too. */
-export const origin: SettingType<string> = {
-  type: 'origins such as https://app.example.com',
-  read: (raw) => {
-    const written = asWord(raw).replace(/\/$/, '');
-    if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(written) || !URL.canParse(written)) return undefined;
-    const { origin } = new URL(written);
-    return origin === 'null' ? written : origin;
-  },
-  show: String,
-};
+export const origin = text('origins such as https://app.example.com', (raw) => {
+  const written = raw.toLowerCase().replace(/\/$/, '');
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(written) || !URL.canParse(written)) return undefined;
+  const { origin } = new URL(written);
+  return origin === 'null' ? written : origin;
+});
 
 /** As `origin`, and `*` for all. */
 export const originOrAll: SettingType<string> = {
+  ...origin,
   type: `* or ${origin.type}`,
   read: (raw, folder) => (raw === '*' ? raw : origin.read(raw, folder)),
-  show: String,
 };
 
 /** The CIDR form of an address or a network, `10.0.0.1/32` for a single one; undefined when `text` is neither. */
@@ -321,11 +309,7 @@ function readNetwork(text: string): string | undefined {
 }
 
 /** An address or a network; in CIDR form afterwards. */
-export const network: SettingType<string> = {
-  type: 'addresses or networks such as 10.0.0.0/8',
-  read: (raw) => (typeof raw === 'string' ? readNetwork(raw) : undefined),
-  show: String,
-};
+export const network = text('addresses or networks such as 10.0.0.0/8', readNetwork);
 
 /** Several of a type: a YAML list, or text with commas in between. The word `none` is the empty list. */
 export function list<T>(item: SettingType<T>): SettingType<readonly T[]> {

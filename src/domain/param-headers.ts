@@ -104,8 +104,10 @@ function collect(
   if (!isJsonObject(schema) || path.length > DEEPEST) return undefined;
   const { 'x-mcp-header': name, properties, type } = schema;
   if (name !== undefined) {
-    if (!isReachable || path.length === 0) return wrongPlace(path);
-    if (typeof name !== 'string' || !TOKEN.test(name)) return wrongName(path);
+    if (!isReachable || path.length === 0)
+      return `a header is asked for at ${placeOf(path)}, where no single argument is`;
+    if (typeof name !== 'string' || !TOKEN.test(name))
+      return `the header for ${placeOf(path)} has a name that no header can have`;
     if (typeof type !== 'string' || !PRIMITIVES.has(type)) return wrongType(path);
     found.push({ path, header: PARAM_PREFIX + name.toLowerCase(), type });
   }
@@ -131,14 +133,6 @@ function repetitionIn(found: readonly Declaration[]): string | undefined {
   return undefined;
 }
 
-function wrongPlace(path: readonly string[]): string {
-  return `a header is asked for at ${placeOf(path)}, where no single argument is`;
-}
-
-function wrongName(path: readonly string[]): string {
-  return `the header for ${placeOf(path)} has a name that no header can have`;
-}
-
 function wrongType(path: readonly string[]): string {
   return `a header is asked for ${placeOf(path)}, which is no string, integer or boolean`;
 }
@@ -149,7 +143,7 @@ function placeOf(path: readonly string[]): string {
 
 function schemasIn(value: unknown, keyword: string): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  return BY_NAME.has(keyword) && isJsonObject(value) ? Object.values(value) : [value];
+  return BY_NAME.includes(keyword) && isJsonObject(value) ? Object.values(value) : [value];
 }
 
 /** Longest name of a server in a text for operators. */
@@ -159,31 +153,17 @@ const AROUND_BYTES = 4;
 /** Source: RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PRIMITIVES: ReadonlySet<string> = new Set(['string', 'integer', 'boolean', 'number']);
-/** Keywords below which nothing may be declared, because the path of such a value is not fixed. */
+/** Keywords below which nothing may be declared, because the path of such a value is not fixed; the first hold schemas by name. */
+const BY_NAME = ['patternProperties', 'dependentSchemas', '$defs', 'definitions'];
 const ELSEWHERE = [
-  'items',
-  'prefixItems',
-  'contains',
-  'additionalProperties',
-  'unevaluatedProperties',
-  'unevaluatedItems',
-  'propertyNames',
-  'patternProperties',
-  'dependentSchemas',
-  'oneOf',
-  'anyOf',
-  'allOf',
-  'not',
-  'if',
-  'then',
-  'else',
-  '$defs',
-  'definitions',
-] as const;
-/** Those of them that hold schemas by name. */
-const BY_NAME: ReadonlySet<string> = new Set([
-  'patternProperties',
-  'dependentSchemas',
-  '$defs',
-  'definitions',
-]);
+  ...BY_NAME,
+  ...[
+    'items',
+    'prefixItems',
+    'contains',
+    'additionalProperties',
+    'unevaluatedProperties',
+    'unevaluatedItems',
+  ],
+  ...['propertyNames', 'oneOf', 'anyOf', 'allOf', 'not', 'if', 'then', 'else'],
+];

@@ -99,7 +99,7 @@ export function composeGateway(
   const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
   const registry = new Registry({ ...registryParts, protectedPaths });
   const tracing = new Tracing();
-  const trace = () => tracing.spans?.embedded();
+  const trace = () => tracing.spans?.embeddedTrace();
   const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting, trace };
   const dispatcher = new Dispatcher(parts);
   const mcp = new Mcp({

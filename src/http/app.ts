@@ -22,7 +22,7 @@ import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { readDirect, readKoaBody } from './body/read.ts';
 import { ConsoleFiles } from './docs/console.ts';
-import { createDocuments } from './docs/documents.ts';
+import { Documents } from './docs/documents.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { accessLog, reportLog, tracing } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
@@ -101,7 +101,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes', costs),
   };
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
-  const documents = createDocuments(async () => {
+  const documents = new Documents(async () => {
     // Loaded on demand: it is large, and most apps never serve the description.
     const { openApiDocument } = await import('./openapi/document.ts');
     return openApiDocument(ROUTES);

@@ -33,19 +33,16 @@ import { VERSION } from '../domain/version.ts';
 /** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose it. */
 const NAME_UNITS = 128;
 
-/** Starts spans with the registered provider. */
-export class Spans {
-  /** The span of an HTTP request that arrives now. */
-  request(headers: RequestHeaders): RequestSpan {
-    return new RequestSpan(currentTracer(), headers);
-  }
+/** The span of an HTTP request that arrives now, with the registered provider. */
+export function requestSpan(headers: RequestHeaders): RequestSpan {
+  return new RequestSpan(currentTracer(), headers);
+}
 
-  /** For calls of an embedding program: its active span is the parent of their attempts. */
-  embedded(): RequestTrace {
-    const parent = context.active();
-    const tracer = currentTracer();
-    return { attempt: (facts) => new AttemptSpan(tracer, new SpanClock(), parent, facts) };
-  }
+/** For calls of an embedding program: its active span is the parent of their attempts. */
+export function embeddedTrace(): RequestTrace {
+  const parent = context.active();
+  const tracer = currentTracer();
+  return { attempt: (facts) => new AttemptSpan(tracer, new SpanClock(), parent, facts) };
 }
 
 function currentTracer(): Tracer {

@@ -1,7 +1,7 @@
 // Whether this process traces, checked once per request. The API of OpenTelemetry costs 14 ms and 6 MB, so it is loaded only after
 // a tracer provider is registered, by an embedding program or by otlp.ts. Source: ADR 76.
 
-import type { Spans } from './spans.ts';
+type Spans = typeof import('./spans.ts');
 
 /** The global property under which every copy of the API registers providers. */
 const REGISTRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
@@ -21,8 +21,8 @@ export class Tracing {
   /** Resolves when `spans` is defined, if a provider is registered. */
   async ready(): Promise<void> {
     if (!isRegistered()) return;
-    this.#loading ??= import('./spans.ts').then(({ Spans }) => {
-      this.#spans = new Spans();
+    this.#loading ??= import('./spans.ts').then((spans) => {
+      this.#spans = spans;
     });
     await this.#loading;
   }

@@ -7,8 +7,12 @@ import * as assert from 'uvu/assert';
 import { SCOPES } from '../../../src/domain/account.ts';
 import { commandRefusal } from '../../../src/domain/command.ts';
 import { ERROR_STATUS } from '../../../src/domain/errors.ts';
-import { ERROR_SAMPLES } from '../../../src/http/openapi/answers.ts';
-import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from '../../../src/http/openapi/components.ts';
+import {
+  ERROR_SAMPLES,
+  HEADERS,
+  NAMED_SCHEMAS,
+  SECURITY_SCHEMES,
+} from '../../../src/http/openapi/answers.ts';
 import { openApiDocument, tagOf } from '../../../src/http/openapi/document.ts';
 import { exampleOf, schemaWriter } from '../../../src/http/openapi/schema.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';

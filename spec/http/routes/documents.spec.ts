@@ -1,9 +1,8 @@
 // The API description, the two pages that show it and their files: what they are, and over HTTP.
 
 import * as assert from 'uvu/assert';
-import { REDOC_ASSETS, readAsset, SWAGGER_ASSETS } from '../../../src/http/docs/assets.ts';
-import { createDocuments } from '../../../src/http/docs/documents.ts';
-import { inlinePartsOf, pageHeaders, redocPage, swaggerPage } from '../../../src/http/docs/pages.ts';
+import { Documents, readAsset } from '../../../src/http/docs/documents.ts';
+import { ASSETS, inlinePartsOf, pageHeaders, redocPage, swaggerPage } from '../../../src/http/docs/pages.ts';
 import { openApiDocument } from '../../../src/http/openapi/document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
@@ -14,7 +13,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the routes of the documents');
 const app = appFor(test, () => startWithAccounts());
 
-const FILES = Object.entries({ docs: SWAGGER_ASSETS, redoc: REDOC_ASSETS }).flatMap(([page, assets]) =>
+const FILES = Object.entries(ASSETS).flatMap(([page, assets]) =>
   Object.entries(assets).map(([name, { type }]) => [`/${page}/assets/${name}`, type] as const),
 );
 const PLACES = [
@@ -47,8 +46,8 @@ test('are open, say what they send and how long it holds, and answer 304 to whoe
 });
 
 test('are made once, with a tag of their content', async () => {
-  const [one, two, other] = [ROUTES, ROUTES, ROUTES.slice(1)].map((routes) =>
-    createDocuments(async () => openApiDocument(routes)),
+  const [one, two, other] = [ROUTES, ROUTES, ROUTES.slice(1)].map(
+    (routes) => new Documents(async () => openApiDocument(routes)),
   );
   const [first, again] = await Promise.all([one?.description(undefined), one?.description(undefined)]);
   assert.ok(first?.kind === 'bytes' && again?.kind === 'bytes' && first.bytes === again.bytes);
@@ -78,7 +77,7 @@ test('have no other files, and make no path of a name', async () => {
       await sendRaw(app.port, head(`GET /${path}`, { Connection: 'close' })),
       /^HTTP\/1\.1 4(?:04|22) /,
     );
-  const documents = createDocuments(async () => ({}));
+  const documents = new Documents(async () => ({}));
   for (const name of ['../../../package.json', 'index.html', '']) {
     const refused = await documents.asset('docs', name, undefined).catch(String);
     assert.match(String(refused), 'is not in the list of files');
@@ -88,7 +87,7 @@ test('have no other files, and make no path of a name', async () => {
 test('are pages that load nothing but the files beside them, and tell nobody', async () => {
   const swagger = (await app.ask('GET', '/docs')).text;
   const loaded = [...swagger.matchAll(/\s(?:src|href)="([^"]*)"/g)].map(([, url]) => url);
-  const files = Object.keys(SWAGGER_ASSETS).map((name) => `docs/assets/${name}`);
+  const files = Object.keys(ASSETS.docs).map((name) => `docs/assets/${name}`);
   assert.equal(loaded.sort(), files.sort());
   assert.not.match(swagger, /https?:\/\/(?!www\.w3\.org)/);
   assert.match(swagger, /"url":"openapi\.json","validatorUrl":null/);
@@ -127,9 +126,9 @@ test('allow what stands in a page by its hash, and else only this gateway', asyn
 });
 
 test('have files that are all installed, and changed only in known passages', async () => {
-  for (const [name, asset] of Object.entries({ ...SWAGGER_ASSETS, ...REDOC_ASSETS }))
+  for (const [name, asset] of Object.entries({ ...ASSETS.docs, ...ASSETS.redoc }))
     assert.ok((await readAsset(asset)).byteLength > 500, name);
-  const { 'redoc.standalone.js': bundle } = REDOC_ASSETS;
+  const { 'redoc.standalone.js': bundle } = ASSETS.redoc;
   const text = String(bundle === undefined ? '' : await readAsset(bundle));
   assert.not.match(text, /cdn\.redoc\.ly/);
   assert.not.match(text, '??=Function(');

@@ -1,7 +1,7 @@
 // `stagedoor config`: the settings a gateway started here and now would have, and where each comes from.
 
 import { ALL_SETTINGS } from '../../config/settings.ts';
-import { type Config, type ConfigRow, tidySource } from '../../config.ts';
+import type { Config, ConfigRow } from '../../config.ts';
 import type { CommandDefinition } from '../command.ts';
 import { printResult, table } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
@@ -13,9 +13,8 @@ export const config: CommandDefinition = {
   examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const settings = readSettings(input, terminal);
-    const rows = settings.rows.map((row) => ({ ...row, source: tidySource(row.source) }));
-    printResult(input, terminal, typed(rows, settings), () =>
-      [table(terminal, COLUMNS, rows), explanation(settings)].join('\n\n'),
+    printResult(input, terminal, typed(settings), () =>
+      [table(terminal, COLUMNS, settings.rows), explanation(settings)].join('\n\n'),
     );
     for (const warning of settings.warnings) terminal.note(`warning: ${warning}`);
     return 0;
@@ -36,7 +35,7 @@ function explanation({ listeners, portsDefaulted }: Config): string {
 type TypedRow = Omit<ConfigRow, 'value'> & { readonly value: unknown };
 
 /** The rows with numbers, booleans and lists as such; null for what is not set. Units stay those of the settings. */
-function typed(rows: readonly ConfigRow[], { listeners }: Config): readonly TypedRow[] {
+function typed({ rows, listeners }: Config): readonly TypedRow[] {
   // The rows of listeners are the first ones, in the same order.
   return rows.map((row, index) => ({
     ...row,

@@ -19,54 +19,43 @@ export function readDirect(maxBytes: number): ReadBody {
 }
 
 export function readAllOf(request: Readable, maxBytes: number, onBytes: OnBytes = () => {}): Promise<Buffer> {
-  return new Promise((resolve, reject) => listen(request, maxBytes, onBytes, resolve, reject));
-}
-
-function listen(
-  request: Readable,
-  maxBytes: number,
-  onBytes: OnBytes,
-  resolve: (body: Buffer) => void,
-  reject: (reason: unknown) => void,
-): void {
-  if (request.destroyed) {
-    reject(new ClientGone()); // `close` may have been emitted already
-    return;
-  }
-  // Nearly every body is one chunk: only a second one creates a list.
-  let first: Buffer | undefined;
-  let others: Buffer[] | undefined;
-  let length = 0;
-  let isWhole = false;
-  const onData = (chunk: Buffer): void => {
-    length += chunk.length;
-    try {
-      if (length > maxBytes) throw payloadTooLarge(maxBytes);
-      onBytes(chunk.length);
-    } catch (thrown) {
+  if (request.destroyed) return Promise.reject(new ClientGone()); // `close` may have been emitted already
+  return new Promise((resolve, reject) => {
+    // Nearly every body is one chunk: only a second one creates a list.
+    let first: Buffer | undefined;
+    let others: Buffer[] | undefined;
+    let length = 0;
+    let isWhole = false;
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      try {
+        if (length > maxBytes) throw payloadTooLarge(maxBytes);
+        onBytes(chunk.length);
+      } catch (thrown) {
+        leave();
+        reject(thrown);
+        return;
+      }
+      if (first === undefined) first = chunk;
+      else if (others === undefined) others = [first, chunk];
+      else others.push(chunk);
+    };
+    const onEnd = (): void => {
+      isWhole = true; // the listeners stay: the request ends anyway, and removing them costs more
+      resolve(others === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(others, length));
+    };
+    const onGone = (): void => {
+      if (isWhole) return;
       leave();
-      reject(thrown);
-      return;
-    }
-    if (first === undefined) first = chunk;
-    else if (others === undefined) others = [first, chunk];
-    else others.push(chunk);
-  };
-  const onEnd = (): void => {
-    isWhole = true; // the listeners stay: the request ends anyway, and removing them costs more
-    resolve(others === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(others, length));
-  };
-  const onGone = (): void => {
-    if (isWhole) return;
-    leave();
-    reject(new ClientGone());
-  };
-  const leave = (): void => {
-    request.off('data', onData).off('end', onEnd).off('close', onGone);
-  };
-  // A broken connection emits `error` and `close`; either is enough.
-  request.on('error', onGone);
-  request.on('data', onData).on('end', onEnd).on('close', onGone);
+      reject(new ClientGone());
+    };
+    const leave = (): void => {
+      request.off('data', onData).off('end', onEnd).off('close', onGone);
+    };
+    // A broken connection emits `error` and `close`; either is enough.
+    request.on('error', onGone);
+    request.on('data', onData).on('end', onEnd).on('close', onGone);
+  });
 }
 
 /**

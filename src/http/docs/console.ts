@@ -11,20 +11,10 @@ import { consoleNotBuilt, routeNotFound } from '../../domain/error-catalogue.ts'
 import { HTTP_LIMITS } from '../limits.ts';
 import type { BytesReply, EmptyReply } from '../reply.ts';
 import type { ContentEncoding, HttpRequest } from '../request.ts';
-import {
-  type CachedDocument,
-  cachedDocument,
-  documentReply,
-  makeOnce,
-  REVALIDATED,
-} from './cached-document.ts';
+import { type CachedDocument, cachedDocument, documentReply, makeOnce, REVALIDATED } from './documents.ts';
 
 /** In a clone and in an installed package. */
 const BUILT = new URL('../../../web/dist/', import.meta.url);
-
-/** The console has about ten files and 300 kB. */
-const MOST_FILES = 256;
-const MOST_BYTES = 16 * 1024 * 1024;
 
 /** Most segments of a page's path: each number of segments needs another document. */
 const MOST_SEGMENTS = 8;
@@ -108,16 +98,10 @@ async function filesIn(folder: string): Promise<Files> {
   const paths = entries
     .filter((entry) => entry.isFile() && extname(entry.name) in TYPES)
     .map((entry) => join(entry.parentPath, entry.name));
-  if (paths.length > MOST_FILES) throw new Error(`${folder} has more than ${MOST_FILES} files`);
-  const files = new Map<string, Buffer>();
-  let bytes = 0;
-  for (const path of paths) {
-    const content = await readFile(path);
-    bytes += content.length;
-    if (bytes > MOST_BYTES) throw new Error(`the files of ${folder} have more than ${MOST_BYTES} bytes`);
-    files.set(relative(folder, path).split(sep).join('/'), content);
-  }
-  return files;
+  const named = paths.map(
+    async (path) => [relative(folder, path).split(sep).join('/'), await readFile(path)] as const,
+  );
+  return new Map(await Promise.all(named));
 }
 
 /** Allows files of this gateway only: nothing inline, nothing from other hosts, no frames. */

@@ -1,12 +1,69 @@
 // The two pages that show the API, Swagger UI and ReDoc, and the headers that restrict them: a page loads from this gateway only, runs
-// only its own scripts, and may not be framed. Addresses are relative, so that the pages work behind a path prefix. Source: Content
+// only its own scripts, and may not be framed; and the files that they load. Addresses are relative, so that the pages work behind a path prefix. Source: Content
 // Security Policy level 3; ADR 21.
 
 import { createHash } from 'node:crypto';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import Koa from 'koa';
-import { SWAGGER_ASSETS } from './assets.ts';
+
+/** Also the first segment of the path. */
+export type PageName = 'docs' | 'redoc';
+
+export interface Asset {
+  /** Module specifier. */
+  readonly module: string;
+  readonly type: string;
+  /** Replacements; each passage occurs exactly once. */
+  readonly edits?: readonly Edit[];
+}
+
+export interface Edit {
+  readonly passage: string;
+  readonly by: string;
+}
+
+const SCRIPT = 'text/javascript; charset=utf-8';
+const STYLE = 'text/css; charset=utf-8';
+
+type Assets = Readonly<Record<string, Asset>>;
+
+/** Files of GET /docs/assets/…, by name. The page of koa2-swagger-ui requests the style under the name that a CDN uses. */
+const SWAGGER_ASSETS: Assets = {
+  'swagger-ui.min.css': { module: 'swagger-ui-dist/swagger-ui.css', type: STYLE },
+  'swagger-ui-bundle.js': { module: 'swagger-ui-dist/swagger-ui-bundle.js', type: SCRIPT },
+  'swagger-ui-standalone-preset.js': {
+    module: 'swagger-ui-dist/swagger-ui-standalone-preset.js',
+    type: SCRIPT,
+  },
+  'favicon-32x32.png': { module: 'swagger-ui-dist/favicon-32x32.png', type: 'image/png' },
+};
+
+/** The name of the vendor as an image. */
+const REDOCLY = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" width="44" height="14"><text y="11" font-family="sans-serif" font-size="12">Redocly</text></svg>',
+)}`;
+
+/** Files of GET /redoc/assets/…, by name. */
+const REDOC_ASSETS: Assets = {
+  'redoc.standalone.js': {
+    module: 'redoc/bundles/redoc.standalone.js',
+    type: SCRIPT,
+    edits: [
+      // The logo of the vendor is loaded from a CDN.
+      { passage: '`https://cdn.redoc.ly/redoc/logo-mini-full.svg`', by: `\`${REDOCLY}\`` },
+      { passage: '`https://cdn.redoc.ly/redoc/logo-mini.svg`', by: `\`${REDOCLY}\`` },
+      // The search compiles code for a worker, which the policy forbids; it also works without.
+      { passage: 'return e._factory??=Function(XDe),!0', by: 'return!1' },
+      // It resolves relative server addresses as if the page were a folder.
+      { passage: 'return e.endsWith(`.html`)&&HP(e)||e', by: 'return HP(e)||e' },
+      { passage: 'n=WP(e)+`/`+t;', by: 'n=new URL(t,WP(e)+`/`).href;' },
+    ],
+  },
+};
+
+/** The files of the pages, by page and name. */
+export const ASSETS: Readonly<Record<PageName, Assets>> = { docs: SWAGGER_ASSETS, redoc: REDOC_ASSETS };
 
 export interface Page {
   readonly html: string;

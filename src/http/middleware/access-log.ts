@@ -126,7 +126,7 @@ export function tracing(traces: Tracing): HttpMiddleware {
   return (context, next) => {
     const { spans } = traces;
     if (spans === undefined || PROBES.has(context.path)) return next();
-    const span = spans.request(context.req.headers);
+    const span = spans.requestSpan(context.req.headers);
     context.state.trace = span;
     context.res.on('close', () => {
       const { state } = context;

@@ -4,8 +4,7 @@ import type { TSchema } from 'typebox';
 import type { Scope } from '../../domain/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { Route } from '../route.ts';
-import { answersOf, type SharedAnswers } from './answers.ts';
-import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from './components.ts';
+import { answersOf, HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES, type SharedAnswers } from './answers.ts';
 import { exampleOf, schemaWriter } from './schema.ts';
 
 /** The document as plain JSON, with the fields that specs and tools read. */

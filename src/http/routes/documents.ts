@@ -3,9 +3,8 @@
 
 import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
-import { REDOC_ASSETS, SWAGGER_ASSETS } from '../docs/assets.ts';
 import { CONSOLE_TYPES } from '../docs/console.ts';
-import type { PageName } from '../docs/documents.ts';
+import { ASSETS, type PageName } from '../docs/pages.ts';
 import { bytes, json, noContent, type Reply } from '../reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
 import { AnyObject, text } from '../schemas.ts';
@@ -39,8 +38,8 @@ export const documentRoutes: readonly Route[] = [
   }),
   pageRoute('docs', 'The API to read and to try, by Swagger UI'),
   pageRoute('redoc', 'The API to read, by ReDoc'),
-  assetRoute('docs', Object.keys(SWAGGER_ASSETS), ['text/javascript', 'text/css', 'image/png']),
-  assetRoute('redoc', Object.keys(REDOC_ASSETS), ['text/javascript']),
+  assetRoute('docs', ['text/javascript', 'text/css', 'image/png']),
+  assetRoute('redoc', ['text/javascript']),
   consoleRoute('/console', 'The console for browsers'),
   consoleRoute('/console/*path', 'A file of the console; its page for every other path, slashes included'),
 ];
@@ -62,11 +61,11 @@ function pageRoute(name: PageName, summary: string): Route {
   });
 }
 
-function assetRoute(name: PageName, files: readonly string[], types: readonly string[]): Route {
+function assetRoute(name: PageName, types: readonly string[]): Route {
   return defineRoute('GET', `/${name}/assets/:file`, {
     summary: `A file of the page /${name}`,
     scope: 'open',
-    request: { params: Type.Object({ file: Type.Enum([...files]) }) },
+    request: { params: Type.Object({ file: Type.Enum(Object.keys(ASSETS[name])) }) },
     answers: {
       200: { description: 'The file', body: Type.String(), types, headers: CACHED },
       304: UNCHANGED,

@@ -9,7 +9,12 @@ import {
   gatewayStarting,
   shuttingDown,
 } from '../../domain/errors.ts';
-import { type InstanceDefinition, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
+import {
+  INSTANCE_STATES,
+  type InstanceDefinition,
+  type InstanceSnapshot,
+  TRANSPORT_KINDS,
+} from '../../domain/instance.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway.ts';
@@ -30,7 +35,7 @@ import {
   text,
 } from '../schemas.ts';
 import { seesMachine } from '../visible.ts';
-import { fullReason, INSTANCE_STATES } from './instances.ts';
+import { fullReason } from './instances.ts';
 
 const InstanceCounts = Type.Object({
   total: Type.Integer(),

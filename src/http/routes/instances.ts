@@ -2,7 +2,12 @@
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
-import { InstanceChange, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
+import {
+  INSTANCE_STATES,
+  InstanceChange,
+  type InstanceSnapshot,
+  TRANSPORT_KINDS,
+} from '../../domain/instance.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
@@ -23,8 +28,6 @@ import { seesMachine } from '../visible.ts';
 function masks(example: Readonly<Record<string, '***'>>) {
   return Type.Record(Type.String(), Type.Literal('***'), { examples: [example] });
 }
-
-export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
 
 /** The registration and the present state of an instance. */
 export const InstanceRecord = Type.Object({

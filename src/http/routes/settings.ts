@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { ALL_SETTINGS, LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
-import { type ConfigRow, kindOfSource, tidySource } from '../../config.ts';
+import { type ConfigRow, kindOfSource } from '../../config.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { CLOSED, text } from '../schemas.ts';
@@ -59,7 +59,7 @@ export const settingRoutes: readonly Route[] = [
 
 function recordOf({ name, value, source }: ConfigRow): Static<typeof SettingRecord> {
   const sourceKind = kindOfSource(source);
-  const from = sourceKind === 'default' ? {} : { from: tidySource(source) };
+  const from = sourceKind === 'default' ? {} : { from: source };
   const row = ALL_SETTINGS.find(({ key }) => key === name);
   if (row === undefined) {
     // A listener has two settings; its label is only for messages.

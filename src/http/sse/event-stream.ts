@@ -15,7 +15,7 @@ import type { EventSource, StreamEvent, StreamReader } from '../reply.ts';
 import { ClientGone, type HttpContext } from '../request.ts';
 import { commonHeaders } from '../respond.ts';
 import { limitReader, limitWriteTime, UnreadAnswers } from '../unread-answers.ts';
-import { commentText, END, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
+import { commentText, END, EVENT_STREAM_HEADERS, inLines, writeEvent } from './server-sent-events.ts';
 
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default 15 000 ms. */
@@ -153,7 +153,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     this.#settle = settle;
     this.#subscription = events$.subscribe({
       next: (event) => this.#send(event),
-      error: (thrown: unknown) => this.fail(asGatewayError(thrown)),
+      error: (thrown: unknown) => this.revoke(asGatewayError(thrown)),
       complete: () => {
         this.#begin();
         this.#end();
@@ -184,14 +184,11 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   }
 
   shutDown(): void {
-    this.fail(shuttingDown());
+    this.revoke(shuttingDown());
   }
 
-  revoke(refusal: GatewayError): void {
-    this.fail(refusal);
-  }
-
-  fail(error: GatewayError): void {
+  /** Ends it with an error. */
+  revoke(error: GatewayError): void {
     if (!this.#response.headersSent) {
       this.#settle(error);
       return;
@@ -219,7 +216,9 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   #writeJoined(): void {
     const text = this.#joined ?? '';
     this.#joined = undefined;
-    if (text !== '') this.#write(text);
+    if (text === '') return;
+    this.#response.write(text);
+    this.#streams.unread.count(this.#context);
   }
 
   #end(): void {
@@ -235,28 +234,14 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
       this.#dropped += 1;
       return;
     }
-    const lines = inLines(data);
     const leftOut = this.#dropped > 0 ? commentText(`${this.#dropped} events left out, read faster`) : '';
     this.#dropped = 0;
     const start = `${leftOut}${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
-    if (typeof lines !== 'string') this.#writeBytes(start, lines);
-    else if (this.#joined === undefined) this.#write(`${start}${lines}${END}`);
-    else this.#joined += `${start}${lines}${END}`;
-  }
-
-  /** In one write to the socket, which takes less CPU than three. */
-  #write(text: string): void {
-    this.#response.write(text);
-    this.#streams.unread.count(this.#context);
-  }
-
-  /** Node would copy the bytes to write them together with the text. */
-  #writeBytes(start: string, bytes: Uint8Array): void {
-    this.#response.cork();
-    this.#response.write(start);
-    this.#response.write(bytes);
-    this.#response.write(END);
-    this.#response.uncork();
+    if (this.#joined !== undefined && typeof data === 'string') {
+      this.#joined += `${start}${inLines(data)}${END}`;
+      return;
+    }
+    writeEvent(this.#response, start, data);
     this.#streams.unread.count(this.#context);
   }
 

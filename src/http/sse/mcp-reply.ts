@@ -6,10 +6,17 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { McpEvent, McpReply, McpStream } from '../../protocol/endpoint-types.ts';
 import type { BytesReply, EmptyReply } from '../reply.ts';
 import { type HttpContext, noteFailure, whenGone } from '../request.ts';
-import { commonHeaders, latin1Of, respond, SMALL_BYTES } from '../respond.ts';
+import { commonHeaders, respond } from '../respond.ts';
 import { limitReader, limitWriteTime } from '../unread-answers.ts';
 import type { EventStreams, TrackedStream } from './event-stream.ts';
-import { commentText, END, EVENT_STREAM_HEADERS, EVENT_STREAM_TYPE, inLines } from './server-sent-events.ts';
+import {
+  commentText,
+  END,
+  EVENT_STREAM_HEADERS,
+  EVENT_STREAM_TYPE,
+  inLines,
+  writeEvent,
+} from './server-sent-events.ts';
 
 /** Writes one answer. Further answers, and answers after a disconnect, are dropped. */
 export class HttpMcpReply implements McpReply {
@@ -94,9 +101,6 @@ export class HttpMcpReply implements McpReply {
 
 const CLOSED_STREAM: McpStream = { send: () => {}, end: () => {}, unsentBytes: 0 };
 
-/** Ids that can be written in one latin1 text with the bytes of an event. */
-const ASCII = /^[\x20-\x7e]*$/;
-
 /**
  * An open event stream of the MCP endpoint. It ends with the app, when its client reads nothing for too long, or when its caller is
  * revoked.
@@ -138,17 +142,7 @@ export class HttpMcpStream implements McpStream, TrackedStream {
       return;
     }
     const head = headOf(name ?? (data.length > 0 ? 'message' : undefined), id, retryMs);
-    const lines = inLines(data);
-    if (typeof lines === 'string') response.write(`${head}${lines}${END}`);
-    else if (lines.byteLength <= SMALL_BYTES && ASCII.test(id ?? '')) {
-      response.write(`${head}${latin1Of(lines)}${END}`, 'latin1');
-    } else {
-      response.cork();
-      response.write(head);
-      response.write(lines);
-      response.write(END);
-      response.uncork();
-    }
+    writeEvent(response, head, data);
     this.#streams.unread.count(this.#context);
   }
 

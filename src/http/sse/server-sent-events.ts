@@ -1,5 +1,7 @@
-// The format of server-sent events: headers of a stream, comments, lines of data. Writing them to a socket is event-stream.ts
-// and mcp-reply.ts. Source: the HTML standard, "Server-sent events".
+// The format of server-sent events: headers of a stream, comments, lines of data, and how an event is written to a socket. Source: the HTML standard, "Server-sent events".
+
+import type { ServerResponse } from 'node:http';
+import { latin1Of, SMALL_BYTES } from '../respond.ts';
 
 export const EVENT_STREAM_TYPE = 'text/event-stream';
 
@@ -18,6 +20,25 @@ export const END = '\n\n';
 /** A line that clients ignore. */
 export function commentText(text: string): string {
   return `: ${text}\n\n`;
+}
+
+/** Heads that can be written in one latin1 text with the bytes of an event. */
+const ASCII = /^[\n\x20-\x7e]*$/;
+
+/** Writes one event; `head` is everything before its data. One write to the socket takes less CPU than three. */
+export function writeEvent(response: ServerResponse, head: string, data: Uint8Array | string): void {
+  const lines = inLines(data);
+  if (typeof lines === 'string') response.write(`${head}${lines}${END}`);
+  else if (lines.byteLength <= SMALL_BYTES && ASCII.test(head)) {
+    response.write(`${head}${latin1Of(lines)}${END}`, 'latin1');
+  } else {
+    // Node would copy the bytes to write them together with the text.
+    response.cork();
+    response.write(head);
+    response.write(lines);
+    response.write(END);
+    response.uncork();
+  }
 }
 
 /** JSON text for the field `data`. Line breaks occur only between its tokens, so that a client can join the lines again. */
