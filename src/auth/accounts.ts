@@ -56,7 +56,6 @@ export interface NewApiKey {
   readonly ownerId?: string | undefined;
 }
 
-/** A key and its present state. */
 export interface ApiKeyView {
   readonly apiKey: ApiKey;
   /** False when it has expired or its owner was deleted or disabled. */

@@ -36,7 +36,6 @@ function hashOf(secret: string): string {
 // Stores the times of use of API keys once a minute: `last_used_at` is for display only.
 
 const FLUSH_MS = 60_000;
-/** Keys kept between two writes. */
 const KEPT_KEYS = 10_000;
 /** Keys in one write, which a remote database has to finish within the time of one operation. */
 const CHUNK_KEYS = 100;
@@ -50,7 +49,6 @@ export class KeyUse {
     this.#accounts = accounts;
   }
 
-  /** Called for every request with a key. */
   used(keyId: string, atMs: number): void {
     if (this.#lastUsedMs.size === 0) this.#flusher.later();
     if (this.#lastUsedMs.size < KEPT_KEYS || this.#lastUsedMs.has(keyId)) this.#lastUsedMs.set(keyId, atMs);

@@ -74,7 +74,6 @@ export interface AuditOptions {
   readonly settings?: AuditSettings | undefined;
 }
 
-/** A call whose arguments are not digested yet. */
 interface Undigested extends Stamp {
   readonly entry: NewCall;
   readonly source: Uint8Array | string | undefined;

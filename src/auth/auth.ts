@@ -65,7 +65,6 @@ export class Auth {
   readonly #storeChanges: Unsubscribable;
   readonly #login: (attempt: LoginAttempt) => Promise<IssuedToken>;
 
-  /** `shared`: the open connection to Redis, if there is one. */
   constructor(options: AuthOptions, shared?: SharedCounter) {
     const { enabled, store, limits, log, now = Date.now, passwords = new Passwords() } = options;
     const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });

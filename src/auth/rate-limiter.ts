@@ -78,7 +78,6 @@ function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, adde
   return count <= limit ? facts : { ...facts, retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)) };
 }
 
-/** A window after a count. */
 export interface Window {
   /** More than the limit: the request was refused and is not counted. */
   readonly count: number;

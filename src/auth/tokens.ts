@@ -12,7 +12,6 @@ import { LIMITS } from '../domain/limits.ts';
 const ALGORITHM = 'HS256';
 const ISSUER = 'stagedoor';
 
-/** The claims of a token that the gateway uses. */
 interface TokenClaims {
   readonly userId: string;
   /** Claim `jti`. */

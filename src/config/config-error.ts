@@ -17,7 +17,6 @@ export class ConfigError extends Error {
 /** Runs `work`; records its ConfigError and returns `fallback` instead. */
 export type Attempt = <T>(work: () => T, fallback: T) => T;
 
-/** Collects the errors of all settings. */
 export class ConfigErrors {
   readonly #errors: ConfigError[] = [];
 

@@ -4,7 +4,6 @@
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 
-/** A row of the table of settings. */
 interface SettingRow<T> {
   /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
   readonly key: string;
@@ -27,7 +26,6 @@ export interface Setting<T> extends SettingRow<T> {
   readonly variable: string;
 }
 
-/** How one setting is written. */
 export type SettingNames = Pick<Setting<unknown>, 'key' | 'flag' | 'variable' | 'secret'>;
 
 /** Completes a row; checks its default against its type, which the type of the table would not. */
@@ -37,22 +35,18 @@ export function setting<T>(row: SettingRow<T>): Setting<T> {
   return { variable, ...(flag === undefined ? {} : { flag }), ...row };
 }
 
-/** The values of a table of settings. */
 export type ValuesOf<T> = {
   readonly [Name in keyof T]: T[Name] extends Setting<infer Value> ? Value : ValuesOf<T[Name]>;
 };
 
-/** A table of settings: rows and groups of rows. */
 export interface SettingGroup {
   readonly [name: string]: Setting<unknown> | SettingGroup;
 }
 
-/** The rows of a table, in its order. */
 export function rowsOf(group: SettingGroup): readonly Setting<unknown>[] {
   return Object.values(group).flatMap((row) => (isSetting(row) ? [row] : rowsOf(row)));
 }
 
-/** The values of a table, read in its order. */
 export function readAll<T extends SettingGroup>(
   group: T,
   read: (row: Setting<unknown>) => unknown,
@@ -69,7 +63,6 @@ function isSetting(row: Setting<unknown> | SettingGroup): row is Setting<unknown
   return 'kind' in row;
 }
 
-/** One type of value. */
 export interface SettingType<T> {
   /** Completes "expected ..." in errors and fills a column of the documentation. */
   readonly type: string;
@@ -132,13 +125,11 @@ export const nodeName = matching(
   /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/,
 );
 
-/** A namespace of Kubernetes, or all of them. */
 export const namespace = matching(
   'a name of lower-case letters, digits and hyphens, or *',
   /^(\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$/,
 );
 
-/** The name of a variable of the environment. */
 export const variableName = matching('names of variables such as HTTPS_PROXY', /^[A-Za-z_][A-Za-z0-9_]*$/);
 
 function matching(type: string, pattern: RegExp): SettingType<string> {

@@ -43,7 +43,6 @@ import {
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The largest rate limit. */
 const MOST_REQUESTS = 1_000_000_000;
 
 export const SETTINGS = {
@@ -389,5 +388,4 @@ export const SETTINGS = {
   }),
 } as const;
 
-/** Every setting, in the order of the table. */
 export const ALL_SETTINGS: readonly Setting<unknown>[] = rowsOf(SETTINGS);

@@ -40,7 +40,6 @@ const OWN_PREFIX = 'MCP_GATEWAY_';
 const SHARED_PREFIX = 'GATEWAY_';
 export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
 
-/** The values of one gateway as they were written. */
 export class Sources {
   /** Absolute paths of the files that were read by now. */
   readonly files: string[] = [];
@@ -70,9 +69,8 @@ export class Sources {
   environment(names: SettingNames): Found | undefined {
     const a = this.variable(OWN_PREFIX, names);
     const b = this.variable(SHARED_PREFIX, names);
-    if (a !== undefined && b !== undefined && a.raw !== b.raw) {
+    if (a !== undefined && b !== undefined && a.raw !== b.raw)
       throw new ConfigError(`${a.source} and ${b.source} differ: they mean the same setting, keep one`);
-    }
     return a ?? b;
   }
 
@@ -103,9 +101,8 @@ export class Sources {
 
   #openFile(keys: readonly string[], attempt: Attempt) {
     const named = this.#input.flags?.config;
-    if (named !== undefined && (typeof named !== 'string' || named === '')) {
+    if (named !== undefined && (typeof named !== 'string' || named === ''))
       throw new ConfigError('--config needs the name of a file');
-    }
     const name = named ?? 'gateway.yaml';
     const text = named === undefined ? this.#read(name, name) : this.#readRequired(named, '--config');
     return text === undefined ? undefined : { name, values: readConfigFile(text, name, { keys, attempt }) };
@@ -172,7 +169,6 @@ export function unknownVariables(environment: Environment, settings: readonly Se
   ];
 }
 
-/** A value of the file. */
 export interface FileValue {
   readonly value: unknown;
   /** File and line, as compilers write them. */

@@ -33,7 +33,6 @@ export const KeyName = Type.String({
 /** Templates that a principal may use; absent: all. */
 export const TemplateList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
 
-/** A user as stored. */
 export interface User {
   /** UUID. */
   readonly id: string;

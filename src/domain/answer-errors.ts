@@ -43,7 +43,6 @@ export function needsList(request: ExchangeRequest, error: JsonRpcError): boolea
   return error.code === RPC.invalidParams && promptOf(request) !== undefined;
 }
 
-/** The name of the prompt that a request is about, if any. */
 export function promptOf({ method, params }: ExchangeRequest): unknown {
   if (method === 'prompts/get') return params?.name;
   const ref = method === 'completion/complete' ? fieldValue(params?.ref) : undefined;
@@ -94,7 +93,6 @@ export function toolExecutionFailed(
   });
 }
 
-/** The backend refused the arguments of a prompt. */
 function promptArgumentsRefused(backendError: JsonRpcError): GatewayError {
   const item = { loc: ['body', 'arguments'], msg: backendError.message, type: 'value_error' };
   return validationFailed([item], undefined, { delivered: 'yes', backendError });

@@ -16,7 +16,6 @@ export interface AuditEntry {
   readonly subject: string;
   /** HTTP status of the answer; 0 without HTTP. */
   readonly status: number;
-  /** Address of the client, when there was one. */
   readonly address?: string;
   readonly requestId?: string;
   /** Set for the call of a tool, whose `action` is CALL_ACTION. */
@@ -25,7 +24,6 @@ export interface AuditEntry {
 
 export const CALL_ACTION = 'tools/call';
 
-/** The fields of the call of a tool. */
 export interface AuditedCall {
   /** From the path, else from the instance; empty when neither is known. */
   readonly template: string;
@@ -41,7 +39,6 @@ export interface AuditedCall {
   readonly arguments?: string;
 }
 
-/** Matches entries of the audit log that have all given values. */
 export interface AuditFilter {
   /** Id or name. */
   readonly actor?: string | undefined;
@@ -53,7 +50,6 @@ export interface AuditFilter {
   readonly outcome?: CallOutcome | undefined;
 }
 
-/** True for an entry that has all values of the filter. */
 export function isMatch(
   { actor, actorName, action, status, call }: AuditEntry,
   filter: AuditFilter,
@@ -68,12 +64,10 @@ export function isMatch(
   );
 }
 
-/** For `sort`. */
 export function newestFirst(left: AuditEntry, right: AuditEntry): number {
   return left.id < right.id ? 1 : -1;
 }
 
-/** Hexadecimal digits of the time in an id. */
 const TIME_DIGITS = 12;
 
 /** The beginning of all ids of that millisecond (since 1970), which sorts before each of them. */

@@ -4,11 +4,9 @@
 import { type AuditEntry, type AuditedCall, CALL_ACTION, idAt, timeOf } from './audit.ts';
 import type { CallOutcome } from './call-report.ts';
 
-/** Calls of one block. */
 export interface CallBlock {
   /** Of its newest call. */
   readonly id: string;
-  /** Number of its calls. */
   readonly calls: number;
   /** A BlockDocument as JSON. */
   readonly entries: string;

@@ -5,7 +5,6 @@
 
 type Id = string | number | bigint;
 
-/** A map by the ids of calls. */
 export class CallMap<V> {
   // An object without a prototype has no such links. 1 and "1" are different ids.
   readonly #entries: Record<string | number, V> = Object.create(null);
@@ -59,7 +58,6 @@ interface Links {
   after: Linked | undefined;
 }
 
-/** A set of objects in order of insertion. */
 export class LinkedSet<T extends Linked> {
   #first: T | undefined;
   #last: T | undefined;

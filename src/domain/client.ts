@@ -6,7 +6,6 @@ import type { JsonRpcError } from './jsonrpc.ts';
 
 /** The declarations of a client: in `initialize`, or in the `_meta` of every request. */
 export interface ClientProfile {
-  /** The revision it speaks. */
   readonly protocolVersion: string;
   /** Declared to backends for it; they may request nothing else. */
   readonly capabilities: JsonObject;
@@ -14,7 +13,6 @@ export interface ClientProfile {
   readonly clientInfo: JsonObject;
 }
 
-/** What a client answered to a request of a server. */
 export type ClientReply = { readonly result: JsonValue } | { readonly error: JsonRpcError };
 
 /**
@@ -67,12 +65,9 @@ export function mayBeAsked({ capabilities }: Pick<ClientProfile, 'capabilities'>
   return ASKABLE.some((name) => capabilities[name] !== undefined);
 }
 
-/** Requests of a backend that waits for their answers. */
 export interface ClientQuestion {
   readonly kind: 'asked';
-  /** Names the parked call. */
   readonly id: string;
-  /** The instance of the backend. */
   readonly instanceId: string;
   /** The requests, by a key that the replies carry. */
   readonly requests: ReadonlyMap<string, Pick<ServerRequest, 'method' | 'params'>>;
@@ -85,9 +80,7 @@ export interface SessionRecord {
   readonly profile: ClientProfile;
   /** Of a session with all templates: ids of its sessions with single templates, which are in the table, too. */
   readonly parts: readonly string[];
-  /** A stream of its client is open. */
   readonly isListened: boolean;
-  /** Calls under way. */
   readonly calls: number;
   /** In ms of the gateway's monotonic clock, as `usedAtMs`. */
   openedAtMs: number;

@@ -25,7 +25,6 @@ export function alarmOf(scheduler: TaskScheduler): Alarm {
   };
 }
 
-/** The clock of an actor. */
 export interface ActorClock {
   setTimeout(callback: () => void, waitMs: number): () => void;
   clearTimeout(cancel: () => void): void;

@@ -73,9 +73,8 @@ function readQuoted(text: string, start: number, before: string): Part | undefin
 function readPlain(text: string, at: number, before: string, escapable: string): Part {
   const letter = text.charAt(at);
   if (letter !== BACKSLASH || escapable === '') return { content: letter, length: 1 };
-  if (before === '' && NETWORK_PATH.test(text.slice(at, at + 3))) {
+  if (before === '' && NETWORK_PATH.test(text.slice(at, at + 3)))
     return { content: BACKSLASH + BACKSLASH, length: 2 };
-  }
   const next = text.charAt(at + 1);
   return next !== '' && escapable.includes(next)
     ? { content: next, length: 2 }
@@ -102,13 +101,11 @@ function isQuote(letter: string): boolean {
 export type AllowedCommand = readonly string[];
 
 export interface WantedCommand {
-  /** The program and its arguments, split. */
   readonly words: readonly string[];
   readonly workingDir?: string | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What callers without the scope `admin` may run. */
 export interface CommandRules {
   readonly allowed: readonly AllowedCommand[];
   /** Names of variables that the template declares. */
@@ -120,14 +117,11 @@ export function commandRefusal(
   { words, workingDir, env = {} }: WantedCommand,
   { allowed, declaredNames }: CommandRules,
 ): string | undefined {
-  if (!allowed.some((pattern) => fits(pattern, words))) {
+  if (!allowed.some((pattern) => fits(pattern, words)))
     return 'This command is not in the list of allowed commands; an admin may register it.';
-  }
   if (workingDir !== undefined) return 'Only an admin may choose the working directory of a command.';
   for (const name of Object.keys(env)) {
-    if (LOADS_OTHER_CODE.test(name)) {
-      return `Only an admin may set ${name}: it decides what code runs.`;
-    }
+    if (LOADS_OTHER_CODE.test(name)) return `Only an admin may set ${name}: it decides what code runs.`;
     if (!declaredNames.includes(name)) return `The template does not declare the variable ${name}.`;
   }
   return undefined;

@@ -22,7 +22,6 @@ export interface ErrorDetails {
   readonly delivered?: Delivered;
   /** Seconds after which a new try makes sense. */
   readonly retryAfterSeconds?: number;
-  /** Issues of VALIDATION_ERROR. */
   readonly items?: readonly ValidationItem[];
   /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];
@@ -164,7 +163,6 @@ export const OTHER_STATUS = { COMMAND_NOT_ALLOWED: 400 } as const satisfies Part
 
 export type ErrorCode = keyof typeof ERROR_STATUS;
 
-/** Every status with which a code may be answered. */
 export function statusesOf(code: ErrorCode): readonly number[] {
   return [
     ERROR_STATUS[code],
@@ -203,7 +201,6 @@ export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : 'it could not be opened';
 }
 
-/** The message of anything thrown. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -37,7 +37,6 @@ export interface ExchangeRequest {
 }
 
 export interface CallRecord {
-  /** Number of instances that were tried. */
   readonly attempts: number;
 }
 
@@ -56,7 +55,6 @@ export interface ExchangeOptions {
 export interface Tracker {
   /** The instance that works on the request, the last one of several; none while it waits in a queue. */
   sentTo?: SentTo | undefined;
-  /** The span of the request, if it is traced. */
   readonly trace?: RequestTrace | undefined;
   /** The record of its latest call; a request with several rounds has several calls. */
   record?: CallRecord | undefined;
@@ -87,7 +85,6 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
  */
 export type ExchangeEvent = ServerMessage | Interruption | FinalEvent;
 
-/** The answer, which is the last event. */
 export type FinalEvent =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'error'; readonly error: JsonRpcError };
@@ -98,17 +95,14 @@ interface Interruption {
   readonly retryMs: number | undefined;
 }
 
-/** Name of the tool that a request calls, if any. */
 export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
 
-/** True for the event that ends an exchange. */
 export function isFinal(event: ExchangeEvent): event is FinalEvent {
   return event.kind === 'result' || event.kind === 'error';
 }
 
-/** An event, and the instance that it came from. */
 export interface Answer {
   readonly event: ExchangeEvent;
   readonly instanceId: string;
@@ -117,7 +111,6 @@ export interface Answer {
   readonly isRemembered?: true;
 }
 
-/** An answer whose event is the last one. */
 export type FinalAnswer = Omit<Answer, 'event'> & { readonly event: FinalEvent };
 
 export function isFinalAnswer(answer: Answer): answer is Answer & FinalAnswer {

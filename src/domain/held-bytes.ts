@@ -4,7 +4,6 @@
 
 import { LIMITS } from './limits.ts';
 
-/** Bytes in total, and the most of them that one owner may hold. */
 export interface ByteBounds {
   readonly totalBytes: number;
   readonly ownerBytes: number;
@@ -19,7 +18,6 @@ export class ByteBudget {
     this.bounds = bounds;
   }
 
-  /** Bytes held by all owners. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -95,7 +93,6 @@ const PRESSED = 0.75;
 /** Requests whose answers may be large, and which other instances may serve. */
 const CALLS: readonly string[] = ['tools/call', 'resources/read', 'prompts/get'];
 
-/** The holdings of one owner. */
 export interface InstanceHeldBytes {
   /** True for a call while the owner is under pressure. Handshakes, probes and lists are never refused. */
   refuses(method: string): boolean;
@@ -103,7 +100,6 @@ export interface InstanceHeldBytes {
   hold(cut: () => void): Holding;
 }
 
-/** All holdings of one budget. */
 export class HeldBytes {
   readonly #budget: ByteBudget;
   readonly #now: () => number;
@@ -115,7 +111,6 @@ export class HeldBytes {
     this.#now = now;
   }
 
-  /** Bytes held by all owners. */
   get bytes(): number {
     return this.#budget.heldBytes;
   }

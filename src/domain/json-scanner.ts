@@ -20,7 +20,6 @@ const CLOSE_BRACKET = 0x5d;
 /** The bound that the JSON exceeds. */
 export type Excess = 'depth' | 'values';
 
-/** The bounds of accepted JSON. */
 export interface Bounds {
   /** Levels of arrays and objects: they are read by recursion. */
   readonly levels: number;
@@ -94,7 +93,6 @@ export function readFields(
   }
 }
 
-/** The text between two places. */
 export function textOf({ bytes, text }: Scanned, from: number, to: number): string {
   return text === '' ? bytes.toString('utf8', from, to) : text.slice(from, to);
 }

@@ -84,9 +84,7 @@ export function classifyMessage(message: unknown): BackendMessage | undefined {
     if (message.id === undefined) return { kind: 'notification', method, params };
     return id === undefined ? undefined : { kind: 'request', id, method, params };
   }
-  if (isJsonObject(error)) {
-    return { kind: 'error', id: id ?? null, error: readError(error) };
-  }
+  if (isJsonObject(error)) return { kind: 'error', id: id ?? null, error: readError(error) };
   if (result === undefined || id === undefined) return undefined;
   return { kind: 'result', id, result: JsonText.ofBytes(Buffer.from(JSON.stringify(result))) };
 }

@@ -7,7 +7,6 @@ import { LIMITS } from './limits.ts';
 export class LruMap<V> {
   readonly #most: number;
   readonly #onEvicted: (value: V) => void;
-  /** Least recently used first. */
   readonly #entries = new Map<string, V>();
 
   /** `onEvicted` gets each evicted value, not the deleted and replaced ones. */
@@ -31,7 +30,6 @@ export class LruMap<V> {
     while (this.#entries.size > this.#most) this.evictOldest();
   }
 
-  /** Evicts the least recently used entry. */
   evictOldest(): void {
     for (const [key, value] of this.#entries) {
       this.#entries.delete(key);
@@ -74,7 +72,6 @@ export class QuotaLruMap<V> {
     this.#onEvicted = onEvicted;
   }
 
-  /** Number of entries of all owners. */
   get size(): number {
     return this.#size;
   }

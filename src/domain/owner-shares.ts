@@ -5,7 +5,6 @@ import { ANONYMOUS } from './account.ts';
 import { LIMITS } from './limits.ts';
 
 export class OwnerShares {
-  /** How much one owner may hold. */
   readonly share: number;
   /** True when one owner may hold everything: then only the total is bounded. */
   readonly coversAll: boolean;
@@ -21,27 +20,22 @@ export class OwnerShares {
     this.#most = most;
   }
 
-  /** What all owners hold together. */
   get total(): number {
     return this.#total;
   }
 
-  /** True when everything is taken. */
   get isFull(): boolean {
     return this.#total >= this.#most;
   }
 
-  /** Number of owners that hold something. */
   get size(): number {
     return this.#held.size;
   }
 
-  /** Ids of those owners. */
   get owners(): Iterable<string> {
     return this.#held.keys();
   }
 
-  /** What this owner holds. */
   held(ownerId: string): number {
     return this.#held.get(ownerId) ?? 0;
   }

@@ -4,9 +4,7 @@
 import { isJsonObject } from './json.ts';
 import { cutText, encodeHeader } from './text.ts';
 
-/** One argument that is mirrored. */
 export interface Declaration {
-  /** Its path in the arguments. */
   readonly path: readonly string[];
   /** The header, in lower case. */
   readonly header: string;
@@ -29,7 +27,6 @@ export const PARAM_PREFIX = 'mcp-param-';
 /** Deepest schema that is read. Deeper declarations are ignored. */
 const DEEPEST = 32;
 
-/** Reads the declarations of an input schema. */
 export function declaredBy(inputSchema: unknown): Declared {
   const found: Declaration[] = [];
   const fault = collect(inputSchema, [], true, found) ?? repetitionIn(found);

@@ -34,7 +34,6 @@ export interface RegistrationContext {
   readonly nodeId?: string;
   /** The server id must not depend on other templates, so that it reveals nothing of them. Default false. */
   readonly isDiscreet?: boolean;
-  /** The container in which the instance runs. */
   readonly container?: ContainerRef | undefined;
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */
   readonly isInProcess?: boolean;
@@ -116,7 +115,6 @@ export function checkedChange({ weight, metadata }: InstanceChange): InstanceCha
   };
 }
 
-/** Default paths of endpoints. */
 const DEFAULT_PATHS: Partial<Record<TransportKind, string>> = { sse: '/sse' };
 
 const TEMPLATE_NAME = new RegExp(TEMPLATE_ID_PATTERN);
@@ -125,18 +123,14 @@ const INSTANCE_NAME = new RegExp(INSTANCE_ID_PATTERN);
 type Location = readonly (string | number)[];
 
 function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Location): TransportKind {
-  if (endpoint === undefined && command === undefined) {
+  if (endpoint === undefined && command === undefined)
     throw configIncomplete('The instance has neither "endpoint" nor "command".');
-  }
-  if ((transport === 'http' || transport === 'sse') && endpoint === undefined) {
+  if ((transport === 'http' || transport === 'sse') && endpoint === undefined)
     throw configIncomplete(`The transport "${transport}" needs an "endpoint".`);
-  }
-  if (transport === 'stdio' && command === undefined) {
+  if (transport === 'stdio' && command === undefined)
     throw configIncomplete('The transport "stdio" needs a "command".');
-  }
-  if (transport === 'stdio' && endpoint !== undefined) {
+  if (transport === 'stdio' && endpoint !== undefined)
     throw invalid([...loc, 'endpoint'], 'An instance with the transport "stdio" has no endpoint');
-  }
   if (endpoint === undefined) return 'stdio';
   return transport ?? 'http';
 }
@@ -152,9 +146,8 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
     if (force === true) throw invalid([...loc, 'force'], 'Only a command can be forced');
     if (isFilled(env_vars)) throw invalid([...loc, 'env_vars'], 'Only a command has environment variables');
   }
-  if (endpoint === undefined && isFilled(headers)) {
+  if (endpoint === undefined && isFilled(headers))
     throw invalid([...loc, 'headers'], 'Only an endpoint has headers');
-  }
 }
 
 /** Characters that a header cannot have: every request would fail. Source: RFC 9110 section 5.5. */

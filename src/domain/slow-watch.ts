@@ -9,7 +9,6 @@ const SLOW_MS = 1_000;
 const TICKS = 5;
 const TICK_MS = SLOW_MS / TICKS;
 
-/** A call that may be slow. */
 export interface Slow extends Linked {
   /** The tick at which it began. Of SlowWatch only. */
   tick?: number | undefined;
@@ -28,7 +27,6 @@ export class SlowWatch {
     this.#scheduler = scheduler;
   }
 
-  /** Number of watched calls. */
   get size(): number {
     return this.#watched.size;
   }
@@ -39,7 +37,6 @@ export class SlowWatch {
     this.#timer ??= setInterval(this.#check, TICK_MS).unref();
   }
 
-  /** The call has ended. */
   delete(call: Slow): void {
     this.#watched.delete(call);
   }

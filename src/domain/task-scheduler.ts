@@ -47,7 +47,6 @@ export class TaskScheduler {
     this.#left = this.#perTurn(0);
   }
 
-  /** Number of waiting tasks. */
   get waiting(): number {
     return this.#waiting.size;
   }

@@ -8,13 +8,10 @@ import type { JsonRpcError } from './jsonrpc.ts';
 /** `traceparent` and perhaps `tracestate`, as headers of HTTP and as fields of `_meta`. Source: W3C Trace Context; SEP-414. */
 export type TraceFields = Readonly<Record<string, string>>;
 
-/** The span of the request of a client. */
 export interface RequestTrace {
-  /** Begins the child span of an attempt. */
   attempt(facts: AttemptFacts): AttemptTrace;
 }
 
-/** One attempt at one instance. */
 export interface AttemptFacts {
   readonly method: string;
   /** Only the name of the tool or prompt is read. */
@@ -26,7 +23,6 @@ export interface AttemptFacts {
   readonly number: number;
 }
 
-/** The span of an attempt. */
 export interface AttemptTrace {
   /** The fields for the backend, which continues the trace. */
   readonly fields: TraceFields;
@@ -44,7 +40,6 @@ export type TracedAnswer =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'error'; readonly error: JsonRpcError };
 
-/** The span of one POST. */
 export interface PostTrace {
   readonly fields: TraceFields;
   /** `status`: of the answer; 0 for none. */

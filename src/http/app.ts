@@ -199,7 +199,6 @@ function unlessTemplate(
   return (context, next) => (gateway.hasTemplate(template) ? next() : steps(context, next));
 }
 
-/** Counts every answer for the metrics, by status and error code. */
 function countAnswers(counts: HttpCounts): HttpMiddleware {
   return ({ res, state }, next) => {
     res.on('close', () =>

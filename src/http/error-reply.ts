@@ -48,7 +48,6 @@ export function errorBody(
   };
 }
 
-/** The answer with its headers; `fields` are further fields of the body. */
 export function errorReply(
   error: GatewayError,
   requestId: string,
@@ -68,8 +67,7 @@ function errorHeaders(error: GatewayError): string[] {
   const headers: string[] = [];
   if (challenge) headers.push('WWW-Authenticate', 'Bearer');
   if (allow !== undefined) headers.push('Allow', allow.join(', '));
-  if (retryAfterSeconds !== undefined && error.delivered === 'no') {
+  if (retryAfterSeconds !== undefined && error.delivered === 'no')
     headers.push('Retry-After', String(retryAfterSeconds));
-  }
   return headers;
 }

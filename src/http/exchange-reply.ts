@@ -56,7 +56,6 @@ export function exchangeReply(
   );
 }
 
-/** The target: any instance of the template, or the given one. */
 export interface RequestedExchange {
   readonly gateway: Exchanger;
   readonly template: string;
@@ -106,7 +105,6 @@ export function resultReply(
   });
 }
 
-/** The request with its tracker, its id and its caller. */
 function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Tracker): ExchangeRequest {
   const { callerId: caller, id: requestId } = client;
   return caller === undefined
@@ -135,9 +133,8 @@ function isForHttp(answer: Answer): answer is RestAnswer {
 }
 
 function eventOf(event: Exclude<RestEvent, { kind: 'error' }>, instanceId: string): StreamEvent {
-  if (event.kind === 'result') {
+  if (event.kind === 'result')
     return { name: 'result', data: event.result.bytes, instanceId, essential: true };
-  }
   const { method, params } = event;
   const name = EVENT_NAMES[method] ?? 'notification';
   return { name, data: JSON.stringify({ method, params }), instanceId };

@@ -1,6 +1,5 @@
 // Limits of HTTP that are not settings. Sizes of bodies and headers are in domain/limits.ts.
 
-/** Units are in the names. */
 export const HTTP_LIMITS = {
   /** Bytes of a refused body that are discarded so that the answer arrives; then the connection ends. */
   drainedBytes: 64 * 1024 * 1024,
@@ -17,7 +16,6 @@ export const HTTP_LIMITS = {
   recordedRefusalsPerMinute: 30,
   /** Characters of a path that logs and errors repeat. */
   loggedPathCharacters: 512,
-  /** Longest media type that is parsed, in characters. */
   mediaTypeCharacters: 100,
   /** Unsent bytes of one event stream over which notifications are dropped; results never are. */
   streamBufferBytes: 1024 * 1024,
@@ -35,7 +33,6 @@ export const HTTP_LIMITS = {
   keepAliveMs: 15_000,
   /** Seconds a browser may remember the answer to a preflight. */
   preflightSeconds: 600,
-  /** Most records of one page of a list. */
   pageRecords: 1_000,
   /** Longest `?wait=` of a registration, in seconds. */
   registrationWaitSeconds: 300,

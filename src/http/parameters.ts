@@ -26,13 +26,11 @@ export const ServerParams = Type.Object({
 const accountId = (example: string) => Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$', examples: [example] });
 export const UserParams = Type.Object({ user_id: accountId('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10') });
 export const ApiKeyParams = Type.Object({ key_id: accountId('00112233445566ff') });
-/** The fingerprint of a session. */
 export const SessionParams = Type.Object({
   session_id: Type.String({ pattern: '^[0-9a-f]{12}$', examples: ['0123456789ab'] }),
 });
 export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
 
-/** The 404 of each name in a path. */
 const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   template: templateNotFound,
   instance_id: serverNotFound,
@@ -50,9 +48,8 @@ export function pathRefused(params: Readonly<Record<string, string>>, shape: Sha
   const unreadable = Object.entries(params).filter(
     ([, value]) => !isCleanText(value) || HIDES_BAD_TEXT.test(value),
   );
-  if (unreadable.length > 0) {
+  if (unreadable.length > 0)
     return validationFailed(unreadable.map(([field]) => ({ loc: ['path', field], ...NOT_UNICODE })));
-  }
   const field = String(shape.issues(params)[0]?.loc[1]);
   const name = (params[field] ?? '').slice(0, LIMITS.locCharacters);
   return NOT_FOUND[field]?.(name) ?? internalError(new Error(`the path name "${field}" has no not-found`));

@@ -5,7 +5,6 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
 export interface Proxies {
-  /** The `Host` that the client sent, if any. */
   host(request: IncomingMessage): string | undefined;
   /** `http` or `https`, as the client sees it. */
   scheme(request: IncomingMessage): string;
@@ -85,9 +84,8 @@ function addressList(entries: readonly string[]): BlockList {
     const [network = '', prefix, ...more] = entry.split('/');
     const family = isIP(network) === 6 ? 'ipv6' : 'ipv4';
     const isWritten = prefix === undefined || (more.length === 0 && /^\d{1,3}$/.test(prefix));
-    if (isIP(network) === 0 || !isWritten) {
+    if (isIP(network) === 0 || !isWritten)
       throw new TypeError(`"${entry}" is neither an address nor a network`);
-    }
     if (prefix === undefined) list.addAddress(network, family);
     else list.addSubnet(network, Number(prefix), family);
   }

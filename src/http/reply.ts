@@ -9,7 +9,6 @@ import type { Trail } from './request.ts';
 export interface ReplyFields {
   /** The instance that answered, for `X-Instance-ID`. */
   readonly instanceId?: string;
-  /** For the audit log. */
   readonly trail?: Trail;
   /** Further headers as `[name, value, name, value]`. */
   readonly headers?: readonly string[];

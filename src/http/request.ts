@@ -19,7 +19,6 @@ import type { Proxies } from './proxies.ts';
 import { type CountedRequest, consumeRateLimitUpTo } from './rate-limit.ts';
 
 export interface RequestState extends CountedRequest {
-  /** Set by middleware/errors.ts, first of all. */
   requestId: string;
   /** Authorizes the caller again; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
@@ -37,7 +36,6 @@ export interface RequestState extends CountedRequest {
   body?: unknown;
   /** The fields of the body, as text where they are forwarded; set by middleware/body.ts. */
   bodyFields?: JsonFields | undefined;
-  /** Template of the path, once a route matched. */
   template?: string | undefined;
   instanceId?: string;
   /** Error code of the gateway; absent for errors of backends. */
@@ -50,9 +48,7 @@ export interface RequestState extends CountedRequest {
   sessionId?: string;
   /** Report of its MCP request; of a batch the latest one. */
   report?: HttpCallReport;
-  /** Pattern of the path, once a route matched. */
   route?: string;
-  /** Its span, when tracing is on. */
   trace?: RequestSpan;
   /** Ends the span, which stays open until the report ends. */
   reportEnded?: () => void;
@@ -60,7 +56,6 @@ export interface RequestState extends CountedRequest {
   isLogged?: boolean;
 }
 
-/** What the handler adds to the audit log. */
 export interface Trail {
   readonly actor?: Pick<Principal, 'id' | 'name'>;
   /** Path of the created resource, or a description of the change. */
@@ -72,9 +67,7 @@ type Nothing = Record<never, never>;
 export type HttpContext = ParameterizedContext<RequestState, Nothing>;
 export type HttpMiddleware = Middleware<RequestState, Nothing>;
 
-/** Behind the router. */
 interface Matched {
-  /** The decoded parameters of the path. */
   readonly params: Readonly<Record<string, string>>;
 }
 
@@ -108,7 +101,6 @@ export class HttpRequest {
     return this.#context.state.principal?.id;
   }
 
-  /** The answer has no body. */
   get isHead(): boolean {
     return this.#context.req.method === 'HEAD';
   }
@@ -123,7 +115,6 @@ export class HttpRequest {
     return this.#proxies.isLocal(this.#context.req);
   }
 
-  /** True when the client sent the request over TLS. */
   get isSecure(): boolean {
     return this.#proxies.scheme(this.#context.req) === 'https';
   }
@@ -158,7 +149,6 @@ export class HttpRequest {
     return this.#context.req.headers.origin;
   }
 
-  /** Without the query. */
   get path(): string {
     return this.#context.path;
   }
@@ -224,7 +214,6 @@ export class HttpRequest {
   }
 }
 
-/** Names, addresses and ports. */
 const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
 const ENCODINGS = ['br', 'gzip'] as const satisfies readonly ContentEncoding[];
 
@@ -277,7 +266,6 @@ export class HttpCallReport implements CallReport {
   record: CallRecord | undefined;
   readonly trace: RequestTrace | undefined;
   readonly startMs = performance.now();
-  /** Undefined until the end. */
   outcome: CallOutcome | undefined;
   /** Error code of the gateway, or of JSON-RPC. */
   errorCode: ErrorCode | number | undefined;

@@ -33,7 +33,6 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
   limitWriteTime(response);
 }
 
-/** Statuses without a body in any case. */
 const BODYLESS: readonly number[] = [204, 304];
 
 /** For `Vary`: headers that an answer for one caller depends on. */

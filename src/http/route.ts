@@ -36,17 +36,14 @@ export interface Services {
   readonly events: RecentEvents;
   readonly samples: Samples;
   readonly metrics: Pick<Prometheus, 'text'>;
-  /** The API description and the pages that show it. */
   readonly documents: Documents;
   readonly consoleFiles: ConsoleFiles;
-  /** The log, whose level can be changed. */
   readonly log: { level: string };
   /** The settings in effect, secrets masked. */
   readonly settings: readonly ConfigRow[];
   readonly build: string;
 }
 
-/** An answer of a route, for the API description. */
 export interface AnswerDoc {
   readonly description: string;
   /** Schema of the body; absent when there is none. */
@@ -55,7 +52,6 @@ export interface AnswerDoc {
   readonly types?: readonly string[];
   /** An example of the body. Default: made from the schema. */
   readonly example?: unknown;
-  /** Descriptions of its headers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Name of the event in the example of a stream. Default `result`. */
   readonly event?: string;
@@ -86,7 +82,6 @@ export interface RouteAccess {
   readonly isFree?: boolean;
   /** The route does not match while a template of this name exists, whose route has the same path. */
   readonly unlessTemplate?: string;
-  /** Descriptions of request headers, by name. */
   readonly requestHeaders?: Readonly<Record<string, string>>;
 }
 
@@ -162,9 +157,8 @@ export function defineRoute<
       const { params, body, bodyFields: fields = {}, request, principal } = raw;
       if (!paramsShape.accepts(params)) throw pathRefused(raw.params, paramsShape);
       const query = readQuery(raw.query);
-      if (!queryShape.accepts(query) || !bodyShape.accepts(body)) {
+      if (!queryShape.accepts(query) || !bodyShape.accepts(body))
         throw validationFailed([...queryShape.issues(query), ...bodyShape.issues(body)]);
-      }
       return handler({ params, query, body, fields, request, principal }, services);
     },
   };

@@ -7,7 +7,6 @@ import { HTTP_LIMITS } from './limits.ts';
 /** Any JSON object. It is cheaper to check than a record of unknown values. */
 export const AnyObject = Type.Unsafe<JsonObject>(Type.Object({}));
 
-/** The same with an example. */
 export function anyObject(example: JsonObject) {
   return Type.Unsafe<JsonObject>(Type.Object({}, { examples: [example] }));
 }
@@ -62,7 +61,6 @@ export const NullableEjection = Type.Union(
   { examples: [null] },
 );
 
-/** Templates that a principal may use; null = all. */
 export function nullableTemplates(example: readonly string[] | null) {
   return Type.Union([Type.Array(Type.String()), Type.Null()], { examples: [example] });
 }

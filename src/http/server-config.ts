@@ -109,9 +109,8 @@ function checkedSettings(
   const completed = withDefaults(definition, values);
   const needed = definition.config_schema?.required;
   const missing = (Array.isArray(needed) ? needed : []).filter((key) => !Object.hasOwn(completed, key));
-  if (missing.length > 0) {
+  if (missing.length > 0)
     throw configIncomplete(`The template needs ${missing.map((key) => `"config.${key}"`).join(', ')}.`);
-  }
   const { properties: _, $schema, $id, required, ...rules } = definition.config_schema ?? {};
   refuse(
     compileShape(Type.Unsafe<JsonObject>({ type: 'object', properties: known }), 'body').issues(completed),
@@ -140,7 +139,6 @@ function optionValue(key: string): ValidationItem {
   return { loc: ['body', key], msg: 'Value should not start with "-"', type: 'value_error' };
 }
 
-/** VALIDATION_ERROR for issues of `config`. */
 function refuse(issues: readonly ValidationItem[]): void {
   if (issues.length === 0) return;
   throw validationFailed(issues.map((item) => ({ ...item, loc: ['body', 'config', ...item.loc.slice(1)] })));
@@ -177,7 +175,6 @@ function wordSettings(definition: TemplateDefinition | undefined): string[] {
   return filling.length === 0 ? ['args'] : filling;
 }
 
-/** Names of the settings that are words of the command. */
 function argumentsAmong(settings: readonly TemplateSetting[]): string[] {
   return settings.filter(({ argument }) => argument !== undefined).map(({ name }) => name);
 }

@@ -7,7 +7,6 @@ import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../do
 import { HTTP_LIMITS } from './limits.ts';
 import type { HttpContext, RouteMiddleware } from './request.ts';
 
-/** The owner of answers to callers that are not authenticated. */
 const UNKNOWN = '';
 
 export class UnreadAnswers {
@@ -28,9 +27,8 @@ export class UnreadAnswers {
 
   /** Middleware that refuses calls of a caller with too many unread bytes: BACKEND_UNAVAILABLE, not delivered. */
   readonly refuseCalls: RouteMiddleware = ({ method, state }, next) => {
-    if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN)) {
+    if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN))
       throw backendUnavailable('too much of earlier answers waits for you to read it', { delivered: 'no' });
-    }
     return next();
   };
 

@@ -12,7 +12,6 @@ export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal:
   return gateway.templates().filter((template) => mayUse(principal, template));
 }
 
-/** The instances of these templates. */
 export function visibleServers(gateway: Pick<Gateway, 'servers'>, principal: Principal): Server[] {
   return gateway.servers().filter(({ definition }) => mayUse(principal, definition.template));
 }
@@ -53,7 +52,6 @@ export function visibleStats(
   const templates = [...clients.templates].filter(([template]) => mayUse(viewer, template));
   const metrics = servers.flatMap(({ definition }) => stats.instances[definition.serverId] ?? []);
   const totalRequests = metrics.reduce((sum, { requests }) => sum + requests, 0);
-  /** A mean of means, weighted by requests. */
   const mean = (of: (instance: (typeof metrics)[number]) => number): number =>
     totalRequests === 0
       ? 0

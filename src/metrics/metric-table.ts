@@ -12,16 +12,12 @@ import type {
   TrafficCounts,
 } from './traffic-counts.ts';
 
-/** The state of the gateway at a scrape. */
 export interface Reading {
-  /** The templates that the viewer may use. */
   readonly templates: readonly TemplateSnapshot[];
   readonly traffic: TrafficCounts;
   readonly http: HttpCounts;
   readonly isDatabaseConnected: boolean;
-  /** Version of the API. */
   readonly version: string;
-  /** Version of the package. */
   readonly build: string;
 }
 
@@ -278,7 +274,6 @@ export const METRICS: readonly Metric[] = [
   },
 ];
 
-/** A series for each key of the counts. */
 function labelled(name: string, counts: ReadonlyMap<string | number, number>): Series<number>[] {
   return Array.from(counts, ([key, count]) => [{ [name]: String(key) }, count]);
 }

@@ -109,7 +109,6 @@ function filledHistogram(
   return new FilledHistogram({ name, help, labelNames: labels, buckets: BUCKET_SECONDS, registers: [] });
 }
 
-/** One line of text. */
 interface Line {
   readonly metricName: string;
   readonly labels: Readonly<Record<string, string | number | undefined>>;

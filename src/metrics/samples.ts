@@ -26,7 +26,6 @@ export const SAMPLED = 'gateway.sampled';
 
 const INTERVAL_MS = 1_000;
 
-/** The part of a sample that a reader gets. */
 export interface SampleSelection {
   readonly viewer: Principal;
   /** This template only. Default: all that the viewer may use. */
@@ -83,7 +82,6 @@ export class Samples {
   }
 }
 
-/** Calls that ended in an interval. */
 interface Tally {
   requests: number;
   failures: number;
@@ -149,7 +147,6 @@ interface TemplatePart extends Part {
 
 type Parts = ReadonlyMap<string, TemplatePart>;
 
-/** The load in one interval. */
 class Sample {
   readonly number: number;
   readonly parts: Parts;
@@ -209,7 +206,6 @@ class Sample {
   }
 }
 
-/** A template in an interval. */
 interface Load {
   readonly snapshot: TemplateSnapshot;
   readonly tally: TemplateTally | undefined;
@@ -288,7 +284,6 @@ class DurationHistogram {
     this.#count(Math.min(Math.max(bucket, 0), BUCKETS - 1), 1);
   }
 
-  /** Adds the durations of another histogram. */
   add(other: DurationHistogram): void {
     this.#total += other.#total;
     for (const [bucket, count] of other.#counts.entries()) this.#count(bucket, count);

@@ -7,10 +7,8 @@ import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
 import { METHODS } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
 
-/** How a request ended. */
 export type RequestOutcome = 'result' | 'error' | 'failed' | 'refused' | 'cancelled';
 
-/** Counts of one template. */
 export interface TemplateTraffic {
   /** The times of ended requests, from arrival to end, by method and then by outcome. */
   readonly requests: Map<string, Map<RequestOutcome, BucketCounts>>;
@@ -21,7 +19,6 @@ export interface TemplateTraffic {
   readonly waits: BucketCounts;
 }
 
-/** Counts of one instance. */
 export interface InstanceTraffic {
   /** Exchanges with it by outcome: a request that was tried at two instances counts at both. */
   readonly exchanges: Map<RequestOutcome, number>;
@@ -186,12 +183,10 @@ export class BucketCounts {
   }
 }
 
-/** Adds one to the count of a key. */
 function increment<K>(counts: Map<K, number>, key: K): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
-/** The value of a key, made at its first use. */
 export function getOrInsert<K, V>(values: Map<K, V>, key: K, make: () => V): V {
   let value = values.get(key);
   if (value === undefined) {

@@ -25,7 +25,6 @@ const REPORT_MS = 60_000;
 
 type Log = Pick<Logger, 'warn'>;
 
-/** The running exporter. */
 export interface Otlp {
   /** Unregisters the provider and sends the remaining spans, for at most FLUSH_MS. */
   close(): Promise<void>;

@@ -63,24 +63,19 @@ class SpanClock {
 
 type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The MCP request in an HTTP request. */
 export interface McpRequestInfo {
   readonly method: string;
   readonly params?: JsonFields | undefined;
-  /** Id of the JSON-RPC message. */
   readonly id?: unknown;
 }
 
-/** Facts about a request at its end. */
 export interface RequestEnd {
   readonly httpMethod: string;
   /** The pattern of its path; undefined when no route matched. */
   readonly route: string | undefined;
-  /** Status of the response. */
   readonly status: number;
   readonly requestId: string;
   readonly template: string | undefined;
-  /** Fingerprint of the session. */
   readonly session: string | undefined;
   readonly attempts: number | undefined;
   readonly outcome: CallOutcome | undefined;

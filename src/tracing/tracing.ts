@@ -6,7 +6,6 @@ type Spans = typeof import('./spans.ts');
 /** The global property under which every copy of the API registers providers. */
 const REGISTRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 
-/** The spans of one gateway or app. */
 export class Tracing {
   #spans: Spans | undefined;
   #loading: Promise<void> | undefined;

@@ -13,7 +13,6 @@ export type ReadBody = (context: HttpContext, onBytes?: OnBytes) => Promise<Buff
 
 type OnBytes = (bytes: number) => void;
 
-/** Makes the reader of hot routes; it refuses more than `maxBytes`. */
 export function readDirect(maxBytes: number): ReadBody {
   return ({ req: request }, onBytes) => readAllOf(request, maxBytes, onBytes);
 }

@@ -30,7 +30,6 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 };
 
-/** Media types of the files, for the API description. */
 export const CONSOLE_TYPES: readonly string[] = Object.values(TYPES).map((type) => type.replace(/;.*/, ''));
 
 const INDEX = 'index.html';
@@ -44,13 +43,11 @@ type Variants = Readonly<Partial<Record<ContentEncoding, CachedDocument>>> & {
 
 type Files = ReadonlyMap<string, Buffer>;
 
-/** Serves the console of one app. */
 export class ConsoleFiles {
   readonly #folder: string;
   readonly #filesOnce = makeOnce<Files>();
   readonly #variantsOnce = makeOnce<Variants>();
 
-  /** `folder`: what Vite has built. */
   constructor(folder: URL = BUILT) {
     this.#folder = fileURLToPath(folder);
   }

@@ -16,7 +16,6 @@ export class Documents {
   readonly #once = makeOnce<CachedDocument>();
   readonly #describe: () => Promise<object>;
 
-  /** `describe` makes the API description. */
   constructor(describe: () => Promise<object>) {
     this.#describe = describe;
   }
@@ -34,7 +33,6 @@ export class Documents {
     });
   }
 
-  /** A file of `ASSETS`. */
   asset(page: PageName, name: string, ifNoneMatch: string | undefined): DocumentReply {
     return this.#reply(`${page}/${name}`, ifNoneMatch, async () => {
       const asset = Object.hasOwn(ASSETS[page], name) ? ASSETS[page][name] : undefined;
@@ -113,8 +111,7 @@ function placeOf(module: string): string | URL {
 
 function edited(text: string, { passage, by }: Edit, module: string): string {
   const [before = '', after, ...more] = text.split(passage);
-  if (after === undefined || more.length > 0) {
+  if (after === undefined || more.length > 0)
     throw new Error(`${module} is not the expected file: ${passage.slice(0, 60)}`);
-  }
   return before + by + after;
 }

@@ -11,7 +11,6 @@ import Koa from 'koa';
 export type PageName = 'docs' | 'redoc';
 
 export interface Asset {
-  /** Module specifier. */
   readonly module: string;
   readonly type: string;
   /** Replacements; each passage occurs exactly once. */
@@ -39,12 +38,10 @@ const SWAGGER_ASSETS: Assets = {
   'favicon-32x32.png': { module: 'swagger-ui-dist/favicon-32x32.png', type: 'image/png' },
 };
 
-/** The name of the vendor as an image. */
 const REDOCLY = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" width="44" height="14"><text y="11" font-family="sans-serif" font-size="12">Redocly</text></svg>',
 )}`;
 
-/** Files of GET /redoc/assets/…, by name. */
 const REDOC_ASSETS: Assets = {
   'redoc.standalone.js': {
     module: 'redoc/bundles/redoc.standalone.js',
@@ -62,7 +59,6 @@ const REDOC_ASSETS: Assets = {
   },
 };
 
-/** The files of the pages, by page and name. */
 export const ASSETS: Readonly<Record<PageName, Assets>> = { docs: SWAGGER_ASSETS, redoc: REDOC_ASSETS };
 
 export interface Page {
@@ -106,9 +102,8 @@ function selfHosted(html: string): string {
     .replace(/\s*<link href="https:\/\/fonts\.googleapis\.com[^>]*>/, '')
     .replace(/ style="position:absolute;width:0;height:0"/, ' width="0" height="0"');
   const names = Object.keys(SWAGGER_ASSETS).filter((name) => !page.includes(`"docs/assets/${name}"`));
-  if (names.length > 0 || /(?:src|href)="(?:https?:)?\/\/|\sstyle="/.test(page)) {
+  if (names.length > 0 || /(?:src|href)="(?:https?:)?\/\/|\sstyle="/.test(page))
     throw new Error(`the page of koa2-swagger-ui is not the expected one: ${names.join(', ')}`);
-  }
   return page;
 }
 
@@ -137,7 +132,6 @@ const REDOC_HTML = `<!DOCTYPE html>
 </html>
 `;
 
-/** Inline scripts and styles of a page, without their tags. */
 interface InlineParts {
   readonly scripts: readonly string[];
   readonly styles: readonly string[];

@@ -73,7 +73,6 @@ function outcomeWithoutReport({
   return rpcError === undefined ? 'result' : 'error';
 }
 
-/** Fingerprint of the session of a request, also of an unknown one. */
 function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState): string | undefined {
   const id = sessionId ?? headers['mcp-session-id'];
   return typeof id === 'string' && id !== '' ? sessionFingerprint(id) : undefined;
@@ -106,7 +105,6 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
   };
 }
 
-/** Characters of `Authorization` that are read. */
 const READ_CHARACTERS = 128;
 
 /**

@@ -129,9 +129,8 @@ function parserFor(headers: IncomingHttpHeaders, parseJson: ParseBody, takesForm
   const type = headers['content-type'] ?? '';
   const accepted = takesForms ? 'a form or application/json' : 'application/json';
   const encoding = headers['content-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
     throw unsupportedMediaType(`${clip(type)} with content-encoding ${clip(encoding)}`, accepted);
-  }
   if (type === 'application/json' || matches(JSON_TYPE, type)) return parseJson;
   if (takesForms && matches(FORM_TYPE, type)) return parseFormBody;
   throw unsupportedMediaType(clip(type), accepted);

@@ -91,7 +91,6 @@ export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drained
   request.resume();
 }
 
-/** Ids that are safe in headers, bodies and logs. */
 const VALID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Sets `state.requestId`: a valid id of the client, else a new one. respond.ts returns it. */

@@ -48,7 +48,6 @@ export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware
   };
 }
 
-/** Checks the host of a request to a gateway that is not public. */
 function hostCheck({ allowedHosts, proxies }: HostOriginCheckOptions): (request: IncomingMessage) => boolean {
   const hosts: ReadonlySet<string> = new Set(allowedHosts.map(lowerCase));
   const isAllowed = (host: string): boolean => {
@@ -85,9 +84,8 @@ function shareWith(
   response.setHeader('Access-Control-Allow-Origin', origin);
   if (origin !== '*') context.state.variesByOrigin = true;
   response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
-  if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) {
+  if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined)
     return next();
-  }
   respond(context, noContent({ headers: preflightHeaders(request) }));
   return undefined;
 }

@@ -43,7 +43,6 @@ export function plainCalls(
 const OF_TEMPLATE = '/mcp/:template';
 const PLAIN_PATH = /^\/mcp\/([a-z][a-z0-9-]*)(\/[a-z/]+)?$/;
 
-/** The last step of a route. `onReport`: see HttpRequest. */
 export function handle(
   route: Route,
   services: Services,

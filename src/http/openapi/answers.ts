@@ -34,10 +34,8 @@ import { StatisticsView } from '../routes/statistics.ts';
 import { LoadBalancerView, RegistryView } from '../routes/templates.ts';
 import { exampleOf, type JsonSchema } from './schema.ts';
 
-/** An answer, or a reference to one. */
 export type AnswerObject = Readonly<Record<string, unknown>>;
 
-/** Error answers, which many routes share. */
 export interface SharedAnswers {
   /** By name; complete after the last route. */
   readonly errors: Record<string, AnswerObject>;
@@ -103,9 +101,8 @@ function success(answer: AnswerDoc, headers: HeaderObjects, { describe }: Shared
 /** Other types than JSON are text or bytes without a schema. */
 function contentOf(type: string, schema: JsonSchema, example: unknown, event: string): AnswerObject {
   if (type === 'application/json') return { schema, example };
-  if (type === 'text/event-stream') {
+  if (type === 'text/event-stream')
     return { schema: { type: 'string' }, example: `event: ${event}\ndata: ${JSON.stringify(example)}\n\n` };
-  }
   return { schema: type.startsWith('image/') ? {} : { type: 'string' } };
 }
 
@@ -251,7 +248,6 @@ export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
   DATABASE_UNAVAILABLE: databaseUnavailable(undefined),
 };
 
-/** Samples for the second status of a code. */
 const OTHER_SAMPLES: Readonly<Partial<Record<ErrorCode, GatewayError>>> = {
   COMMAND_NOT_ALLOWED: catalogue.commandExposes(
     '"gateway.key" is the signing key of this gateway: with it a program can make itself an admin; name another folder, such ' +

@@ -65,7 +65,6 @@ and \`HEAD\` is not answered.`;
 
 type OperationObject = Readonly<Record<string, unknown>>;
 
-/** Describes a route; its error answers are added to `shared`. */
 function operationOf(route: Route, shared: SharedAnswers): OperationObject {
   const { path, summary, scope } = route;
   const scopes = scope === 'open' ? [] : [scope].flat();
@@ -111,7 +110,6 @@ function neededScopes(scopes: readonly Scope[]): string {
   return `Needs the scope ${[first, ...others].join(' or ')}.`;
 }
 
-/** Every security scheme with each sufficient scope. */
 function securityOf(scopes: readonly Scope[]): readonly Readonly<Record<string, readonly Scope[]>>[] {
   return scopes.flatMap((scope) => Object.keys(SECURITY_SCHEMES).map((scheme) => ({ [scheme]: [scope] })));
 }

@@ -37,12 +37,10 @@ function readable(value: unknown): unknown {
   const { patternProperties, ...rest } = written;
   const patterns = isObject(patternProperties) ? Object.entries(patternProperties) : [];
   const [pattern, valueSchema] = patterns[0] ?? [];
-  if (patterns.length === 1 && pattern === ANY_NAME && !('additionalProperties' in rest)) {
+  if (patterns.length === 1 && pattern === ANY_NAME && !('additionalProperties' in rest))
     return { ...rest, additionalProperties: valueSchema };
-  }
-  if (!('type' in rest) && Array.isArray(rest.enum) && rest.enum.every((word) => typeof word === 'string')) {
+  if (!('type' in rest) && Array.isArray(rest.enum) && rest.enum.every((word) => typeof word === 'string'))
     return { type: 'string', ...written };
-  }
   return written;
 }
 

@@ -11,7 +11,6 @@ import { CLOSED, integer, NullableText, nullableText, PageLimit, pageOf, Time, t
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 
-/** The fields of an entry about the call of a tool. */
 const CallRecord = Type.Object({
   template: text('everything'),
   tool: text('echo'),
@@ -55,7 +54,6 @@ function callRecord(call: AuditedCall): Static<typeof CallRecord> {
   };
 }
 
-/** Selects entries by a text. */
 const TextFilter = Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.auditTextUnits }));
 /** ISO 8601 with an offset or `Z`. */
 const Timestamp = Type.Optional(Type.String({ maxLength: 64, examples: ['2026-11-20T12:00:00Z'] }));

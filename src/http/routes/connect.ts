@@ -15,7 +15,6 @@ const Snippet = Type.Object({
   /** Language of the text: `json`, `sh` and others. */
   language: text('json'),
   text: text('{ "mcpServers": { "everything": { "url": "http://127.0.0.1:8080/mcp/everything" } } }'),
-  /** The configuration file of the client. */
   location: Type.Optional(text('~/.cursor/mcp.json')),
   steps: Type.Array(Type.String()),
   /** Frequent problems and their remedies. */
@@ -31,7 +30,6 @@ export const connectRoutes: readonly Route[] = [
       params: TemplateParams,
       query: Type.Object(
         {
-          /** One kind of client. Default: all. */
           llm: Type.Optional(Type.String({ pattern: '^[a-z0-9-]{1,40}$', examples: ['cursor'] })),
           /** URL of the gateway for clients. Default: that of the request. */
           url: Type.Optional(

@@ -28,9 +28,7 @@ export const eventRoutes: readonly Route[] = [
     request: {
       query: Type.Object(
         {
-          /** Events of this template only. */
           template: Type.Optional(TemplateId),
-          /** Events of these types, or groups of types, only. */
           type: Type.Optional(
             Type.String({
               maxLength: 1_024,

@@ -73,7 +73,6 @@ export const ServerHealth = Type.Object({
   mcp_servers: InstanceCounts,
 });
 
-/** Health of the gateway with its instances. */
 export async function healthOf(gateway: Gateway): Promise<Omit<Static<typeof GatewayHealth>, 'build'>> {
   const database = await gateway.databaseStatus();
   const instances = instanceCounts(gateway.servers());
@@ -114,7 +113,6 @@ export const TemplateHealth = Type.Object({
   ]),
 });
 
-/** The reason is shown to viewers that may see the machine. */
 export function instanceHealth(
   snapshot: InstanceSnapshot,
   transport: InstanceDefinition['transport'],

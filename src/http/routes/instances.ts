@@ -29,7 +29,6 @@ function masks(example: Readonly<Record<string, '***'>>) {
   return Type.Record(Type.String(), Type.Literal('***'), { examples: [example] });
 }
 
-/** The registration and the present state of an instance. */
 export const InstanceRecord = Type.Object({
   id: text('everything-1'),
   server_id: text('everything-1'),
@@ -41,7 +40,6 @@ export const InstanceRecord = Type.Object({
   working_dir: NullableText,
   /** Id of the container in which sync found it. */
   container: Type.Optional(Type.String()),
-  /** Only when it is true. */
   force: Type.Optional(Type.Boolean()),
   env_vars: masks({}),
   headers: masks({ Authorization: '***' }),

@@ -27,7 +27,6 @@ const RpcError = Type.Object(
   { examples: [{ code: -32_001, message: 'There is no such session. Initialize again.' }] },
 );
 
-/** A request, a notification, or the answer to a request of the server. */
 const RpcMessage = Type.Object({
   jsonrpc: VERSION,
   id: Type.Optional(Id),
@@ -53,7 +52,6 @@ const RpcMessages = Type.Unsafe<Uint8Array>(
   Type.Union([RpcMessage, Type.Array(RpcMessage)], { examples: [INITIALIZE] }),
 );
 
-/** The answer to a request. */
 export const RpcAnswer = Type.Object({
   jsonrpc: VERSION,
   id: Type.Union([Type.Integer(), Type.String(), Type.Null()], { examples: [1] }),
@@ -61,7 +59,6 @@ export const RpcAnswer = Type.Object({
   error: Type.Optional(RpcError),
 });
 
-/** The answer to one message, or to a list of messages. */
 const RpcAnswers = Type.Union([RpcAnswer, Type.Array(RpcAnswer)]);
 
 /** A refusal. `id` is null where it must not be taken for the answer to a request. */

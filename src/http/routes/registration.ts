@@ -29,13 +29,10 @@ import { InstanceRecord, instanceRecord } from './instances.ts';
 
 const { template_name, load_balancer } = RegisterInput.properties;
 
-/** The fields of `instance` beside `template_name`. */
 const FlatRegisterInput = Type.Object({ template_name, load_balancer, ...InstanceInput.properties }, CLOSED);
 
-/** An instance and its template; also of a connection test. */
 const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
 
-/** Errors of a registration besides those of its body. */
 export const REGISTRATION_ERRORS: readonly ErrorCode[] = [
   'TEMPLATE_NOT_FOUND',
   'DUPLICATE_SERVER',
@@ -68,7 +65,6 @@ const TestSucceeded = Type.Object({
   ok: Type.Literal(true),
   era: Type.Enum(['legacy', 'modern', 'bare']),
   server: Type.Optional(Type.Object({ name: text('everything'), version: text('2.0.0') })),
-  /** Number of tools that the server lists. */
   tools: integer(13),
   duration_ms: integer(240),
 });
@@ -169,7 +165,6 @@ interface RegistrationRequest {
   readonly locate: (loc: Loc) => Loc;
 }
 
-/** The registration in a body, whichever of its two forms the body has. */
 function registrationIn(body: Static<typeof RegisterBody>): RegistrationRequest {
   const { template_name: template, load_balancer: loadBalancer = {}, ...rest } = body;
   if ('instance' in rest) {
@@ -181,7 +176,6 @@ function registrationIn(body: Static<typeof RegisterBody>): RegistrationRequest 
   return { template, loadBalancer, instance: rest, locate };
 }
 
-/** Registers an instance that the caller may register. */
 export function register(
   {
     template,
@@ -257,7 +251,6 @@ function wordsOf({ command = '', args }: InstanceInput): readonly string[] {
   return 'words' in split ? split.words : [];
 }
 
-/** A namespace of Kubernetes, or `*`. */
 const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
 
 const Synced = Type.Array(
@@ -278,7 +271,6 @@ const SyncBody = Type.Object({
   skipped: Type.Array(
     Type.Object({ template_name: text('everything'), name: text('echo'), reason: Type.String() }),
   ),
-  /** Templates whose settings changed with the registry file. */
   settings: Type.Array(Type.String()),
   /** Engines and clusters that answered, and the registry file when it could be read. */
   reached: Type.Array(Type.String()),

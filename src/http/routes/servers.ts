@@ -24,7 +24,6 @@ const NewServerBody = Type.Object(
     template_name: TemplateId,
     instance_metadata: InstanceMetadata,
     config: Type.Optional(ServerConfig),
-    /** Default for `config.force`. */
     force: ServerConfig.properties.force,
   },
   CLOSED,
@@ -182,7 +181,6 @@ export const serverToolRoutes: readonly Route[] = [
   }),
 ];
 
-/** The error of a failed call; undefined for a successful one. */
 function failureOf(tool: string, result: JsonText): GatewayError | undefined {
   const value = parsed(result);
   if (!isJsonObject(value) || value.isError !== true) return undefined;

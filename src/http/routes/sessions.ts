@@ -31,7 +31,6 @@ const SessionRecord = Type.Object({
   is_streaming: flag(true),
 });
 
-/** Names of keys are the longest. */
 const LONGEST_NAME = 256;
 
 export const sessionRoutes: readonly Route[] = [
@@ -44,7 +43,6 @@ export const sessionRoutes: readonly Route[] = [
           limit: PageLimit,
           /** `next_cursor` of the page before. */
           cursor: Type.Optional(SessionParams.properties.session_id),
-          /** Bound to an instance of this template. */
           template: Type.Optional(TemplateId),
           /** Of this caller: id or name. */
           principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
@@ -137,7 +135,6 @@ function recordOf(
   };
 }
 
-/** Longest text of a client in a record. */
 const SHOWN_CHARACTERS = 128;
 
 function textOf(value: unknown): string | null {

@@ -13,7 +13,6 @@ import { defineRoute, type Route } from '../route.ts';
 import { flag, integer, NullableTime, number, rounded, text } from '../schemas.ts';
 import { type VisibleStats, visibleServers, visibleStats, visibleTemplates } from '../visible.ts';
 
-/** Null for a viewer of some templates. */
 function percentileMs(example: number) {
   return Type.Union([Type.Number(), Type.Null()], { examples: [example] });
 }
@@ -65,7 +64,6 @@ export const StatisticsView = Type.Object({
     lost: integer(0),
     moved: integer(2),
   }),
-  /** Dedicated processes of single clients. */
   own_processes: Type.Object({ running: integer(4), started: integer(150), lost: integer(0) }),
   load_balancer: Type.Object({
     default_strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['round_robin'] }),
@@ -86,7 +84,6 @@ export const StatisticsView = Type.Object({
   }),
 });
 
-/** Makes the answer for one viewer. */
 function statisticsView(gateway: Gateway, viewer: Principal): Static<typeof StatisticsView> {
   const { policy } = gateway;
   const servers = visibleServers(gateway, viewer);
@@ -168,7 +165,6 @@ function byServer<T>(servers: readonly Server[], view: (server: Server) => T): R
   return Object.fromEntries(servers.map((server) => [server.definition.serverId, view(server)]));
 }
 
-/** Body of GET /stats. */
 const ServerStatistics = Type.Object({
   uptime: integer(3_600),
   total_requests: integer(1_200),

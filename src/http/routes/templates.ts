@@ -56,7 +56,6 @@ const TemplateRecord = Type.Object({
   requires: Texts,
   ports: Type.Array(Type.Integer()),
   transport: Type.Union([Type.String(), Type.Null()]),
-  /** Whether there is a definition file. */
   is_defined: Type.Boolean(),
   /** The settings that an instance takes in `config`; null for none. */
   config_schema: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
@@ -64,7 +63,6 @@ const TemplateRecord = Type.Object({
   load_balancer: LoadBalancerView,
 });
 
-/** Throws TEMPLATE_NOT_FOUND. */
 function templateRecord(
   gateway: Pick<Gateway, 'template'>,
   id: string,

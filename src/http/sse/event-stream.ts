@@ -33,9 +33,7 @@ export interface EventStreamOptions {
 /** An open event stream: it is kept alive, and ends with the app or when its caller is no longer authorized. */
 export interface TrackedStream {
   comment(text: string): void;
-  /** Ends it because the app stops. */
   shutDown(): void;
-  /** Ends it because its caller is no longer authorized. */
   revoke(refusal: GatewayError): void;
 }
 
@@ -187,7 +185,6 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     this.revoke(shuttingDown());
   }
 
-  /** Ends it with an error. */
   revoke(error: GatewayError): void {
     if (!this.#response.headersSent) {
       this.#settle(error);
@@ -201,7 +198,6 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     this.#end();
   }
 
-  /** Called by SlowWatch after a second without an event. */
   onSlow(): void {
     if (this.#response.headersSent) return;
     this.#begin(this.#tracker?.sentTo?.id);

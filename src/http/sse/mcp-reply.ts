@@ -23,7 +23,6 @@ export class HttpMcpReply implements McpReply {
   readonly #context: HttpContext;
   readonly #streams: EventStreams;
   #instanceId: string | undefined;
-  /** Called once, when the client disconnects. */
   #goneListeners: (() => void)[] | undefined;
 
   constructor(context: HttpContext, streams: EventStreams) {

@@ -9,17 +9,13 @@ import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
 
 export interface ReadOptions {
-  /** Types of events. Default: all. */
   readonly types?: ReadonlySet<string> | undefined;
-  /** Selects events of these types; the others are skipped. */
   readonly isSelected: (event: GatewayEvent) => boolean;
   /** Id of the last event that was read. Default: none; reading begins with the oldest kept event. */
   readonly after?: string | undefined;
-  /** Whether reading continues with new events. */
   readonly isFollowing: boolean;
 }
 
-/** How fast events are written to readers. */
 export interface EventPace {
   /** Shortest time between two writes to a reader that follows, in ms. The first event after a pause is not delayed. */
   readonly intervalMs: number;
@@ -37,11 +33,9 @@ export class RecentEvents {
   /** Prefix of every id: ids of another run of the gateway do not match. */
   readonly #run = crypto.randomUUID().slice(0, 8);
   readonly #readings = new Set<Reading>();
-  /** Readings that follow events of a type. */
   readonly #followers = new Map<string, Set<Reading>>(
     Object.keys(EVENT_NAMES).map((name) => [name, new Set<Reading>()]),
   );
-  /** Number of the next event. */
   #next = 0;
   readonly #pace: EventPace;
   #isWakeDue = false;
@@ -91,7 +85,6 @@ export class RecentEvents {
     });
   }
 
-  /** Numbers of the selected kept events. */
   #selectedFrom(start: number, types: ReadOptions['types'], isSelected: ReadOptions['isSelected']): number[] {
     const numbers: number[] = [];
     for (let number = start; number < this.#next; number += 1) {
@@ -102,7 +95,6 @@ export class RecentEvents {
     return numbers;
   }
 
-  /** The returned function ends it. */
   #follow(reading: Reading, types: ReadOptions['types']): () => void {
     const followed = [...this.#followers].flatMap(([type, readings]) =>
       types?.has(type) === false ? [] : [readings],
@@ -217,7 +209,6 @@ export class RecentEvents {
   }
 }
 
-/** One reader and what it has not read. */
 interface Reading {
   readonly isSelected: ReadOptions['isSelected'];
   readonly reader: StreamReader;
@@ -227,7 +218,6 @@ interface Reading {
   readonly unread: number[];
   /** Selected events that were overwritten since the last `missed`. */
   missed: number;
-  /** Events that it may get now. */
   allowance: number;
   refilledAtMs: number;
 }

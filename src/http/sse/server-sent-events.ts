@@ -14,7 +14,6 @@ export const EVENT_STREAM_HEADERS: readonly string[] = [
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/** Ends an event. */
 export const END = '\n\n';
 
 /** A line that clients ignore. */
