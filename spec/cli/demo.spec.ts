@@ -89,11 +89,8 @@ test('says nothing more once it is stopped', async () => {
 });
 
 const url = 'http://127.0.0.1:8080';
-const linesOf = (options: Partial<Parameters<typeof demoCalls>[0]> = {}) => {
-  const all = new Set(['everything', 'memory']);
-  const usual = { url, folder: 'scratch', apiKey: undefined, healthy: all, platform: 'linux' } as const;
-  return demoCalls({ ...usual, ...options });
-};
+const linesOf = (apiKey?: string, isWindows = false, healthy = ['everything', 'memory']) =>
+  demoCalls(url, 'scratch', apiKey, healthy, isWindows);
 
 test('shows three calls for a POSIX shell, bodies in single quotes, all with the key if there is one', () => {
   const json = `-H 'Content-Type: application/json'`;
@@ -106,18 +103,18 @@ test('shows three calls for a POSIX shell, bodies in single quotes, all with the
         `-d '{"name":"trigger-long-running-operation","arguments":{"duration":3,"steps":3}}'`,
     ],
   );
-  for (const { line } of linesOf({ apiKey: 'sd_1' })) assert.match(line, / -H 'X-API-Key: sd_1'( |$)/);
+  for (const { line } of linesOf('sd_1')) assert.match(line, / -H 'X-API-Key: sd_1'( |$)/);
 });
 
 test('takes bodies from files on Windows, so that no quote is inside quotes', () => {
-  const [listed, called] = linesOf({ platform: 'win32', apiKey: 'sd_1' });
+  const [listed, called] = linesOf('sd_1', true);
   assert.is(listed?.line, `curl.exe -s ${url}/mcp/everything/tools/list -H "X-API-Key: sd_1"`);
   assert.equal(called?.file?.body, '{"name":"echo","arguments":{"message":"hello"}}');
   assert.match(String(called?.line), / -H "Content-Type: application\/json" -d "@scratch.echo\.json"$/);
 });
 
 test('calls only templates that are healthy', () => {
-  const [line, ...others] = linesOf({ healthy: new Set(['memory']) });
+  const [line, ...others] = linesOf(undefined, false, ['memory']);
   assert.equal([line?.line, others], [`curl -s ${url}/mcp/memory/tools/list`, []]);
 });
 

@@ -154,7 +154,7 @@ sink('whatever fails, each line is delivered whole or counted in a notice that w
         out += Buffer.from(taken);
         return taken.length;
       };
-      const sink = new LogSink({ write, notice: (dropped) => `<${dropped}>\n` });
+      const sink = new LogSink(write, (dropped) => `<${dropped}>\n`);
       let lines = 0;
       for (const { lines: more, troubles: met } of steps) {
         for (const last = lines + more; lines < last; ) {
@@ -193,16 +193,14 @@ function open() {
     most: Number.POSITIVE_INFINITY,
     tries: 0,
   };
-  const sink = new LogSink({
-    notice: (dropped) => `${dropped} dropped\n`,
-    write: (bytes) => {
-      outcome.tries += 1;
-      if (outcome.error !== undefined) throw Object.assign(new Error('no'), { code: outcome.error });
-      const taken = bytes.subarray(0, outcome.most);
-      writes.push(Buffer.from(taken).toString());
-      outcome.error = outcome.errorAfter;
-      return taken.length;
-    },
-  });
+  const write = (bytes: Uint8Array) => {
+    outcome.tries += 1;
+    if (outcome.error !== undefined) throw Object.assign(new Error('no'), { code: outcome.error });
+    const taken = bytes.subarray(0, outcome.most);
+    writes.push(Buffer.from(taken).toString());
+    outcome.error = outcome.errorAfter;
+    return taken.length;
+  };
+  const sink = new LogSink(write, (dropped) => `${dropped} dropped\n`);
   return { sink, writes, outcome };
 }

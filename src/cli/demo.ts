@@ -53,7 +53,7 @@ export function openDemo(setup: DemoSetup, terminal: Terminal, templates?: strin
       const healthy = (await Promise.all(outcomes)).flat();
       const [url = ''] = setup.urls;
       const apiKey = healthy.length > 0 && setup.auth.isEnabled ? await createKey(setup) : undefined;
-      const calls = demoCalls({ url, folder: scratch, apiKey, healthy: new Set(healthy) });
+      const calls = demoCalls(url, scratch, apiKey, healthy);
       const invitation = calls.length === 0 ? 'The gateway keeps trying.' : 'To try in another terminal:';
       print(`\n${healthy.length} of ${servers.length} servers are healthy. ${invitation}`);
       if (apiKey !== undefined && process.platform !== 'win32') {
@@ -85,17 +85,12 @@ async function createKey({ auth }: DemoSetup): Promise<string> {
   return key;
 }
 
-interface DemoStart {
-  readonly isHealthy: boolean;
-  readonly text: string;
-}
-
 /** Never rejects: the other servers go on. */
 async function start(
   gateway: DemoSetup['gateway'],
   { template, id, input }: DemoServer,
   signal: AbortSignal,
-): Promise<DemoStart> {
+) {
   const startedAtMs = performance.now();
   // Subscribed before the registration, so that no event is missed.
   const settled = firstValueFrom(
@@ -138,22 +133,17 @@ interface DemoCall {
 
 const SHOWCASE = 'everything';
 
-interface DemoCallOptions {
-  readonly url: string;
-  readonly folder: string;
-  /** Sent with every call; undefined while authentication is off. */
-  readonly apiKey: string | undefined;
-  readonly healthy: ReadonlySet<string>;
-  readonly platform?: NodeJS.Platform;
-}
-
 /**
  * Calls that healthy templates can answer: three to `everything`, or else one to each of the others. No way of quoting
- * JSON works in both cmd and PowerShell, so on Windows the body comes from a file below `folder`.
+ * JSON works in both cmd and PowerShell, so on Windows the body comes from a file below `folder`. `apiKey` is sent with every call.
  */
-export function demoCalls(options: DemoCallOptions): readonly DemoCall[] {
-  const { url, folder, apiKey, healthy, platform = process.platform } = options;
-  const isWindows = platform === 'win32';
+export function demoCalls(
+  url: string,
+  folder: string,
+  apiKey: string | undefined,
+  healthy: readonly string[],
+  isWindows = process.platform === 'win32',
+): readonly DemoCall[] {
   // In PowerShell `curl` is another command.
   const curl = isWindows ? 'curl.exe' : 'curl';
   const quoted = (text: string) => (isWindows ? `"${text}"` : `'${text}'`);
@@ -175,7 +165,7 @@ export function demoCalls(options: DemoCallOptions): readonly DemoCall[] {
     return isWindows ? { what, line, file: { path, body } } : { what, line };
   };
 
-  if (!healthy.has(SHOWCASE)) return [...healthy].map(list);
+  if (!healthy.includes(SHOWCASE)) return [...new Set(healthy)].map(list);
   return [
     list(SHOWCASE),
     call('Call one of them; three instances take turns.', 'echo', { message: 'hello' }),

@@ -10,8 +10,7 @@ import { withoutInvisible } from '../domain/text.ts';
 import { fieldText } from './output.ts';
 
 /**
- * Makes the log at a level of pino. It never fails and never waits: lines that no reader takes are dropped. `write`: see
- * LogSinkOptions.
+ * Makes the log at a level of pino. It never fails and never waits: lines that no reader takes are dropped. `write`: see LogSink.
  */
 export function createLog(
   level: string,
@@ -25,7 +24,7 @@ export function createLog(
     return pino(options, { write: (line: string) => void process.stderr.write(`${humanLine(line)}\n`) });
   }
   // The use of `process.stderr` above has made a pipe non-blocking: a write to a full one fails.
-  const sink = new LogSink({ notice: droppedLine, ...(write === undefined ? {} : { write }) });
+  const sink = new LogSink(write);
   process.once('exit', () => sink.close());
   return pino({ ...options, hooks: { logMethod: writesFields(sink, isoTime) } }, sink);
 }
@@ -61,7 +60,7 @@ function jsonOf(fields: unknown): string | undefined {
   }
 }
 
-export function droppedLine(dropped: number): string {
+function droppedLine(dropped: number): string {
   const time = new Date().toISOString();
   return `${JSON.stringify({ level: pino.levels.values.warn, time, dropped, msg: 'log lines were dropped' })}\n`;
 }
@@ -97,13 +96,6 @@ const LAST_WAIT_MS = 200;
 const LAST_PAUSE_MS = 5;
 const LINE_END = 10;
 
-interface LogSinkOptions {
-  /** Writes some of the bytes, returns how many; throws EAGAIN when there is no room now. Default: standard error. */
-  readonly write?: (bytes: Uint8Array) => number;
-  /** The line with the number of dropped lines, with its line end. */
-  readonly notice: (dropped: number) => string;
-}
-
 /** Bytes that are being written: the sink's own notice, if any, then lines. */
 interface Batch {
   readonly bytes: Uint8Array;
@@ -127,7 +119,14 @@ export class LogSink {
   #isTorn = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ write = (bytes) => writeSync(2, bytes), notice }: LogSinkOptions) {
+  /**
+   * `write` writes some of the bytes and returns how many; it throws EAGAIN when there is no room now. `notice` makes the line, with
+   * its end, with the number of dropped lines.
+   */
+  constructor(
+    write: (bytes: Uint8Array) => number = (bytes) => writeSync(2, bytes),
+    notice: (dropped: number) => string = droppedLine,
+  ) {
     this.#write = write;
     this.#notice = notice;
   }

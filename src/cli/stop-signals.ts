@@ -8,14 +8,6 @@ export type StopReason =
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
   | { readonly kind: 'error'; readonly error: unknown };
 
-export interface StopSignals {
-  /** Resolves with the first signal or uncaught error. */
-  readonly first: Promise<StopReason>;
-  /** Resolves with the exit code when a further signal demands an immediate end: 130 for SIGINT, 143 for SIGTERM. */
-  readonly urgent: Promise<number>;
-  dispose(): void;
-}
-
 export interface StopOptions {
   readonly source?: Pick<NodeJS.EventEmitter, 'on' | 'off'>;
   /** Ms on any clock that only goes forward. */
@@ -29,10 +21,11 @@ const MOST_REPORTED = 100;
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 
 /**
- * Starts listening. A signal within LIMITS.sameSignalMs of the first is the same Ctrl-C, delivered by the terminal and
+ * Starts listening. `first` resolves with the first signal or uncaught error, `urgent` with the exit code when a further signal
+ * demands an immediate end: 130 for SIGINT, 143 for SIGTERM. `dispose` gives the signals back to Node. A signal within LIMITS.sameSignalMs of the first is the same Ctrl-C, delivered by the terminal and
  * by npm. An uncaught error (uncaughtException, unhandledRejection) is reported each time, within a bound, and asks for the end once.
  */
-export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}): StopSignals {
+export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}) {
   const { source = process, now = () => performance.now(), hasTerminal = isTerminalAttached() } = options;
   const first = Promise.withResolvers<StopReason>();
   const urgent = Promise.withResolvers<number>();
@@ -63,20 +56,16 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
     }
   };
 
-  for (const signal of SIGNALS) source.on(signal, onSignal);
-  source.on('SIGHUP', onHangup);
-  source.on('uncaughtException', onUncaught);
-  source.on('unhandledRejection', onUncaught);
-  return {
-    first: first.promise,
-    urgent: urgent.promise,
-    dispose: () => {
-      for (const signal of SIGNALS) source.off(signal, onSignal);
-      source.off('SIGHUP', onHangup);
-      source.off('uncaughtException', onUncaught);
-      source.off('unhandledRejection', onUncaught);
-    },
+  const listeners = [
+    ...SIGNALS.map((signal) => [signal, onSignal] as const),
+    ['SIGHUP', onHangup] as const,
+    ...['uncaughtException', 'unhandledRejection'].map((event) => [event, onUncaught] as const),
+  ];
+  for (const [event, listener] of listeners) source.on(event, listener);
+  const dispose = (): void => {
+    for (const [event, listener] of listeners) source.off(event, listener);
   };
+  return { first: first.promise, urgent: urgent.promise, dispose };
 }
 
 /**

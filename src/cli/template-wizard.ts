@@ -56,18 +56,15 @@ function wordsOf(answer: string): string[] {
     .filter((word) => word !== '');
 }
 
-function idProblem(answer: string): string | undefined {
-  return new RegExp(TEMPLATE_ID_PATTERN).test(answer)
-    ? undefined
-    : 'lower-case letters, digits and hyphens, starting with a letter';
-}
+const problemUnless = (test: (answer: string) => boolean, problem: string) => (answer: string) =>
+  test(answer) ? undefined : problem;
 
-function emptyProblem(answer: string): string | undefined {
-  return answer === '' ? 'this is needed' : undefined;
-}
-
-function urlProblem(answer: string): string | undefined {
-  return URL.canParse(answer) && /^https?:/.test(answer)
-    ? undefined
-    : 'a URL such as http://127.0.0.1:9000/mcp';
-}
+const emptyProblem = problemUnless((answer) => answer !== '', 'this is needed');
+const idProblem = problemUnless(
+  (answer) => new RegExp(TEMPLATE_ID_PATTERN).test(answer),
+  'lower-case letters, digits and hyphens, starting with a letter',
+);
+const urlProblem = problemUnless(
+  (answer) => /^https?:/.test(answer) && URL.canParse(answer),
+  'a URL such as http://127.0.0.1:9000/mcp',
+);

@@ -226,20 +226,14 @@ function takeEvent(line: string, onChange: (change: SourceChange) => void): void
   onChange(/^died?\b/.test(action) && actor?.ID !== undefined ? { ended: actor.ID } : {});
 }
 
-export const docker: Provider = {
-  name: 'docker',
-  sources: async (context) => {
-    const { DOCKER_HOST: host, HOME: home, XDG_RUNTIME_DIR: runtime } = context.env;
-    const sockets = [runtime && join(runtime, 'docker.sock'), home && join(home, '.docker/run/docker.sock')];
-    return containerSources(context, host, ['/var/run/docker.sock', ...sockets]);
-  },
+export const docker: Provider = async (context) => {
+  const { DOCKER_HOST: host, HOME: home, XDG_RUNTIME_DIR: runtime } = context.env;
+  const sockets = [runtime && join(runtime, 'docker.sock'), home && join(home, '.docker/run/docker.sock')];
+  return containerSources(context, host, ['/var/run/docker.sock', ...sockets]);
 };
 
-export const podman: Provider = {
-  name: 'podman',
-  sources: async (context) => {
-    const { CONTAINER_HOST: host, XDG_RUNTIME_DIR: runtime } = context.env;
-    const socket = runtime && join(runtime, 'podman/podman.sock');
-    return containerSources(context, host, ['/run/podman/podman.sock', socket]);
-  },
+export const podman: Provider = async (context) => {
+  const { CONTAINER_HOST: host, XDG_RUNTIME_DIR: runtime } = context.env;
+  const socket = runtime && join(runtime, 'podman/podman.sock');
+  return containerSources(context, host, ['/run/podman/podman.sock', socket]);
 };

@@ -41,15 +41,11 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
     ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false },
   });
   const stream = await exec.start({ hijack: true, stdin: true, Tty: false });
-  const program = new Exec(container, exec, stream, { mark, output });
+  stream.on('data', demultiplexer(output));
+  const program = new Exec(container, exec, stream, mark);
   await program.findPid();
   return program;
 };
-
-interface ExecDeps {
-  readonly mark: string;
-  readonly output: ProgramOutput;
-}
 
 class Exec implements ContainerProgram {
   readonly exited: Promise<string>;
@@ -59,18 +55,15 @@ class Exec implements ContainerProgram {
   readonly #mark: string;
   #pid: number | undefined;
 
-  constructor(container: Docker.Container, exec: Docker.Exec, stream: Duplex, { mark, output }: ExecDeps) {
+  constructor(container: Docker.Container, exec: Docker.Exec, stream: Duplex, mark: string) {
     this.#container = container;
     this.#exec = exec;
     this.#stream = stream;
     this.#mark = mark;
-    stream.on('data', demultiplexer(output));
     stream.on('error', () => {}); // its close follows
-    const closed = new Promise<void>((resolve) => {
-      stream.once('end', resolve);
-      stream.once('close', resolve);
-    });
-    this.exited = closed.then(() => this.#reason());
+    const closed = Promise.withResolvers<void>();
+    stream.once('end', closed.resolve).once('close', closed.resolve);
+    this.exited = closed.promise.then(() => this.#reason());
   }
 
   get pid(): number | undefined {

@@ -4,4 +4,4 @@ import { docker, podman } from './containers.ts';
 import { kubernetes } from './kubernetes.ts';
 import type { Provider } from './provider.ts';
 
-export const PROVIDERS: readonly Provider[] = [docker, podman, kubernetes];
+export const PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };

@@ -23,12 +23,9 @@ const SLICES: Resource = { api: '/apis/discovery.k8s.io/v1', plural: 'endpointsl
 const DEPLOYMENTS: Resource = { api: '/apis/apps/v1', plural: 'deployments', labelSelector: MANAGED };
 const RESOURCES = [SERVICES, SLICES, DEPLOYMENTS] as const;
 
-export const kubernetes: Provider = {
-  name: 'kubernetes',
-  sources: async (context) => {
-    const access = await clusterAccess(context);
-    return access === undefined ? [] : [clusterSource(new Cluster(access, context.namespace), context)];
-  },
+export const kubernetes: Provider = async (context) => {
+  const access = await clusterAccess(context);
+  return access === undefined ? [] : [clusterSource(new Cluster(access, context.namespace), context)];
 };
 
 function clusterSource(cluster: Cluster, { namespace, hintsOf }: DiscoveryContext): Source {

@@ -35,12 +35,11 @@ export interface Source {
   watch(onChange: (change: SourceChange) => void, onOpen: () => void, signal: AbortSignal): Promise<void>;
 }
 
-export interface Provider {
-  readonly name: string;
-  /** Sources that are configured here, or whose default place exists. Rejects with a SourceError for a setting that cannot be
-   *  used. */
-  sources(context: DiscoveryContext): Promise<readonly Source[]>;
-}
+/**
+ * The sources of one kind that are configured here, or whose default place exists. Rejects with a SourceError for a setting that
+ * cannot be used.
+ */
+export type Provider = (context: DiscoveryContext) => Promise<readonly Source[]>;
 
 /** A source that cannot be used; its message is one line with the address. */
 export class SourceError extends Error {

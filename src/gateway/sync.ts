@@ -89,11 +89,11 @@ export class Sync {
     const context = { env, namespace, hintsOf: (template: string) => definitions.get(template) };
     const sources = new Map<string, Source>();
     const warnings: string[] = [];
-    for (const provider of PROVIDERS) {
+    for (const [name, sourcesOf] of Object.entries(PROVIDERS)) {
       try {
-        for (const source of await provider.sources(context)) sources.set(source.origin, source);
+        for (const source of await sourcesOf(context)) sources.set(source.origin, source);
       } catch (thrown) {
-        warnings.push(`${provider.name}: ${messageOf(thrown)}`);
+        warnings.push(`${name}: ${messageOf(thrown)}`);
       }
     }
     return { sources: [...sources.values()], warnings };

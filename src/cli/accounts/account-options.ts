@@ -114,18 +114,14 @@ function timeOf(written: string): number {
 
 // --- passwords -------------------------------------------------------------------------------------------------------------
 
-export interface PasswordQuestion {
-  /** `Password of ada`; a colon is added. */
-  readonly question: string;
-  /** A new password is asked twice and must follow the rules of the gateway. */
-  readonly isNew: boolean;
-}
-
-/** Throws UsageError when there is no terminal to ask or the password cannot be used, CommandFailure when cancelled. */
+/**
+ * `question`: `Password of ada`, a colon is added. A new password is asked twice and must follow the rules of the gateway. Throws
+ * UsageError when there is no terminal to ask or the password cannot be used, CommandFailure when cancelled.
+ */
 export async function readPassword(
   input: CommandInput,
   terminal: Terminal,
-  { question, isNew }: PasswordQuestion,
+  { question, isNew }: { readonly question: string; readonly isNew: boolean },
 ): Promise<string> {
   const written = input.text('password');
   const password =

@@ -10,15 +10,6 @@ import { writePrivateFile } from '../private-file.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-export interface DaemonFiles {
-  readonly folder: string;
-  /** A process id in the first line, as such files have; see `Daemon` for the others. */
-  readonly pid: string;
-  readonly log: string;
-  /** Locked as long as the daemon runs, however it ends. */
-  readonly lock: string;
-}
-
 export interface Daemon {
   readonly pid: number;
   /** Where this machine reaches it. */
@@ -54,14 +45,19 @@ export async function daemonFiles(
   return filesIn(stateFolderOf(config, folder, env));
 }
 
-export function filesIn(folder: string): DaemonFiles {
+/** The paths of the files in a state folder. */
+export function filesIn(folder: string) {
   return {
     folder,
+    /** A process id in the first line, as such files have; see `Daemon` for the others. */
     pid: join(folder, 'gateway.pid'),
     log: join(folder, 'gateway.log'),
+    /** Locked as long as the daemon runs, however it ends. */
     lock: join(folder, 'gateway.lock'),
   };
 }
+
+export type DaemonFiles = Readonly<ReturnType<typeof filesIn>>;
 
 /**
  * The daemon that runs there now; undefined when none does. The file of a killed daemon does not count: its lock is free, even if

@@ -109,18 +109,11 @@ const NOT_DELIVERED: readonly string[] = [
   'UND_ERR_CONNECT_TIMEOUT',
 ];
 
-export interface StreamEnd {
-  /** Id of the last event; empty when there is nothing to come back with. */
-  readonly lastEventId: string;
-  /** Wait before the next request that the gateway asked for, in ms. */
-  readonly retryMs: number | undefined;
-}
-
-/** Passes on the messages of an answer as they come, one after the other. A stream that breaks just ends. */
-export async function readMessages(
-  response: Response,
-  take: (data: Buffer) => Promise<void>,
-): Promise<StreamEnd> {
+/**
+ * Passes on the messages of an answer as they come, one after the other. A stream that breaks just ends: resolves with the id of the
+ * last event, empty when there is nothing to come back with, and the wait before the next request that the gateway asked for, in ms.
+ */
+export async function readMessages(response: Response, take: (data: Buffer) => Promise<void>) {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
   if (!isStream) {
     const body = Buffer.from(await response.arrayBuffer());

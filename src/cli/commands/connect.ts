@@ -102,14 +102,8 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
   throw new UsageError(`--llm must be one of ${kinds.map((each) => each.name).join(', ')}, not "${name}"`);
 }
 
-async function connectionsFor(
-  input: CommandInput,
-  terminal: Terminal,
-): Promise<{
-  connections: Connections;
-  transport: Connection['transport'] | undefined;
-  env: Terminal['env'];
-}> {
+/** `transport` is the one that an option asks for. */
+async function connectionsFor(input: CommandInput, terminal: Terminal) {
   input.refuseBoth('stdio', 'http');
   const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
   const words = input.texts('env');
@@ -216,6 +210,10 @@ function recordOf({ kind, connection, outcome }: Integration): object {
     connection.transport === 'http'
       ? { endpoint: connection.endpoint }
       : { program: connection.program, command: connection.command, args: connection.args };
+  const verified =
+    outcome instanceof CommandFailure
+      ? { works: false, reason: outcome.message }
+      : { works: true, ...outcome };
   return {
     kind: name,
     title,
@@ -227,14 +225,8 @@ function recordOf({ kind, connection, outcome }: Integration): object {
     steps: kind.steps(connection),
     troubleshooting,
     documentation,
-    ...(outcome && { verified: outcomeRecord(outcome) }),
+    ...(outcome && { verified }),
   };
-}
-
-function outcomeRecord(outcome: Verification | CommandFailure): object {
-  return outcome instanceof CommandFailure
-    ? { works: false, reason: outcome.message }
-    : { works: true, ...outcome };
 }
 
 /** Tries each connection once, however many clients use it. */

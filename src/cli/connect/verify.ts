@@ -36,10 +36,9 @@ export async function verify(
 ): Promise<Verification> {
   const beganAtMs = performance.now();
   const line = connection.transport === 'http' ? endpointLine(connection, env) : programLine(connection, env);
-  const client = new VerificationClient(line);
   try {
     const found = await Promise.race([
-      client.listTools(),
+      listTools(line),
       line.failed,
       delay(withinMs, undefined, { ref: false }).then(() => {
         throw new CommandFailure(`no answer within ${withinMs / 1000} s`);
@@ -60,50 +59,15 @@ interface ServerLine {
   close(): Promise<void>;
 }
 
-class VerificationClient {
-  readonly #line: ServerLine;
-  readonly #waiting = new Map<number, PromiseWithResolvers<JsonObject>>();
-
-  constructor(line: ServerLine) {
-    this.#line = line;
-    line.onLine = (text) => this.#receive(text);
-  }
-
-  async listTools(): Promise<Omit<Verification, 'ms'>> {
-    const initialized = await this.#ask('initialize', {
-      protocolVersion: LEGACY_VERSIONS[0],
-      capabilities: {},
-      clientInfo: { name: 'stagedoor-connect', version: VERSION },
-    });
-    this.#send({ method: 'notifications/initialized' });
-    const { name = 'unnamed', version = '' } = fields(initialized.serverInfo);
-    const tools: string[] = [];
-    let cursor: unknown;
-    do {
-      const page = await this.#ask('tools/list', typeof cursor === 'string' ? { cursor } : {});
-      tools.push(...listOf(page.tools).map(({ name }) => String(name)));
-      cursor = page.nextCursor;
-    } while (typeof cursor === 'string' && tools.length < MOST_TOOLS);
-    return {
-      server: `${name} ${version}`.trim(),
-      protocolVersion: String(initialized.protocolVersion),
-      tools,
-    };
-  }
-
-  #ask(method: string, params: unknown): Promise<JsonObject> {
-    const id = this.#waiting.size + 1;
+async function listTools(line: ServerLine): Promise<Omit<Verification, 'ms'>> {
+  const waiting: PromiseWithResolvers<JsonObject>[] = [];
+  const send = (message: object) => line.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+  const ask = (method: string, params: unknown): Promise<JsonObject> => {
     const answer = Promise.withResolvers<JsonObject>();
-    this.#waiting.set(id, answer);
-    this.#send({ id, method, params });
+    send({ id: waiting.push(answer), method, params });
     return answer.promise;
-  }
-
-  #send(message: object): void {
-    this.#line.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
-  }
-
-  #receive(text: string): void {
+  };
+  line.onLine = (text) => {
     let message: unknown;
     try {
       message = JSON.parse(text);
@@ -113,15 +77,30 @@ class VerificationClient {
     const { id, method, result, error } = fields(message);
     if (typeof method === 'string') {
       if (id === undefined) return;
-      const answer =
-        method === 'ping' ? { result: {} } : { error: { code: -32601, message: 'Method not found' } };
-      this.#send({ id, ...answer });
+      const isPing = method === 'ping';
+      send({ id, ...(isPing ? { result: {} } : { error: { code: -32601, message: 'Method not found' } }) });
       return;
     }
-    const answer = typeof id === 'number' ? this.#waiting.get(id) : undefined;
+    const answer = typeof id === 'number' ? waiting[id - 1] : undefined;
     if (isJsonObject(result)) answer?.resolve(result);
     else answer?.reject(new CommandFailure(String(fields(error).message ?? 'an answer without a result')));
-  }
+  };
+  const initialized = await ask('initialize', {
+    protocolVersion: LEGACY_VERSIONS[0],
+    capabilities: {},
+    clientInfo: { name: 'stagedoor-connect', version: VERSION },
+  });
+  send({ method: 'notifications/initialized' });
+  const { name = 'unnamed', version = '' } = fields(initialized.serverInfo);
+  const server = `${name} ${version}`.trim();
+  const tools: string[] = [];
+  let cursor: unknown;
+  do {
+    const page = await ask('tools/list', typeof cursor === 'string' ? { cursor } : {});
+    tools.push(...listOf(page.tools).map(({ name }) => String(name)));
+    cursor = page.nextCursor;
+  } while (typeof cursor === 'string' && tools.length < MOST_TOOLS);
+  return { server, protocolVersion: String(initialized.protocolVersion), tools };
 }
 
 const MOST_TOOLS = 10_000;

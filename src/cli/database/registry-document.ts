@@ -20,21 +20,16 @@ interface DocumentSection {
   readonly instances: readonly Readonly<Record<string, unknown>>[];
 }
 
-export interface Exported {
-  readonly document: RegistryDocument;
-  /** `template/id` of instances whose variables or headers were left out. */
-  readonly withheld: readonly string[];
-  /** Instances whose requested secrets cannot be read; one line each with the reason. */
-  readonly unreadable: readonly string[];
-}
-
-/** The document of these templates and instances, in the order of their names. Secrets are left out, not masked: a mask
- *  would be taken for a value. */
+/**
+ * The document of these templates and instances, in the order of their names. Secrets are left out, not masked: a mask would be
+ * taken for a value. `withheld` names instances whose variables or headers were left out; `unreadable` has a line with the reason
+ * for each whose requested secrets cannot be read.
+ */
 export function registryDocument(
   templates: readonly TemplateSettings[],
   instances: readonly InstanceDefinition[],
   { withSecrets }: { readonly withSecrets: boolean },
-): Exported {
+) {
   const [withheld, unreadable]: [string[], string[]] = [[], []];
   const names = new Set([...templates.map(({ name }) => name), ...instances.map(({ template }) => template)]);
   const sections = [...names].sort().map((name): [string, DocumentSection] => {
@@ -51,7 +46,8 @@ export function registryDocument(
     const entries = members.map((each) => entryOf(each, withSecrets));
     return [name, { ...(isEmpty(loadBalancer) ? {} : { load_balancer: loadBalancer }), instances: entries }];
   });
-  return { document: { templates: Object.fromEntries(sections) }, withheld, unreadable };
+  const document: RegistryDocument = { templates: Object.fromEntries(sections) };
+  return { document, withheld, unreadable };
 }
 
 function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<Record<string, unknown>> {
@@ -82,14 +78,6 @@ function isEmpty(value: object): boolean {
   return Object.keys(value).length === 0;
 }
 
-/** Names are `template/id`. */
-export interface DocumentImport {
-  readonly added: readonly string[];
-  readonly replaced: readonly string[];
-  /** One line each, the document's own problems first. */
-  readonly problems: readonly string[];
-}
-
 export interface ImportContext {
   /** The node that is to run the programs of the document. */
   readonly nodeId: string;
@@ -104,13 +92,9 @@ export interface ImportContext {
 /**
  * Saves the templates, merging their settings with the existing ones, then the instances; one with the same id in its template is
  * replaced and keeps its server id. An unusable part is a problem, not a failure. Rejects with
- * DATABASE_UNAVAILABLE; what was saved before stays.
+ * DATABASE_UNAVAILABLE; what was saved before stays. Names in the result are `template/id`.
  */
-export async function importDocument(
-  store: Store,
-  contents: RegistryContents,
-  context: ImportContext,
-): Promise<DocumentImport> {
+export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
   const settings = new Map((await store.listTemplates()).map((each) => [each.name, each.loadBalancer]));
   for (const { name, loadBalancer } of contents.templates) {
     await store.saveTemplate({ name, loadBalancer: { ...settings.get(name), ...loadBalancer } });
