@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials.ts';
 import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
-import { gatewayOf } from '../../src/cli/client-options.ts';
 import { CommandInput } from '../../src/cli/command.ts';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
 import type { RemoteEvent } from '../../src/cli/remote.ts';
 import {
   answersAsGateway,
+  gatewayOf,
   namedGateway,
   namedUrl,
   type Remote,

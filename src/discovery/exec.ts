@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { ContainerProgram, ProgramOutput, RunInContainer } from '../domain/container-program.ts';
-import { connect } from './engine.ts';
+import { connect } from './containers.ts';
 
 const MARK = 'STAGEDOOR_PROGRAM';
 

@@ -1,4 +1,4 @@
-// A provider: a row of the table in index.ts that knows its sources and how to query them.
+// A provider knows its sources and how to query them. The table of providers is in gateway/sync.ts.
 
 import type { Listing } from '../domain/deployment.ts';
 

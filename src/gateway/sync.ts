@@ -3,8 +3,15 @@
 // Source: ADRs 59 and 65.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { PROVIDERS } from '../discovery/index.ts';
-import { type Source, type SourceChange, SourceError, type TemplateHints } from '../discovery/provider.ts';
+import { docker, podman } from '../discovery/containers.ts';
+import { kubernetes } from '../discovery/kubernetes.ts';
+import {
+  type Provider,
+  type Source,
+  type SourceChange,
+  SourceError,
+  type TemplateHints,
+} from '../discovery/provider.ts';
 import type {
   SyncedInstance,
   SyncOptions,
@@ -25,6 +32,8 @@ export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly definitions: ReadonlyMap<string, TemplateHints>;
 }
 
+/** What searches for deployments, by its name. */
+const PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };
 const DEFAULT_NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is followed again, in ms. */
 const FIRST_WAIT_MS = 500;

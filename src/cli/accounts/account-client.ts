@@ -4,10 +4,9 @@
 
 import { didYouMean } from '../../config/nearest.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
-import { templateNames, unlessRefused } from '../client-options.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { namedGateway, type Remote, seekGateway } from '../remote.ts';
+import { namedGateway, type Remote, seekGateway, templateNames, unlessRefused } from '../remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import type { AccountClient } from './local-client.ts';

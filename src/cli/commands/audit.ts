@@ -1,10 +1,10 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
 import { type Fields, fields, listOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { type Columns, printResult, table } from '../output.ts';
+import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../remote.ts';
 
 /** Entries of one answer of the gateway, and of one output. */
 const PAGE = 500;

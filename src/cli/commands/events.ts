@@ -2,10 +2,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, fields } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { fieldText } from '../output.ts';
-import { type Remote, StreamBroken } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, type Remote, StreamBroken } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 

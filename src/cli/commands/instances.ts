@@ -1,13 +1,172 @@
-// `stagedoor gateway deregister | drain | resume | restart | delete-template`: commands about one instance or template of a
-// running gateway. `restart` without arguments restarts the gateway in the background.
+// Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart`, `delete-template`,
+// and `sync`, which has it look for containers and pods and read its registry file again. The gateway decides what is allowed; the
+// commands refuse only contradictory input. `restart` without arguments restarts the gateway in the background.
 
-import { type Fields, fields } from '../answers.ts';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { codeOf } from '../../domain/errors.ts';
+import { lastWords } from '../../domain/text.ts';
+import { ownCommand } from '../../domain/version.ts';
+import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
-import type { CommandDefinition } from '../command.ts';
-import { UsageError } from '../failures.ts';
-import { printResult } from '../output.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import { printable, printResult, stateWord, table } from '../output.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
+import type { Terminal } from '../terminal.ts';
+
+export const register: CommandDefinition = {
+  name: 'gateway register',
+  positionals: '<template>',
+  summary:
+    'Register an instance: an HTTP endpoint, a program that the gateway runs, or both: the program serves the endpoint',
+  options: {
+    '--endpoint <url>': 'URL of a Streamable HTTP server; without a path /mcp is added',
+    '--transport <kind>':
+      'Protocol of the endpoint: http, or sse for the older HTTP+SSE; default the one that it answers',
+    '--header <NAME=VALUE>...': 'Header sent to the endpoint; NAME=@file takes the value from a file',
+    '--command <line>': 'Program and its arguments, as one string; no shell is involved',
+    '--working-dir <folder>': "Folder of the program; default the gateway's own",
+    '--env <KEY=VALUE>...': 'Variable for the program',
+    '--config <KEY=VALUE>...':
+      'Setting of a template that has a definition, which says how to reach the server; KEY=@file takes the value from a file',
+    '--defined': 'Reach the server as the definition of the template says; --config implies it',
+    '--force': 'Accept a command that can reach files of the gateway itself; needs the scope admin',
+    '--id <id>': 'Name of the instance in its template; default a generated one',
+    '--metadata <KEY=VALUE>...': 'A note kept with the instance',
+    '--weight <number>': 'Share of the calls with weighted balancing, 1 to 1000; default 1',
+    '--wait <seconds>': 'Wait until it is healthy; exit code 1 when it is not by then',
+    ...CLIENT_OPTIONS,
+  },
+  examples: [
+    'gateway register search --endpoint http://127.0.0.1:9000/mcp --weight 3',
+    'gateway register search --endpoint https://mcp.example.com --header Authorization=@token.txt',
+    'gateway register time --defined --wait 60',
+    'gateway register filesystem --config folders=/srv/shared',
+    'gateway register files --command "npx -y @modelcontextprotocol/server-filesystem ./shared" --wait 30',
+  ],
+  run: async (input, terminal) => {
+    const template = input.positional(0);
+    const isDefined = input.has('defined') || input.texts('config').length > 0;
+    const content = isDefined ? serverOf(input, terminal) : { instance: instanceOf(input, terminal) };
+    const waitSeconds = input.number('wait', { minimum: 0, maximum: 300 });
+    const gateway = await gatewayOf(input, terminal);
+    const query = waitSeconds === undefined ? '' : `?wait=${waitSeconds}`;
+    const { status, body } = await gateway.ask(`${isDefined ? '/servers' : '/gateway/register'}${query}`, {
+      method: 'POST',
+      body: { template_name: template, ...content },
+      timeoutMs: 10_000 + (waitSeconds ?? 0) * 1000,
+    });
+
+    const record = fields(body);
+    const id = String(record.instance_id ?? record.id);
+    const what = status === 200 ? 'replaced' : 'registered';
+    const state = stateWord(terminal, String(record.state));
+    printResult(input, terminal, record, `${id} is ${what} in ${template}: ${state}`);
+    if (waitSeconds !== undefined && record.healthy !== true) throw unhealthy(id, record, waitSeconds);
+    const how = `"${ownCommand(`connect ${template}`)}" shows how`;
+    if (!input.has('json')) terminal.print(`MCP clients: ${gateway.url}/mcp/${template}; ${how}`);
+    return 0;
+  },
+};
+
+/** The member `instance` of the body of `POST /gateway/register`. */
+function instanceOf(input: CommandInput, { folder }: Terminal): object {
+  const endpoint = input.text('endpoint');
+  const command = input.text('command');
+  if (endpoint === undefined && command === undefined) {
+    throw new UsageError(
+      'missing --endpoint <url> or --command <line>, or --defined for a template with a definition',
+    );
+  }
+  const workingDir = input.text('working-dir');
+  const variables = pairsOf(input, 'env');
+  const headers = pairsOf(input, 'header', { form: 'NAME=VALUE', folder });
+  const metadata = pairsOf(input, 'metadata');
+  if (command === undefined && (workingDir !== undefined || variables !== undefined)) {
+    throw new UsageError('--working-dir and --env require --command');
+  }
+  if (command === undefined && input.has('force')) throw new UsageError('--force requires --command');
+  if (endpoint === undefined && headers !== undefined) throw new UsageError('--header requires --endpoint');
+  return {
+    id: input.text('id'),
+    endpoint,
+    transport: input.text('transport'),
+    command,
+    // Relative to where the user is, not to where the gateway was started.
+    working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
+    env_vars: variables,
+    headers,
+    force: input.switch('force'),
+    metadata,
+    weight: weightOf(input),
+  };
+}
+
+/** The members of the body of `POST /servers`: the template's definition says how to reach the server. */
+function serverOf(input: CommandInput, { folder }: Terminal): object {
+  const foreign = ['endpoint', 'command', 'transport', 'id', 'working-dir'].find(
+    (name) => input.text(name) !== undefined,
+  );
+  if (foreign !== undefined)
+    throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
+  const variables = pairsOf(input, 'env');
+  const weight = weightOf(input);
+  return {
+    config: {
+      ...pairsOf(input, 'config', { folder }),
+      ...(variables === undefined ? {} : { env_vars: variables }),
+      ...(input.has('force') ? { force: true } : {}),
+    },
+    instance_metadata: { ...pairsOf(input, 'metadata'), ...(weight === undefined ? {} : { weight }) },
+  };
+}
+
+function weightOf(input: CommandInput): number | undefined {
+  return input.number('weight', { minimum: 1, maximum: 1000 });
+}
+
+/** The pairs of a repeatable option; undefined without any. With a `folder`, `KEY=@file` takes the value from a file. */
+function pairsOf(
+  input: CommandInput,
+  option: string,
+  { form = 'KEY=VALUE', folder }: { form?: string; folder?: string } = {},
+): Readonly<Record<string, string>> | undefined {
+  const pairs = input.texts(option).map((text) => {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (name === undefined || value === undefined)
+      throw new UsageError(`--${option} takes ${form}, not "${text}"`);
+    return [name, folder !== undefined && value.startsWith('@') ? contentOf(option, folder, value) : value];
+  });
+  return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
+}
+
+/** A secret in a file stays out of the list of processes, which every user of the machine can read. */
+function contentOf(option: string, folder: string, written: string): string {
+  const file = written.slice(1);
+  try {
+    // Editors and `echo` end a file with a line break that is not part of the value.
+    return readFileSync(resolve(folder, file), 'utf8').replace(/[\r\n]+$/, '');
+  } catch (error) {
+    const reason = codeOf(error) ?? 'unknown reason';
+    throw new UsageError(`--${option}: "${file}" cannot be read (${reason})`, { cause: error });
+  }
+}
+
+function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFailure {
+  // The lines of the program stand below, more of them.
+  const reason = shownReasonOf(record).replace(/; it wrote last: .*$/s, '');
+  const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
+  const lines = lastWords(itemsOf(record.stderr).map(String), LAST_LINES);
+  return new CommandFailure(
+    `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
+    { details: lines.length === 0 ? [] : ['It wrote last:', ...lines.map((line) => `  ${printable(line)}`)] },
+  );
+}
+
+/** Lines of a failed program that are shown; all that are kept are in its record. */
+const LAST_LINES = 5;
 
 export const deregister: CommandDefinition = {
   name: 'gateway deregister',
@@ -119,4 +278,56 @@ export function leftThere({ in_flight: calls, sessions }: Fields): string {
 function counted(count: unknown, what: string): string {
   if (typeof count !== 'number' || count === 0) return '';
   return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}
+
+/** Longest wait for all engines and clusters, in ms; each has less. */
+const SYNC_MS = 60_000;
+
+export const sync: CommandDefinition = {
+  name: 'gateway sync',
+  summary:
+    'Register and remove instances to match Docker, Podman, Kubernetes and the registry file; exit code 1 when no source answers',
+  options: {
+    '--dry-run': 'Show what would change, and change nothing',
+    '--namespace <name>': "Kubernetes namespace to search; default the gateway's own setting, mcp-servers",
+    '--all-namespaces': 'Search every Kubernetes namespace',
+    ...CLIENT_OPTIONS,
+  },
+  examples: ['gateway sync', 'gateway sync --dry-run', 'gateway sync --namespace tools --json'],
+  run: async (input, terminal) => {
+    input.refuseBoth('all-namespaces', 'namespace');
+    const namespace = input.has('all-namespaces') ? '*' : input.text('namespace');
+    const gateway = await gatewayOf(input, terminal);
+    const body = { dry_run: input.has('dry-run'), namespace };
+    const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
+    const done = fields(answer);
+    printResult(input, terminal, answer, () => summary(terminal, done));
+    for (const warning of itemsOf(done.warnings)) terminal.complain(`warning: ${warning}`);
+    return itemsOf(done.reached).length > 0 ? 0 : 1;
+  },
+};
+
+const ROWS = ['added', 'changed', 'removed', 'skipped'] as const;
+
+function summary(terminal: Terminal, done: Fields): string {
+  const rows: Fields[] = [
+    ...ROWS.flatMap((action) => listOf(done[action]).map((each) => ({ ...each, action }))),
+    ...itemsOf(done.settings).map((template) => ({
+      ...{ action: 'changed', template_name: template, reason: 'settings of the template' },
+    })),
+  ];
+  const unchanged = itemsOf(done.unchanged).length;
+  const counts = [...ROWS.map((what) => `${listOf(done[what]).length} ${what}`), `${unchanged} unchanged`];
+  const last = `${counts.join(', ')}${done.dry_run === true ? '; nothing was changed (--dry-run)' : ''}`;
+  if (rows.length === 0) return last;
+  const columns = {
+    ...{
+      ACTION: 'action',
+      TEMPLATE: 'template_name',
+      INSTANCE: 'instance_id',
+      NAME: 'name',
+      REASON: 'reason',
+    },
+  };
+  return `${table(terminal, columns, rows)}\n\n${last}`;
 }

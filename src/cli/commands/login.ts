@@ -7,11 +7,10 @@ import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { CredentialsFile, credentialsPath, type KeptToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
-import { answersAsGateway, namedGateway, namedUrl } from '../remote.ts';
+import { answersAsGateway, CLIENT_OPTIONS, gatewayOf, namedGateway, namedUrl } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: CommandDefinition = {

@@ -1,11 +1,15 @@
-// `stagedoor gateway logs`: the last lines of the log of a gateway in the background, and with --follow those that are added.
+// `stagedoor gateway logs`: the last lines of the log of a gateway in the background, and with --follow those that are added;
+// `gateway log-level`: the level of the log of a running gateway.
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../../domain/errors.ts';
+import { fields } from '../answers.ts';
 import { DAEMON_OPTIONS, type DaemonFiles, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
+import { printResult } from '../output.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import { untilSignal } from '../stop-signals.ts';
 
@@ -119,3 +123,18 @@ async function lineReader(): Promise<(line: string) => string> {
     }
   };
 }
+
+export const logLevel: CommandDefinition = {
+  name: 'gateway log-level',
+  positionals: '[level]',
+  summary: 'Show the level of the log, or change it until the next start',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway log-level', 'gateway log-level debug'],
+  run: async (input, terminal) => {
+    const gateway = await gatewayOf(input, terminal);
+    const [level] = input.positionals;
+    const change = level === undefined ? {} : ({ method: 'PATCH', body: { level } } as const);
+    const answer = await gateway.request('/gateway/log-level', change);
+    return printResult(input, terminal, answer, String(fields(answer).level));
+  },
+};

@@ -1,10 +1,10 @@
 // `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
 
 import { type Fields, fields, listOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const sessions: CommandDefinition = {

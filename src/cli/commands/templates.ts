@@ -1,11 +1,19 @@
-// `stagedoor template list | show`: the templates of a gateway, or those in the folder of definitions of this machine.
+// `stagedoor template list | show`: the templates of a gateway, or those in the folder of definitions of this machine; `template
+// init | validate | add`: writes a template.json from options or answers, checks one, and copies one into that folder. The last three
+// work on files; no gateway is needed.
 
+import { closeSync, mkdirSync, openSync, rmdirSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { didYouMean } from '../../config/nearest.ts';
+import { codeOf } from '../../domain/errors.ts';
+import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput, OptionTable } from '../command.ts';
-import { CommandFailure } from '../failures.ts';
-import { type Columns, facts, printResult, table } from '../output.ts';
+import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
+import { type Columns, facts, json, printable, printResult, table } from '../output.ts';
+import { replaceFile } from '../private-file.ts';
+import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../remote.ts';
+import type { TemplateAnswers } from '../template-wizard.ts';
 import type { Terminal } from '../terminal.ts';
 
 const TEMPLATE_OPTIONS: OptionTable = {
@@ -123,4 +131,205 @@ async function localTemplates(input: CommandInput, terminal: Terminal): Promise<
     ...shown,
     ...(config_schema === undefined ? {} : { config_schema: withoutSecrets(config_schema) }),
   }));
+}
+
+export const templateInit: CommandDefinition = {
+  name: 'template init',
+  positionals: '[id]',
+  summary: 'Write a new template definition; asks for what is not given as an option',
+  options: {
+    '--name <text>': 'Display name; default made from the id',
+    '--description <text>': 'What the server does, in a sentence',
+    '--command <line>': 'Program and its arguments; it speaks MCP over stdio',
+    '--endpoint <url>': 'URL of a server that runs already',
+    '--author <text>': 'A person or an organization',
+    '--tag <tag>...': 'A tag for "template list --tag"',
+    '--into <folder>': 'Folder in which <id>/template.json is made; default this one',
+    '--force': 'Replace a definition that is there',
+  },
+  examples: [
+    'template init search --description "Searches documents." --command "node server.js" --into drafts',
+  ],
+  run: async (input, terminal) => {
+    const given = answersIn(input);
+    if (given.command !== undefined && given.endpoint !== undefined)
+      throw new UsageError('--command and --endpoint cannot be combined');
+    const missing = [
+      ...(given.id === undefined ? ['<id>'] : []),
+      ...(given.description === undefined ? ['--description'] : []),
+      ...(given.command === undefined && given.endpoint === undefined ? ['--command or --endpoint'] : []),
+    ];
+    if (missing.length > 0 && !terminal.canAsk)
+      throw new UsageError(`missing ${missing.join(', ')}: there is no terminal to ask for them`);
+    // Questions go where errors go: standard output may be a file.
+    const streams = { input: process.stdin, output: process.stderr };
+    const answers =
+      missing.length === 0
+        ? given
+        : await (await import('../template-wizard.ts')).askTemplate(given, streams);
+    const { readTemplate, TemplateError } = await import('../../templates/definition.ts');
+    const text = `${JSON.stringify(definitionOf(answers), null, 2)}\n`;
+    try {
+      const { id } = readTemplate(text);
+      const folder = resolve(terminal.folder, input.text('into') ?? '.');
+      const path = placeDefinition(folder, id, text, input.has('force'));
+      terminal.print(`${path} is written; "stagedoor template add" puts it into the folder of templates`);
+      return 0;
+    } catch (thrown) {
+      if (thrown instanceof TemplateError) throw new UsageError(thrown.message, { cause: thrown });
+      throw thrown;
+    }
+  },
+};
+
+function answersIn(input: CommandInput): TemplateAnswers {
+  return {
+    id: input.positionals[0],
+    name: input.text('name'),
+    description: input.text('description'),
+    command: input.text('command'),
+    endpoint: input.text('endpoint'),
+    author: input.text('author'),
+    tags: input.texts('tag'),
+  };
+}
+
+function definitionOf({ id = '', name, tags, ...answers }: TemplateAnswers): object {
+  const { description, author, command, endpoint } = answers;
+  return {
+    id,
+    name: name ?? id.replaceAll('-', ' ').replace(/^./, (letter) => letter.toUpperCase()),
+    description,
+    version: '0.1.0',
+    author,
+    capabilities: ['tools'],
+    tags: tags.length === 0 ? undefined : tags,
+    transport: command === undefined ? 'http' : 'stdio',
+    command,
+    endpoint,
+  };
+}
+
+export const templateValidate: CommandDefinition = {
+  name: 'template validate',
+  positionals: '<file>',
+  summary: 'Check a template definition: every violation with its place',
+  options: {
+    '--strict': 'Take warnings, such as unknown properties, for violations',
+    '--tolerant': 'Read the forms of other platforms, as the gateway does, and say how each was read',
+    '--json': 'Print the result as JSON',
+  },
+  examples: [
+    'template validate drafts/search/template.json',
+    'template validate drafts/search/template.json --strict',
+    'template validate drafts/search/template.json --tolerant --json',
+  ],
+  run: async (input, terminal) => {
+    const [{ validateTemplate }, { TemplateError }] = await Promise.all([
+      import('../../templates/validate.ts'),
+      import('../../templates/definition.ts'),
+    ]);
+    const file = input.positional(0);
+    const path = resolve(terminal.folder, file);
+    const options = { isTolerant: input.has('tolerant'), folder: basename(dirname(path)) };
+    const { violations, warnings, readings } = await readDefinition(path, file)
+      .then((text) => validateTemplate(text, options))
+      .catch((thrown: unknown) => {
+        if (!(thrown instanceof TemplateError)) throw thrown;
+        return { violations: [{ pointer: '', message: thrown.message }], warnings: [], readings: [] };
+      });
+    const isValid = violations.length === 0 && (warnings.length === 0 || !input.has('strict'));
+    const lineOf = ({ line, pointer, message }: Remark): string =>
+      printable(
+        `${line === undefined ? file : `${file}:${line}`}: ${pointer === '' ? '' : `${pointer} `}${message}`,
+      );
+    if (input.has('json')) terminal.print(json({ valid: isValid, violations, warnings, readings }));
+    else {
+      for (const reading of readings) terminal.print(`read: ${lineOf(reading)}`);
+      for (const violation of violations) terminal.complain(lineOf(violation));
+      for (const warning of warnings) terminal.complain(`warning: ${lineOf(warning)}`);
+      if (isValid) terminal.print(`${file} is a valid template definition`);
+    }
+    return isValid ? 0 : 1;
+  },
+};
+
+export const templateAdd: CommandDefinition = {
+  name: 'template add',
+  positionals: '<folder>',
+  summary: 'Copy the template.json of a folder into the folder of templates, once it is valid',
+  options: {
+    '--templates-dir <folder>':
+      'The folder of templates; default MCP_GATEWAY_TEMPLATES_DIR or templates_dir of gateway.yaml',
+    '--force': 'Replace a template with the same id',
+  },
+  examples: ['template add drafts/search --templates-dir templates'],
+  run: async (input, terminal) => {
+    const [{ readSettings }, { readTemplate, TemplateError }] = await Promise.all([
+      import('../setting-options.ts'),
+      import('../../templates/definition.ts'),
+    ]);
+    const { templatesFolder } = readSettings(input, terminal);
+    if (templatesFolder === undefined)
+      throw new UsageError('missing --templates-dir <folder>; the bundled templates cannot be changed');
+    const written = input.positional(0);
+    const folder = resolve(terminal.folder, written);
+    const file = join(written, 'template.json');
+    try {
+      const text = await readDefinition(join(folder, 'template.json'), file);
+      const { id } = readTemplate(text, basename(folder));
+      const path = placeDefinition(templatesFolder, id, text, input.has('force'));
+      terminal.print(`${id} is added as ${path}; a gateway reads it when it starts`);
+      return 0;
+    } catch (thrown) {
+      if (!(thrown instanceof TemplateError)) throw thrown;
+      throw new CommandFailure(`${file} is not valid and was not added`, {
+        cause: thrown,
+        details: thrown.issues,
+      });
+    }
+  },
+};
+
+async function readDefinition(path: string, written: string): Promise<string> {
+  const { readTemplateText, TemplateFileError } = await import('../../templates/catalogue.ts');
+  return readTemplateText(path).catch((thrown: unknown) => {
+    if (!(thrown instanceof TemplateFileError)) throw thrown;
+    throw new UsageError(`${written} ${thrown.message}`, { cause: thrown });
+  });
+}
+
+/** Makes `<folder>/<id>/template.json` and returns its path; replaces one only when `isForced`. Throws CommandFailure. */
+function placeDefinition(folder: string, id: string, text: string, isForced: boolean): string {
+  const home = join(folder, id);
+  const path = join(home, 'template.json');
+  let made: string | undefined;
+  try {
+    made = mkdirSync(home, { recursive: true });
+    const mayReplace = () => isForced || isClaimed(path);
+    if (replaceFile(path, text, 0o666 & ~process.umask(), mayReplace)) return path;
+  } catch (thrown) {
+    if (made !== undefined) removeIfEmpty(home);
+    throw writeFailure(path, thrown);
+  }
+  throw new CommandFailure(`${path} already exists; --force replaces it`);
+}
+
+/** Makes an empty file, so that of two commands at the same time one finds it taken. False when the path is taken. */
+function isClaimed(path: string): boolean {
+  try {
+    closeSync(openSync(path, 'wx'));
+    return true;
+  } catch (thrown) {
+    if (codeOf(thrown) === 'EEXIST') return false;
+    throw thrown;
+  }
+}
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // Another program has put something into it.
+  }
 }

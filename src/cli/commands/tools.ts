@@ -5,11 +5,11 @@ import { messageOf } from '../../domain/errors.ts';
 import { parseExact } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { type Columns, json, printable, printResult, table } from '../output.ts';
 import type { Remote, RemoteEvent } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../remote.ts';
 
 export const tools: CommandDefinition = {
   name: 'gateway tools',
