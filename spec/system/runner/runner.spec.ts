@@ -23,99 +23,74 @@ test.before(async () => {
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
 });
 
-/** Files of one suite: what is counted (passed, failed, skipped), and what the failures, or the reasons to skip, say. */
+const A = `test('a', () => {});`;
+const B = `test('b', () => {});`;
+/** Tests of one suite, which is run behind them: what is counted (passed, failed, skipped), and what is said of failures and skips. */
 const SAMPLES: readonly (readonly [
   name: string,
   body: string,
   counts: readonly [number, number, number],
   said?: RegExp,
 ])[] = [
+  ['a test that throws what is no Error', `test('a', () => { throw undefined; }); ${B}`, [1, 1, 0]],
   [
-    'fails a test that throws something that is no Error',
-    `test('a', () => { throw undefined; }); test('b', () => {}); test.run();`,
-    [1, 1, 0],
-  ],
-  [
-    'fails every test behind a throwing before, and says so',
-    `test.before(() => { throw new Error('no database'); }); test('a', () => {}); test('b', () => {}); test.run();`,
+    'a throwing before',
+    `test.before(() => { throw 'no'; }); ${A} ${B}`,
     [0, 3, 0],
-    /before of suite "sample" failed: Error: no database/,
+    /before of suite "sample" /,
   ],
+  ['a throwing after', `test.after(() => { throw 'still open'; }); ${A} ${B}`, [2, 1, 0], /still open/],
+  ['a throwing after.each', `test.after.each(() => { throw 'dirt'; }); ${A} ${B}`, [2, 2, 0], /dirt/],
+  ['tests that are declared after run()', `${A} test.run(); test('late', () => {}); if (0)`, [1, 1, 0]],
+  ['no run()', `${A} if (0)`, [0, 1, 0], /never run: call test\.run\(\)/],
+  ['a suite without a test', '', [0, 1, 0], /suite "sample" has no test/],
+  ['a test that hangs', `test('a', () => new Promise(() => {})); ${B}`, [1, 1, 0], /longer than 300 ms/],
   [
-    'fails a throwing after without losing the results',
-    `test.after(() => { throw new Error('still open'); }); test('a', () => {}); test('b', () => {}); test.run();`,
-    [2, 1, 0],
-    /still open/,
-  ],
-  [
-    'fails a throwing after.each once per test',
-    `test.after.each(() => { throw new Error('dirt'); }); test('a', () => {}); test('b', () => {}); test.run();`,
-    [2, 2, 0],
-  ],
-  ['fails a file that forgets run()', `test('a', () => {});`, [0, 1, 0], /never run: call test\.run\(\)/],
-  [
-    'fails tests that are declared after run()',
-    `test('a', () => {}); test.run(); test('late', () => {});`,
-    [1, 1, 0],
-  ],
-  ['fails a suite without a test', `test.run();`, [0, 1, 0], /suite "sample" has no test/],
-  [
-    'fails a test that hangs and goes on with the next',
-    `test('waits', () => new Promise(() => {})); test('next', () => {}); test.run();`,
-    [1, 1, 0],
-    /the test took longer than 300 ms/,
-  ],
-  [
-    'keeps its time limits while a test simulates the clock',
-    `import { mock } from 'node:test'; test('waits', () => { mock.timers.enable(); return new Promise(() => {}); }); test.run();`,
+    'a test that hangs and simulates the clock',
+    `import { mock } from 'node:test'; test('a', () => { mock.timers.enable(); return new Promise(() => {}); });`,
     [0, 1, 0],
   ],
   [
-    'fails a file that exits with 0 in the middle',
-    `test('fine', () => {}); test('leaves', () => process.exit(0)); test.run();`,
+    'a file that exits with 0 in the middle',
+    `${A} test('leaves', () => process.exit(0));`,
     [1, 1, 0],
     /^exited with 0 before its tests had finished, in "sample > leaves"$/,
   ],
+  ['an exit code', `test('a', () => { process.exitCode = 3; });`, [1, 1, 0], /^set the exit code to 3$/],
   [
-    'fails a file that sets an exit code',
-    `test('a', () => { process.exitCode = 3; }); test.run();`,
-    [1, 1, 0],
-    /^set the exit code to 3$/,
-  ],
-  [
-    'fails a file with an unhandled rejection',
-    `test('a', () => { void Promise.reject(new Error('nobody cares')); }); test.run();`,
+    'an unhandled rejection',
+    `test('a', () => { void Promise.reject(new Error('nobody cares')); });`,
     [1, 1, 0],
     /unhandled rejection: Error: nobody cares/,
   ],
   [
-    'fails a file with an exception that surfaces after the last test',
-    `test('a', () => { setTimeout(() => { throw new Error('too late'); }, 50); }); test.run();`,
+    'an exception that surfaces after the last test',
+    `test('a', () => { setTimeout(() => { throw new Error('too late'); }, 50); });`,
     [1, 1, 0],
     /uncaught exception: Error: too late/,
   ],
   [
-    'fails a file that leaves something open, and says what',
-    `import { createServer } from 'node:net'; test('a', () => new Promise((resolve) => createServer().listen(0, resolve))); test.run();`,
+    'something that is left open',
+    `import { createServer } from 'node:net'; test('a', () => new Promise((resolve) => createServer().listen(0, resolve)));`,
     [1, 1, 0],
     /^left something open: TCPServerWrap$/,
   ],
   [
-    'fails a file that never yields after its last test',
-    `test('a', () => { setTimeout(() => { for (;;); }, 100); }); test.run();`,
+    'a file that never yields after its last test',
+    `test('a', () => { setTimeout(() => { for (;;); }, 100); });`,
     [1, 1, 0],
     /left something open: a loop that never yields/,
   ],
   [
-    'counts skips and keeps their reasons',
-    `test('a', () => {}); test.skip('b', 'not today'); test.needs(false, 'set X')('c', () => {}); test.needs(true, 'set X')('d', () => {}); test.run();`,
+    'skips and their reasons',
+    `${A} test.skip('b', 'not today'); test.needs(false, 'set X')('c', () => {}); test.needs(true, 'set X')('d', () => {});`,
     [2, 0, 2],
     /^b: not today\nc: set X$/,
   ],
 ];
 for (const [name, body, counts, said = /(?:)/] of SAMPLES)
-  test(name, async () => {
-    const { passed, failed, skipped, failures } = await run(body);
+  test(`counts ${name}`, async () => {
+    const { passed, failed, skipped, failures } = await run(`${body} test.run();`);
     assert.equal([passed, failed, skipped.length], counts, failures.join());
     const reasons = skipped.map((skip) => `${skip.name}: ${skip.reason}`);
     assert.match([...failures, ...reasons].join('\n'), said);
@@ -186,33 +161,25 @@ test.needs(process.platform !== 'win32', 'Windows keeps no group for an orphan')
   },
 );
 
-const PASSES = `test('a', () => {}); test.run();`;
+const PASSES = `${A} test.run();`;
 const FAILS = `test('a', () => { throw new Error('no'); }); test.run();`;
-const SKIPS = `test('a', () => {}); test.skip('b', 'not today'); test.run();`;
-const UNTOLD = `test('a', () => {}); test.skip('b', () => {}); test.run();`;
+const SKIPS = `${A} test.skip('b', 'not today'); test.run();`;
+const UNTOLD = `${A} test.skip('b', () => {}); test.run();`;
 /** Runs of the whole runner: what closes them, and with which exit code. */
-for (const [name, files, code, closing, args, CI] of [
-  ['0', { 'a.spec.ts': SKIPS, 'deep/b.spec.ts': PASSES }, 0, '2 passed, 0 failed, 1 skipped', []],
+for (const [name, files, code, closing, CI = ''] of [
+  ['0', { 'a.spec.ts': SKIPS, 'deep/b.spec.ts': PASSES }, 0, '2 passed, 0 failed, 1 skipped'],
   [
     '1 when something failed',
     { 'a.spec.ts': PASSES, 'b.spec.ts': FAILS },
     1,
     '1 passed, 1 failed, 0 skipped',
-    [],
   ],
-  ['1 when nothing was run', { 'a.spec.ts': PASSES }, 1, '0 passed, 0 failed, 0 skipped', ['nothing']],
-  [
-    '1 for a skip without a reason when CI=true',
-    { 'a.spec.ts': UNTOLD },
-    1,
-    '1 passed, 1 failed, 1 skipped',
-    [],
-    'true',
-  ],
-  ['0 for such a skip elsewhere', { 'a.spec.ts': UNTOLD }, 0, '1 passed, 0 failed, 1 skipped', []],
+  ['1 when nothing was run', {}, 1, '0 passed, 0 failed, 0 skipped'],
+  ['1 for a skip without a reason', { 'a.spec.ts': UNTOLD }, 1, '1 passed, 1 failed, 1 skipped', 'true'],
+  ['0 for such a skip without CI', { 'a.spec.ts': UNTOLD }, 0, '1 passed, 0 failed, 1 skipped'],
 ] as const)
   test(`closes with one line and exit code ${name}`, async () => {
-    const outcome = await runFolder(files, args, { CI: CI ?? '' });
+    const outcome = await runFolder(files, [], { CI });
     assert.equal([outcome.code, outcome.lines.at(-1)], [code, closing]);
     if (name === '0') assert.ok(outcome.lines.includes('  a.spec.ts  sample > b: not today'));
   });
@@ -254,16 +221,6 @@ for (const [what, body, complaint] of [
     assert.equal([count, closing?.replace(/^\d/, 'N')], [2, 'N passed, 1 failed, 0 skipped']);
     assert.match(text, complaint);
   });
-
-test('gives a file a process of its own when it says why', async () => {
-  const { count, closing } = await processesOf({
-    'a.spec.ts': `${shares} test.run();`,
-    'b.spec.ts': `// @own-process: it listens for signals
-      ${shares} test('b', () => { process.on('SIGTERM', () => {}); }); test.run();`,
-    'c.spec.ts': `${shares} test.run();`,
-  });
-  assert.equal([count, closing], [2, '4 passed, 0 failed, 0 skipped']);
-});
 
 test('refuses options it does not know', async () => {
   const { code } = await runFolder({}, ['--job', '3']);
