@@ -33,22 +33,15 @@ rulesThemselves('all have a sample', () => {
   assert.equal(Object.keys(samples).sort(), rules.map((rule) => rule.name).sort());
 });
 for (const rule of rules) {
-  const { bad = [], good = [], beside = [] } = samples[rule.name] ?? {};
-  const check = (path: string, text: string): readonly string[] => {
-    const source = readSource(path, text);
-    return rule.check(source, asRepository([...beside.map((other) => readSource(...other)), source]));
-  };
-  rulesThemselves(`"${rule.name}" catches what it should, and only that`, () => {
-    assert.equal(
-      bad.filter(([path, text]) => check(path, text).length === 0),
-      [],
-      'not caught',
-    );
-    assert.equal(
-      good.flatMap(([path, text]) => check(path, text)),
-      [],
-      'caught without reason',
-    );
+  const { bad = [], beside = [] } = samples[rule.name] ?? {};
+  rulesThemselves(`"${rule.name}" catches what it should`, () => {
+    const missed = bad.filter(([path, text]) => {
+      const source = readSource(path, text);
+      const others = beside.map((other) => readSource(...other));
+      return rule.check(source, asRepository([...others, source])).length === 0;
+    });
+    assert.ok(bad.length > 0);
+    assert.equal(missed, []);
   });
 }
 rulesThemselves.run();
@@ -69,14 +62,6 @@ scanner('finds imports in every form', () => {
      const h = await import('f');\ntype I = import('g').J;\nimport {\n  k,\n} from 'h';\nexport const from = 'no';`,
   );
   assert.equal([...imports].sort(), ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
-});
-scanner('keeps lines where they are', () => {
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a template
-  const text = '/* a\nb */\n`c\n${d}`;\ne';
-  const { code, comments } = readSource('a.ts', text);
-  assert.is(code.length, text.length);
-  assert.is(comments.length, text.length);
-  assert.is(code.split('\n')[4], 'e');
 });
 scanner.run();
 

@@ -78,46 +78,14 @@ const JSON_TYPE: readonly (readonly [string, string])[] = [['Content-Type', 'app
 
 /** Text that no name is, ready for a URL. */
 const BAD_NAMES = [
-  ...[
-    '%2F',
-    '..%2f..%2fetc%2fpasswd',
-    '%00',
-    'a%00b',
-    '%ed%a0%80',
-    '%ff%fe',
-    '%',
-    '%zz',
-    '%C0%AF',
-    '.',
-    '%20',
-    '%0d%0aX:y',
-  ],
-  ...[
-    'UPPER_',
-    '-',
-    '_',
-    "'; drop table users; --".replaceAll(' ', '%20'),
-    '%F0%9F%92%A9',
-    'a'.repeat(10_000),
-    '%2e%2e',
-    '*',
-    '~',
-  ],
-  ...['__proto__%20', 'constructor%2f', '%7B%7B7*7%7D%7D', '%3Cscript%3E'],
+  ...'%2F ..%2f..%2fetc%2fpasswd %00 a%00b %ed%a0%80 %ff%fe % %zz %C0%AF . %20 %0d%0aX:y'.split(' '),
+  ...`UPPER_ - _ ';%20drop%20table%20users;%20-- %F0%9F%92%A9 ${'a'.repeat(10_000)} %2e%2e * ~`.split(' '),
+  ...'__proto__%20 constructor%2f %7B%7B7*7%7D%7D %3Cscript%3E'.split(' '),
 ];
 
 const BAD_QUERY_VALUES = [
   '',
-  'x',
-  '-1',
-  '1.5',
-  '1e9',
-  '99999999999999999999',
-  'NaN',
-  'null',
-  '[]',
-  'true%00',
-  '%ed%a0%80',
+  ...'x -1 1.5 1e9 99999999999999999999 NaN null [] true%00 %ed%a0%80'.split(' '),
   'a'.repeat(5_000),
 ];
 
@@ -185,20 +153,10 @@ function badBodyText(target: Target, { example }: NonNullable<Target['body']>, d
 /** Forms in which a field is missing, empty, or no text. */
 function badForm(target: Target, dice: Dice) {
   const form = dice.pick([
-    ...[
-      '',
-      '&&&===',
-      'username=ada',
-      'password=x',
-      'username=&password=',
-      'username=a%00b&password=correct+horse',
-    ],
-    ...[
-      'username=%ed%a0%80&password=correct+horse',
-      `username=${'a'.repeat(5_000)}&password=x`,
-      '{"username":"ada"}',
-    ],
-    ...['username[a]=1&password[b]=2', 'USERNAME=ada&PASSWORD=x', `${'a=1&'.repeat(5_000)}username=ada`],
+    ...['', '&&&===', 'username=ada', 'password=x', 'username=&password='],
+    ...['username=a%00b&password=correct+horse', 'username=%ed%a0%80&password=correct+horse'],
+    ...[`username=${'a'.repeat(5_000)}&password=x`, '{"username":"ada"}', 'username[a]=1&password[b]=2'],
+    ...['USERNAME=ada&PASSWORD=x', `${'a=1&'.repeat(5_000)}username=ada`],
   ]);
   return {
     flaw: `form ${form.slice(0, 60)}`,
@@ -229,17 +187,8 @@ function badBodyHeaders(target: Target, { example }: NonNullable<Target['body']>
 /** Values of every JSON type, and of the kinds that programs stumble over. */
 const STRANGE_VALUES: readonly unknown[] = [
   ...[null, true, false, 0, -1, 1.5, 1e308, -0, Number.MAX_SAFE_INTEGER, '', ' ', 'x', 'x'.repeat(3_000)],
-  ...[
-    '\u0000',
-    'a\ud800',
-    '\udc00b',
-    '\u202e',
-    '../../etc/passwd',
-    '#{7*7}',
-    "' or 1=1 --",
-    'http://[',
-    'javascript:alert(1)',
-  ],
+  ...['\u0000', 'a\ud800', '\udc00b', '\u202e', '../../etc/passwd', '#{7*7}', "' or 1=1 --", 'http://['],
+  'javascript:alert(1)',
   ...[[], [null], [[[]]], {}, { '': '' }, { constructor: { prototype: 1 } }, { toString: 1 }, { length: -1 }],
 ];
 

@@ -1,4 +1,4 @@
-// What each tidy rule must catch, and what comes close and must pass. A check that cannot fail checks nothing.
+// What each tidy rule must catch: a check that cannot fail checks nothing. What it must not catch is the repository itself.
 // The code in here is never run; it lives in strings, which the rules do not look into.
 
 type File = readonly [path: string, text: string];
@@ -7,8 +7,6 @@ type File = readonly [path: string, text: string];
 export interface Sample {
   /** Must be caught. */
   readonly bad: readonly File[];
-  /** Come close, and must not be caught. */
-  readonly good: readonly File[];
   /** Other files of the imagined repository. */
   readonly beside?: readonly File[];
 }
@@ -27,15 +25,6 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['src/cli/a.ts', `import b from '../../package.json' with { type: 'json' };`],
       ['src/attic/a.ts', ''],
     ],
-    good: [
-      ['src/cli/a.ts', `import { b } from '../server.ts'; import { c } from '../domain/c.ts';`],
-      ['src/actors/a.ts', `import { b } from './b.ts'; import { c } from '../balancing/pool.ts';`],
-      [
-        'src/domain/a.ts',
-        `// import { b } from '../balancing/b.ts';\nexport const text = "import '../http/b.ts'";`,
-      ],
-      ['spec/a.spec.ts', `import { b } from '../src/cli/b.ts';`],
-    ],
   },
   'a library stays in its room': {
     bad: [
@@ -45,11 +34,6 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['src/domain/a.ts', `import { map } from 'rxjs/operators';`],
       ['src/domain/a.ts', `import { join } from 'node:path';`],
       ['src/gateway.ts', `import pad from 'left-pad';`],
-    ],
-    good: [
-      ['src/domain/a.ts', `import { Compile } from 'typebox/compile';`],
-      ['src/http/a.ts', `import Router from '@koa/router'; import { join } from 'node:path';`],
-      ['spec/a.spec.ts', `import { createActor } from 'xstate';`],
     ],
   },
   'a table lists every variant of its folder': {
@@ -61,69 +45,42 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['src/transports/fastest.ts', 'export const fastest: TransportType = {};'],
       ['src/http/routes/health.ts', 'export const health = 1;'],
     ],
-    good: [
-      ['src/transports/listed.ts', 'export const listed: TransportType = {};'],
-      ['src/transports/pool.ts', 'export class Pool {}'],
-      ['src/transports/http/http.ts', 'export const http: TransportType = {};'],
-      ['src/http/routes/listed.ts', 'export const listed = 1;'],
-    ],
   },
   'somebody imports every source file': {
     beside: [['src/gateway.ts', `import { a } from './actors/known.ts';`]],
     bad: [['src/actors/forgotten.ts', '']],
-    good: [
-      ['src/actors/known.ts', ''],
-      ['src/cli/main.ts', ''],
-      ['spec/helpers/a.ts', ''],
-    ],
   },
   'a source file starts with a comment that says what it owns': {
     bad: [['src/gateway.ts', `\nimport { b } from './b.ts';`]],
-    good: [
-      ['src/gateway.ts', '// Owns something.\n'],
-      ['src/gateway.ts', '/* Owns. */'],
-    ],
   },
   'a source file has at most 450 lines': {
     bad: [['src/gateway.ts', '// line\n'.repeat(451)]],
-    good: [
-      ['src/gateway.ts', '// line\n'.repeat(450)],
-      ['spec/gateway.spec.ts', '// line\n'.repeat(451)],
-    ],
   },
   'no file is called utils': {
     bad: [
       ['src/http/utils.ts', ''],
       ['spec/helpers/util.ts', ''],
     ],
-    good: [['src/http/utilisation.ts', '']],
   },
   'nothing is cast through unknown': {
     bad: [['src/a.ts', 'f(a as unknown as B);']],
-    good: [['src/a.ts', 'f(a as unknown);']],
   },
   'the compiler is not silenced': {
     bad: [
       ['src/a.ts', '// @ts-ignore'],
       ['spec/a.ts', '/* @ts-expect-error */'],
     ],
-    good: [['spec/a.ts', `const a = '@ts-ignore';`]],
   },
   'nothing is left for later in a comment': {
     bad: [
       ['src/a.ts', '// TODO mend'],
       ['src/a.ts', '/** FIXME */'],
     ],
-    good: [['src/a.ts', `// todos\nconst a = 'TODO';`]],
   },
   'actors have no timers of their own': {
     bad: [
       ['src/actors/a.ts', 'setTimeout(f, 1);'],
       ['src/actors/a.ts', 'globalThis.setInterval(f, 1);'],
-    ],
-    good: [
-      ['src/transports/a.ts', 'setTimeout(f, 1);'],
-      ['src/actors/a.ts', '// setTimeout'],
     ],
   },
   'no catch is empty': {
@@ -131,10 +88,6 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['src/a.ts', 'try { a(); } catch {}'],
       ['src/a.ts', 'try { a(); } catch (error) {\n}'],
       ['spec/a.ts', 'a().catch(() => {});'],
-    ],
-    good: [
-      ['src/a.ts', 'try { a(); } catch {\n  // It was gone already.\n}'],
-      ['src/a.ts', 'a().catch(() => undefined);'],
     ],
   },
   'a module keeps no state': {
@@ -147,32 +100,17 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['src/a.ts', 'const a: string[] = [];'],
       ['src/a.ts', 'export const a: Record<string, string> = {};'],
     ],
-    good: [
-      ['src/a.ts', `const a: ReadonlyMap<string, string> = new Map([['a', 'b']]);`],
-      ['src/a.ts', `const a: ReadonlySet<string> = new Set(['a']);`],
-      ['src/a.ts', 'function f() {\n  let a = 1;\n  const b = new Map();\n}'],
-      ['spec/a.ts', 'let a = 1;'],
-    ],
   },
   'a unit spec does not wait for real time': {
     bad: [
       ['spec/actors/a.spec.ts', 'await sleep(10);'],
       ['spec/http/a.spec.ts', `import { setTimeout as delay } from 'node:timers/promises';`],
     ],
-    good: [
-      ['spec/system/a.spec.ts', 'await sleep(10);'],
-      ['spec/actors/a.spec.ts', `mock.timers.enable({ apis: ['setTimeout'] });`],
-    ],
   },
   'only the system tier needs servers, browsers and containers': {
     bad: [['spec/auth/a.spec.ts', `import { redis } from '../helpers/services.ts';`]],
-    good: [
-      ['spec/system/nodes/a.spec.ts', `import { redis } from '../../helpers/services.ts';`],
-      ['spec/cli/a.spec.ts', `import { suite } from '../helpers/suite.ts';`],
-    ],
   },
   'a spec takes its suite from helpers/suite.ts': {
     bad: [['spec/a.spec.ts', `import { suite } from 'uvu';`]],
-    good: [['spec/a.spec.ts', `import * as assert from 'uvu/assert';`]],
   },
 };
