@@ -3,12 +3,11 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { type Check, eachOnce, readChecks, scenarioOf } from './conformance-suite/checks.ts';
+import { type Check, eachOnce, readChecks } from './conformance-suite/checks.ts';
 import { PLAYS } from './conformance-suite/client-plays.ts';
 import { type Allowance, compareChecks, type Difference, judge } from './conformance-suite/compare.ts';
 import { readOptions } from './conformance-suite/options.ts';
 import { comparedOutcome, directOutcome, isGood, totalOf } from './conformance-suite/outcome.ts';
-import { details, headLine, outcomeLine } from './conformance-suite/report.ts';
 import { clientTargetsOf, targetsOf } from './conformance-suite/run.ts';
 import { CLIENT_SUITES, SUITES } from './conformance-suite/suites.ts';
 import { CLIENT_TARGETS, TARGETS } from './conformance-suite/targets.ts';
@@ -117,25 +116,6 @@ outcomes('of the direct run are good only with exactly the numbers that have to 
   }
 });
 
-outcomes('are reported in a row, with the differences', () => {
-  const direct = [check('a', '1'), check('a', '2'), check('b', '1'), check('c', '1', 'INFO')];
-  const here = [check('a', 'error', 'FAILURE', 'it broke'), check('b', '1'), check('c', '1', 'SKIPPED')];
-  const outcome = comparedOutcome(ran(here, ['cut']), direct, [{ scenario: 'c', reason: 'why' }]);
-  assert.is(
-    [headLine(), outcomeLine(outcome)].map((line) => line.replace(/ +/g, ' ')).join('\n'),
-    ' target suite passed failed warnings different accepted seconds\nFAIL here 2025-11-25 1 1 0 1 1 1.2',
-  );
-  assert.equal(details([outcome]).split('\n'), [
-    '',
-    'here, 2025-11-25',
-    '  cut',
-    '  a: 2 checks of the direct run did not come',
-    '  a / error: FAILURE, directly absent (it broke)',
-    '  accepted: c / 1: SKIPPED, directly INFO',
-  ]);
-  assert.is(details([comparedOutcome(ran(direct), direct, [])]), '');
-});
-
 outcomes.run();
 
 const choice = suite('conformance targets');
@@ -223,17 +203,6 @@ files('of a client have its last line as a check', async () => {
   const one = check('a', '1', 'INFO');
   const other = { ...one, status: 'FAILURE' };
   assert.equal(eachOnce([one, one, other, one]), [one, other]);
-});
-
-files('tell their scenario by their names', () => {
-  const at = '2026-11-20T11-54-59-746Z';
-  const names = [
-    `server-server-sse-polling-${at}`,
-    `server-json-schema-2020-12-${at}`,
-    `tools_call-${at}`,
-    'tools_call',
-  ];
-  assert.equal(names.map(scenarioOf), ['server-sse-polling', 'json-schema-2020-12', 'tools_call', undefined]);
 });
 
 files.run();

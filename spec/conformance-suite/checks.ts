@@ -51,7 +51,7 @@ export function eachOnce(checks: readonly Check[]): Check[] {
 }
 
 /** `server-tools-list-2026-11-20T11-55-03-317Z` holds the checks of `tools-list`; those of clients have no prefix. */
-export function scenarioOf(folderName: string): string | undefined {
+function scenarioOf(folderName: string): string | undefined {
   return /^(?:server-)?(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(folderName)?.[1];
 }
 

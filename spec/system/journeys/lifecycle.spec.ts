@@ -3,7 +3,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
-import { startHttpServer } from '../../fixtures/http-server.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
 import { callTool, eventually, follow, get, type Reply, textOf } from '../../helpers/gateway-client.ts';
 import { canFindDescendants, Program } from '../../helpers/program.ts';
@@ -14,49 +13,6 @@ const needsProcesses = test.needs(canFindDescendants, 'descendants are found thr
 const stubborn = '--ignore-stdin-end --ignore-sigterm --spawn-grandchild';
 let gateway: Program;
 test.after.each(() => gateway.remove());
-
-test('registers, lists, calls, deregisters and registers again', async () => {
-  const backend = await startHttpServer({ name: 'far' });
-  await begin();
-  const url = await gateway.url();
-  const far = [
-    'register',
-    'mixed',
-    '--id',
-    'far',
-    '--endpoint',
-    backend.url,
-    '--weight',
-    '2',
-    '--wait',
-    '10',
-  ];
-  assert.is((await gateway.run('gateway', ...far)).code, 0);
-  await register('mixed', 'near', '--name=near');
-
-  const { out: listed } = await gateway.run('gateway', 'list');
-  assert.match(listed, /^mixed +far +http +healthy +2 +0 +0 +0 +http/m);
-  assert.match(listed, /^mixed +near +stdio +healthy +1 +0 +0 +0 +/m);
-  const registry = JSON.parse((await gateway.run('gateway', 'list', '--json')).out);
-  assert.is(registry.templates.mixed.instances.length, 2);
-  const { code, out: status } = await gateway.run('gateway', 'status');
-  assert.is(code, 0);
-  assert.match(status, /^instances +2 of 2 healthy$/m);
-
-  const names = await Promise.all([1, 2, 3, 4].map(async () => textOf(await callTool(url, 'mixed', 'name'))));
-  assert.equal(names.sort(), ['far', 'far', 'near', 'near']);
-
-  assert.is((await gateway.run('gateway', 'deregister', 'mixed', 'far')).code, 0);
-  assert.is(textOf(await callTool(url, 'mixed', 'name')), 'near');
-  assert.is((await gateway.run('gateway', 'deregister', 'mixed', 'near')).code, 0);
-  const none = await callTool(url, 'mixed', 'name');
-  assert.equal([none.status, none.body.error_code], [503, 'NO_HEALTHY_INSTANCE']);
-  if (canFindDescendants) assert.equal(await gateway.survivors(), []);
-
-  await register('mixed', 'near', '--name=near again');
-  assert.is(textOf(await callTool(url, 'mixed', 'name')), 'near again');
-  await backend.close();
-});
 
 test('answers every call when a child is killed under 200 of them, and brings it back', async () => {
   await begin();
