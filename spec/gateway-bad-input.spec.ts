@@ -50,8 +50,13 @@ const ownProto: unknown = JSON.parse(`{"endpoint":"${endpoint}","__proto__":{"co
 const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: string])[] = [
   ...[undefined, null, 'x', 5, [], () => {}].map((input) => [`${input}`, input, 'instance'] as const),
   ['an endpoint that is an URL', { endpoint: new URL(endpoint) }, 'instance.endpoint'],
+  ['a long endpoint', { endpoint: `${endpoint}/${'x'.repeat(2_049)}` }, 'instance.endpoint'],
+  ['an empty endpoint', { endpoint: '' }, 'instance.endpoint'],
+  ['an empty command', { command: '' }, 'instance.command'],
+  ['an empty folder', { command: 'x', working_dir: '' }, 'instance.working_dir'],
   ['a list as command', { command: ['a', 'b'] }, 'instance.command'],
   ['a text as args', { command: 'a', args: 'b c' }, 'instance.args'],
+  ['too many args', { command: 'a', args: Array(257).fill('b') }, 'instance.args'],
   ['a number in args', { command: 'a', args: ['b', 1] }, 'instance.args.1'],
   ['a hole in args', { command: 'a', args: Array(1) }, 'instance.args.0'],
   ...['x', -1, 0, 1.5, 1_001, Number.NaN, Number.POSITIVE_INFINITY, null, '5'].map(
@@ -74,7 +79,7 @@ const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: stri
   ['NUL in a command', { command: 'x\0y' }, 'instance.command'],
   ['NUL in a word', { command: 'x', args: ['\0'] }, 'instance.args.0'],
   ['NUL in a folder', { command: 'x', working_dir: '/a\0' }, 'instance.working_dir'],
-  ...['../x', 'a/b', '', '__proto__', 5, null, {}].map(
+  ...['../x', 'a/b', '', '.a', '_a', 'a\n', 'ä', 'a'.repeat(129), '__proto__', 5, null, {}].map(
     (id) => [`the id ${id}`, { endpoint, id }, 'instance.id'] as const,
   ),
   ...[circle, { a: 1n }, [], 'x', new Date(), new Map([['a', 1]]), { toJSON: () => 5 }].map(

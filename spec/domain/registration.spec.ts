@@ -1,76 +1,13 @@
 // What an instance and its endpoint may look like, what becomes of a registration, and which error names what is wrong with it.
 
-import { Value } from 'typebox/value';
 import * as assert from 'uvu/assert';
 import { readEndpoint } from '../../src/domain/endpoint.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
-import { type InstanceDefinition, InstanceId, InstanceInput, MAX_WEIGHT } from '../../src/domain/instance.ts';
-import { checkedChange, defineInstance, type RegistrationContext } from '../../src/domain/registration.ts';
+import type { InstanceDefinition, InstanceInput } from '../../src/domain/instance.ts';
+import { defineInstance, type RegistrationContext } from '../../src/domain/registration.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registration');
-
-/** Those of the inputs that are taken, so that a wrong one is seen in the difference. */
-const taken = (inputs: readonly unknown[]) => inputs.filter((input) => Value.Check(InstanceInput, input));
-
-test('takes letters, digits, dots, hyphens and underscores for an id, and nothing else', () => {
-  const good = ['a', 'A1', '7', 'weather-0a1b', 'a.b_c-d', 'a'.repeat(128)];
-  const bad = ['', '.a', '-a', '_a', 'a b', 'a/b', 'a\n', 'ä', 'a'.repeat(129), 7];
-  const ids = [...good, ...bad].filter((id) => Value.Check(InstanceId, id));
-  assert.equal(ids, good);
-});
-
-test('takes an endpoint, a command, or everything there is', () => {
-  const inputs = [
-    {},
-    { endpoint: 'http://localhost:3000' },
-    { command: 'npx -y server', args: [] },
-    {
-      id: 'a',
-      endpoint: 'http://localhost:3000/mcp',
-      command: 'server',
-      args: ['--port', '3000'],
-      working_dir: '/srv',
-      env_vars: { TOKEN: 'x', _A1: '' },
-      headers: { 'X-Key': 'x', "!#$%&'*+.^_`|~": 'y' },
-      transport: 'stdio',
-      weight: MAX_WEIGHT,
-      metadata: { region: 'eu', tags: [1, null], '': {} },
-    },
-  ];
-  assert.equal(taken(inputs), inputs);
-});
-
-test('refuses fields that are unknown, empty, too long or of another type', () => {
-  const refused = [
-    { url: 'http://localhost' },
-    { endpoint: '' },
-    { endpoint: 'x'.repeat(2049) },
-    { command: '' },
-    { command: ['server'] },
-    { args: 'a b' },
-    { args: Array.from({ length: 257 }, () => 'a') },
-    { working_dir: '' },
-    { transport: 'in-process' },
-    { transport: 'websocket' },
-    { metadata: [] },
-  ];
-  assert.equal(taken(refused), []);
-});
-
-test('takes whole weights from 1 to 1 000', () => {
-  const weights = [-1, 0, 1, 1.5, 1_000, 1_001, '5'].map((weight) => ({ weight }));
-  assert.equal(taken(weights), [{ weight: 1 }, { weight: 1_000 }]);
-});
-
-test('refuses names of variables and headers that a shell or HTTP would not take, and values that are no text', () => {
-  const variables = ['', '1A', 'A B', 'A=B', 'A-B', 'A\n', 'A\0'].map((name) => ({
-    env_vars: { [name]: 'x' },
-  }));
-  const headers = ['', 'a b', 'a:b', 'a\r\nb', 'ä', 'a\0'].map((name) => ({ headers: { [name]: 'x' } }));
-  const values = [{ env_vars: { A: 1 } }, { env_vars: { A: null } }, { headers: { a: ['x'] } }];
-  assert.equal(taken([...variables, ...headers, ...values]), []);
-});
 
 const now = '2026-01-02T03:04:05.000Z';
 
@@ -88,8 +25,6 @@ function contextWith(changes: Partial<RegistrationContext> = {}): RegistrationCo
 function define(input: InstanceInput, changes: Partial<RegistrationContext> = {}): InstanceDefinition {
   return defineInstance('demo', input, contextWith(changes));
 }
-
-const isInvalid = (thrown: unknown) => thrown instanceof GatewayError && thrown.code === 'VALIDATION_ERROR';
 
 /** The code and, for VALIDATION_ERROR, where its findings are. */
 function refusalOf(input: InstanceInput): string {
@@ -152,11 +87,6 @@ test('does not split a command that comes with args, not even with none', () => 
   assert.is(define({ command: '/opt/my tools/run', args: [] }).command, '/opt/my tools/run');
 });
 
-test('asks nothing of an instance that is a function of this process', () => {
-  const { id, transport, endpoint, command } = define({ weight: 2 }, { isInProcess: true });
-  assert.equal([id, transport, endpoint, command], ['demo-0badcafe', 'in-process', undefined, undefined]);
-});
-
 test('belongs to the node that runs its program, and to nobody without one', () => {
   const nodeId = 'here:8080';
   assert.is(define({ command: 'run' }, { nodeId }).nodeId, nodeId);
@@ -176,36 +106,6 @@ test('keeps metadata as a database would hand them back', () => {
   });
 });
 
-test('refuses metadata that cannot be written as JSON', () => {
-  const circle: Record<string, unknown> = {};
-  circle.self = circle;
-  for (const metadata of [circle, { big: 1n }, { toJSON: () => 'text' }, { toJSON: () => undefined }]) {
-    assert.is(refusalOf({ endpoint: 'http://h', metadata }), 'VALIDATION_ERROR body.instance.metadata');
-    assert.throws(() => checkedChange({ metadata }), isInvalid);
-  }
-});
-
-test('checks a change, and keeps to what it names', () => {
-  assert.equal(checkedChange({}), {});
-  assert.equal(checkedChange({ weight: 2 }), { weight: 2 });
-  assert.equal(checkedChange({ metadata: { gone: undefined } }), { metadata: {} });
-  assert.throws(() => checkedChange({ weight: 0 }), isInvalid);
-});
-
-test('keeps server id and creation time when it replaces', () => {
-  const existing = define({ id: 'one', command: 'old' }, { now: '2025-01-01T00:00:00.000Z' });
-  const replaced = define(
-    { id: 'one', endpoint: 'http://h', weight: 2 },
-    {
-      find: (id) => (id === 'one' ? { ...existing, serverId: 'demo.one' } : undefined),
-      isServerIdTaken: () => true,
-      source: 'file',
-    },
-  );
-  const seen = [replaced.serverId, replaced.createdAt, replaced.updatedAt, replaced.source, replaced.command];
-  assert.equal(seen, ['demo.one', '2025-01-01T00:00:00.000Z', now, 'file', undefined]);
-});
-
 test('qualifies the server id when the id is taken elsewhere', () => {
   const taken = new Set(['one', 'two', 'demo.two']);
   const changes = { isServerIdTaken: (serverId: string) => taken.has(serverId) };
@@ -220,10 +120,7 @@ test('invents an id that is free and not too long', () => {
   const digits = ['0badcafe', '0badcafe', '12345678'];
   const { id } = define(
     { command: 'x' },
-    {
-      find: (id) => (id === existing.id ? existing : undefined),
-      randomHex: () => digits.shift() ?? '',
-    },
+    { find: (id) => (id === existing.id ? existing : undefined), randomHex: () => digits.shift() ?? '' },
   );
   assert.is(id, 'demo-12345678');
   const long = defineInstance('t'.repeat(128), { command: 'x' }, contextWith());
@@ -292,27 +189,6 @@ test('refuses a command without words and one with an open quote', () => {
   ]) {
     assert.is(refusalOf(input), 'VALIDATION_ERROR body.instance.command', input.command);
   }
-});
-
-test('shares no object with its input', () => {
-  const input = { command: 'x', args: ['a'], env_vars: { A: 'b' }, metadata: { zone: 'a' } };
-  const definition = define(input);
-  input.args.push('c');
-  input.env_vars.A = 'changed';
-  input.metadata.zone = 'changed';
-  assert.equal([definition.args, definition.env, definition.metadata], [['a'], { A: 'b' }, { zone: 'a' }]);
-});
-
-test('refuses names and weights that no schema has seen, as embedding programs may send them', () => {
-  const endpoint = 'http://127.0.0.1:1';
-  assert.is(refusalOf({ endpoint, id: 'a b' }), 'VALIDATION_ERROR body.instance.id');
-  for (const weight of [Number.NaN, 0, -5, 1.5, 1e9]) {
-    assert.is(refusalOf({ endpoint, weight }), 'VALIDATION_ERROR body.instance.weight', String(weight));
-  }
-  assert.throws(
-    () => defineInstance('No Name', { endpoint }, contextWith()),
-    (thrown: unknown) => thrown instanceof GatewayError && thrown.code === 'VALIDATION_ERROR',
-  );
 });
 
 test('refuses an instance that would hold too much', () => {
