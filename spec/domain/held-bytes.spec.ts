@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ByteBudget, HeldBytes, type Holding, memoryBounds } from '../../src/domain/held-bytes.ts';
-import { DEDICATED_BOUNDS, dedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -100,32 +100,6 @@ test('are bounded by the memory, with room for one message of the greatest size'
   const small = memoryBounds(0.1 * GIB);
   assert.is(small.backendAnswers.totalBytes, LIMITS.backendMessageBytes);
   assert.ok(small.requests.ownerBytes >= LIMITS.requestBodyBytes);
-});
-
-test('bounds everything by a positive, finite number', () => {
-  for (const [name, limit] of Object.entries(LIMITS)) {
-    assert.ok(Number.isFinite(limit) && limit > 0, name);
-  }
-});
-
-test('lets through the sizes and counts that are promised', () => {
-  const { requestBodyBytes, requestHeaderBytes, backendMessageBytes } = LIMITS;
-  const { inFlightPerInstance, queuedPerInstance, queueWaitMs } = LIMITS;
-  assert.equal(
-    { requestBodyBytes, requestHeaderBytes, backendMessageBytes },
-    { requestBodyBytes: 4_194_304, requestHeaderBytes: 65_536, backendMessageBytes: 67_108_864 },
-  );
-  assert.equal(
-    { inFlightPerInstance, queuedPerInstance, queueWaitMs },
-    { inFlightPerInstance: 256, queuedPerInstance: 256, queueWaitMs: 5_000 },
-  );
-});
-
-test('leaves what single clients may have as it is where nothing is said', () => {
-  assert.equal(
-    [dedicatedBounds(), dedicatedBounds({ share: 1 })],
-    [DEDICATED_BOUNDS, { processes: 64, share: 1 }],
-  );
 });
 
 test('keeps bounds in order: of messages, of the end of a child, of waits in line, and of waits for a restart', () => {
