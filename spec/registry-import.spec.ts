@@ -39,40 +39,6 @@ test('adds what is new, under source file, with the fingerprint of its entry, wh
   assert.equal((await importAll([entry('a', 'f1'), nameless])).added, ['s/s-abcdef01']);
 });
 
-test('replaces what changed, removes what is gone, and leaves the rest alone', async () => {
-  await importAll([entry('a', 'f1'), entry('b', 'f1'), entry('c', 'f1')]);
-  const before = harness.fleet.get('r', 'c');
-  assert.equal(await importAll([entry('a', 'f2', { weight: 7 }), entry('c', 'f1')]), {
-    ...NOTHING,
-    changed: ['r/a'],
-    unchanged: ['r/c'],
-    removed: ['r/b'],
-  });
-  assert.equal(facts(), [
-    ['c', 'file', 'f1', 1],
-    ['a', 'file', 'f2', 7],
-  ]);
-  assert.is(harness.fleet.get('r', 'c'), before);
-});
-
-test('forgets an entry that is gone: it comes back with the next file that has it', async () => {
-  await importAll([entry('a', 'f1')]);
-  await importAll([]);
-  assert.equal(await store.listTombstones(), []);
-  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, added: ['r/a'] });
-});
-
-test('never touches an instance of the API, not even one with the same id', async () => {
-  await registry.register('r', { ...input('a'), weight: 5 });
-  await registry.register('r', input('z'));
-  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });
-  assert.equal(await importAll([]), NOTHING);
-  assert.equal(facts(), [
-    ['a', 'api', undefined, 5],
-    ['z', 'api', undefined, 1],
-  ]);
-});
-
 test('does not bring back what was deleted through the API, also after a restart, until its entry changes', async () => {
   await importAll([entry('a', 'f1')]);
   await registry.deregister('r', 'a');
@@ -157,24 +123,6 @@ test('does not stumble over what the API takes away while it runs', async () => 
   assert.equal(problems, []);
   assert.ok(removed.includes('r/a') && !removed.includes('r/c'), removed.join());
   assert.equal(facts(), [['c', 'api', undefined, 5]]);
-});
-
-test('says what it would do in a dry run, and does nothing', async () => {
-  await importAll([entry('a', 'f1'), entry('b', 'f1'), entry('c', 'f1')]);
-  await registry.deregister('r', 'c');
-  const before = facts();
-  const contents = {
-    templates: [{ name: 'r', loadBalancer: { max_retries: 1 } }],
-    entries: [entry('a', 'f2'), entry('c', 'f1'), entry('d', 'f1')],
-  };
-  const report = {
-    ...NOTHING,
-    ...{ added: ['r/d'], changed: ['r/a'], removed: ['r/b'], keptAway: ['r/c'], settings: ['r'] },
-  };
-  assert.equal(await importContents(registry, contents, { isDryRun: true }), report);
-  assert.equal(facts(), before);
-  assert.equal(registry.active.settings('r').loadBalancer, {});
-  assert.equal(await importContents(registry, contents), report);
 });
 
 test('leaves alone the templates that the caller may not use', async () => {

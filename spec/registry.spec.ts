@@ -71,23 +71,6 @@ test('says how the instance is when it was waited for, and when it was not', asy
   assert.match(await rejected, /is tried again \(connection refused\)\.$/);
 });
 
-test('rejects for an instance that did not become healthy in time, and keeps it', async () => {
-  harness.open = startsForEver;
-  const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 }));
-  let isOver = false;
-  void outcome.then(() => {
-    isOver = true;
-  });
-  await tick(999);
-  assert.is(isOver, false);
-  await tick(1);
-  assert.is(
-    await outcome,
-    'BACKEND_UNAVAILABLE: Instance "a" of "r" is not healthy after 1 s; it stays registered and is tried again.',
-  );
-  assert.is(harness.fleet.get('r', 'a').state, 'starting');
-});
-
 test('waits no longer for an instance that was taken out meanwhile', async () => {
   harness.open = startsForEver;
   const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 60_000 }));
@@ -113,23 +96,6 @@ test('replaces in place: same server id, same creation, new everything else', as
   });
   assert.equal(await store.listInstances(), [definition]);
   assert.equal(registry.active.definitions(), [definition]);
-});
-
-test('tells that it is registered, and then that it starts', async () => {
-  harness.open = startsForEver;
-  await registry.register('r', { ...ENDPOINT, id: 'a' });
-  await registry.register('r', { ...ENDPOINT, id: 'a' });
-  await registry.deregister('r', 'a');
-  await settled();
-  assert.equal(
-    harness.events.map((event) => ('replaced' in event ? `${event.type} ${event.replaced}` : event.type)),
-    [
-      'template.changed',
-      ...['instance.registered false', 'instance.starting'],
-      ...['instance.registered true', 'instance.draining', 'instance.starting'],
-      ...['instance.draining', 'instance.deregistered', 'instance.stopped'],
-    ],
-  );
 });
 
 test('does not store a function, and forgets what was stored under its id', async () => {

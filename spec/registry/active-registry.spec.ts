@@ -106,19 +106,6 @@ const NOTHING = { removed: [], added: [], replaced: [], changed: [] };
 const remote = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', ...fields });
 
-test('tells what is removed, what is added, what is replaced and what is changed', () => {
-  const [stays, goes, moves, grows] = [remote('s'), remote('g'), remote('m'), remote('w')];
-  const moved = { ...moves, endpoint: 'http://127.0.0.1:8/mcp' };
-  const grown = { ...grows, weight: 3 };
-  const fresh = remote('f');
-  assert.equal(differences([stays, goes, moves, grows], [fresh, grown, moved, stays]), {
-    removed: [goes],
-    added: [fresh],
-    replaced: [moved],
-    changed: [grown],
-  });
-});
-
 test('replaces an instance with another backend, and lets it go on after other changes', () => {
   const backends: Partial<InstanceDefinition>[] = [
     { endpoint: 'http://127.0.0.1:8/mcp' },

@@ -31,27 +31,6 @@ const document = {
   servers: { far: { template_name: 'search', url: 'http://127.0.0.1:9', weight: 3 } },
 };
 
-test('imports what the document lists, as if it had been registered', async () => {
-  const store = new MemoryStore();
-  assert.equal(await take(store, document), {
-    added: ['files/one', 'search/far'],
-    replaced: [],
-    problems: [],
-  });
-  assert.equal(await store.listTemplates(), [
-    { name: 'files', loadBalancer: { timeout: 9 } },
-    { name: 'search', loadBalancer: {} },
-  ]);
-  const [one, far] = await store.listInstances();
-  const program = { transport: 'stdio', command: 'node', args: ['server.js'], env: { A: '1' } } as const;
-  const times = { createdAt: context.now, updatedAt: context.now };
-  assert.equal(one, definition('one', { template: 'files', ...program, nodeId: 'here:8080', ...times }));
-  assert.equal(
-    [far?.endpoint, far?.weight, far?.source, far?.nodeId],
-    ['http://127.0.0.1:9/mcp', 3, 'api', undefined],
-  );
-});
-
 test('replaces what has the same id, keeps its server id, and leaves the rest alone', async () => {
   const store = new MemoryStore();
   await take(store, { templates: { other: { instances: [{ id: 'one', endpoint: 'http://a' }] } } });
