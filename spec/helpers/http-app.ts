@@ -24,6 +24,8 @@ export interface Answer {
   readonly text: string;
   /** The body as an object; empty when it is none. */
   readonly body: Json;
+  /** The status, and the code of the error where it is one: `404 NOT_FOUND`. */
+  readonly outcome: string;
 }
 
 /** What a request may carry besides method and path. */
@@ -123,8 +125,11 @@ export async function send(method: string, url: string, { body, headers = {} }: 
     headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
     ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : Buffer.from(body) }),
   });
+  const { status, headers: answered } = response;
   const text = await response.text();
-  return { status: response.status, headers: response.headers, text, body: parse(text) };
+  const found = parse(text);
+  const outcome = [status, found.error_code].filter(Boolean).join(' ');
+  return { status, headers: answered, text, body: found, outcome };
 }
 
 function parse(text: string): Json {

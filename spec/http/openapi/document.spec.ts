@@ -312,11 +312,7 @@ schemas('write a record of any name as such, and keep a pattern that means somet
   const pattern = '^[A-Z]+$';
   assert.equal(
     describe(Type.Record(Type.String({ pattern }), Type.Integer(), { additionalProperties: false })),
-    {
-      type: 'object',
-      patternProperties: { [pattern]: { type: 'integer' } },
-      additionalProperties: false,
-    },
+    { type: 'object', patternProperties: { [pattern]: { type: 'integer' } }, additionalProperties: false },
   );
 });
 

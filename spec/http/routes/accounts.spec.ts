@@ -48,24 +48,6 @@ for (const [fields, role] of [
   });
 }
 
-test('refuse a user name that exists, in any case', async () => {
-  for (const username of ['ada', 'ADA']) {
-    const { status, body } = await create({ username });
-    assert.equal([status, body.error_code], [400, 'DUPLICATE_USERNAME']);
-  }
-});
-
-test('list all users', async () => {
-  const { status, text } = await ask('GET', '/auth/users');
-  assert.is(status, 200);
-  const users: unknown = JSON.parse(text);
-  assert.ok(Array.isArray(users));
-  assert.equal(
-    users.slice(0, 2).map(({ username }) => username),
-    ['admin', 'ada'],
-  );
-});
-
 test('change a user, with effect on its next request', async () => {
   const { id } = await app.createUser('hopper');
   const login = await app.login('hopper');
@@ -110,8 +92,10 @@ test('keep the last admin', async () => {
     ['PATCH', { is_superuser: false }],
     ['PATCH', { is_active: false }],
   ] as const) {
-    const answer = await app.as(app.admin, method, `/auth/users/${id}`, body === undefined ? {} : { body });
-    assert.equal([answer.status, answer.body.error_code], [400, 'LAST_ADMIN']);
+    assert.is(
+      (await app.as(app.admin, method, `/auth/users/${id}`, body === undefined ? {} : { body })).outcome,
+      '400 LAST_ADMIN',
+    );
   }
   assert.is((await app.as(app.admin, 'GET', '/auth/users')).status, 200);
   await app.close();
@@ -130,8 +114,7 @@ test('delete a user with its tokens and API keys', async () => {
   assert.equal([first.status, first.text], [204, '']);
   assert.is((await app.as(login, 'GET', '/auth/me')).status, 401);
   assert.is((await app.as({ 'x-api-key': key }, 'GET', '/auth/me')).status, 401);
-  const second = await ask('DELETE', `/auth/users/${id}`);
-  assert.equal([second.status, second.body.error_code], [404, 'USER_NOT_FOUND']);
+  assert.is((await ask('DELETE', `/auth/users/${id}`)).outcome, '404 USER_NOT_FOUND');
 });
 
 test('refuse new passwords while too many are hashed', async () => {
@@ -195,10 +178,8 @@ test('create API keys that are accepted in either header until they are revoked'
   assert.type((await listed()).find((one) => one.id === id)?.last_used_at, 'string');
   const first = await ask('DELETE', `/auth/api-keys/${id}`);
   assert.equal([first.status, first.text], [204, '']);
-  const after = await call({ 'x-api-key': String(key) });
-  assert.equal([after.status, after.body.error_code], [401, 'INVALID_CREDENTIALS']);
-  const second = await ask('DELETE', `/auth/api-keys/${id}`);
-  assert.equal([second.status, second.body.error_code], [404, 'API_KEY_NOT_FOUND']);
+  assert.is((await call({ 'x-api-key': String(key) })).outcome, '401 INVALID_CREDENTIALS');
+  assert.is((await ask('DELETE', `/auth/api-keys/${id}`)).outcome, '404 API_KEY_NOT_FOUND');
 });
 
 test('remove double permissions of an API key, and accept null for absent fields', async () => {
@@ -282,8 +263,7 @@ for (const type of [
 }
 
 test('refuse a large login', async () => {
-  const { status, body } = await form(`username=ada&password=${'x'.repeat(70_000)}`);
-  assert.equal([status, body.error_code], [413, 'PAYLOAD_TOO_LARGE']);
+  assert.is((await form(`username=ada&password=${'x'.repeat(70_000)}`)).outcome, '413 PAYLOAD_TOO_LARGE');
 });
 
 test('refuse logins after ten failures', async () => {

@@ -64,8 +64,11 @@ test('puts nothing of a request into a snippet that a shell would run', async ()
     'url=https://a%20b',
     'x=1',
   ]) {
-    const { status, body } = await app.ask('GET', `/gateway/connect/demo?${query}`, { headers: app.user });
-    assert.equal([status, body.error_code], [422, 'VALIDATION_ERROR'], query);
+    assert.is(
+      (await app.ask('GET', `/gateway/connect/demo?${query}`, { headers: app.user })).outcome,
+      '422 VALIDATION_ERROR',
+      query,
+    );
   }
   const other = await startWithAccounts({ isPublic: true });
   await other.serve('demo', 'one');
@@ -81,8 +84,7 @@ test('knows the templates of the caller only', async () => {
     ['/gateway/connect/demo', elsewhere],
     ['/gateway/connect/nothing', app.user],
   ] as const) {
-    const { status, body } = await app.as(who, 'GET', path);
-    assert.equal([status, body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
+    assert.is((await app.as(who, 'GET', path)).outcome, '404 TEMPLATE_NOT_FOUND');
   }
 });
 

@@ -2,7 +2,6 @@
 // that says what each test needs; what a real one says is in spec/protocol and in the journeys.
 
 import * as assert from 'uvu/assert';
-import { rateLimitExceeded, sessionNotFound } from '../../../src/domain/error-catalogue.ts';
 import { type FakeMcp, fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type Ask, startApp } from '../../helpers/http-app.ts';
@@ -71,20 +70,6 @@ test('neither hides the operations of a template nor is hidden by them, whatever
   await app.close();
 });
 
-test('lists its methods, and is not taken by any other', async () => {
-  const app = await start();
-  for (const path of PATHS) {
-    const options = await app.ask('OPTIONS', path);
-    assert.equal([options.status, options.headers.get('allow')], [204, 'DELETE, GET, OPTIONS, POST'], path);
-    for (const method of ['HEAD', 'PUT', 'PATCH']) {
-      const { status, headers } = await app.ask(method, path);
-      assert.equal([status, headers.get('allow')], [405, 'DELETE, GET, OPTIONS, POST'], `${method} ${path}`);
-    }
-  }
-  await app.close();
-  assert.equal(app.mcp.requests, []);
-});
-
 test('counts requests, not posts: what is free is free, and a list counts for all in it', async () => {
   const mcp = fakeMcp(async ({ method, body, consumeRateLimit }, reply) => {
     if (method === 'GET') {
@@ -126,56 +111,6 @@ test('counts requests, not posts: what is free is free, and a list counts for al
   assert.ok(retryAfter > 3_500 && retryAfter <= 3_600);
   // Who is over the limit may still listen, and end what is open.
   assert.equal((await app.as(app.user, 'DELETE', '/mcp/demo')).status, 200);
-  await app.close();
-});
-
-test('answers what the endpoint throws, at once or later, without what nobody should read', async () => {
-  const thrown: unknown[] = [sessionNotFound(), rateLimitExceeded(5, 99), new TypeError('a secret')];
-  for (const fail of [
-    (error: unknown) => {
-      throw error;
-    },
-    (error: unknown) => Promise.reject(error),
-  ]) {
-    let next = 0;
-    const throwNext = () => {
-      next += 1;
-      return fail(thrown[next - 1]);
-    };
-    const app = await start(throwNext, { logLevel: 'error' });
-    const answers = [];
-    for (const _ of thrown) answers.push(await app.ask('POST', '/mcp', { body: MESSAGE }));
-    assert.equal(
-      answers.map(({ status, body }) => [status, Object(body.error).code]),
-      [
-        [404, -32_001],
-        [429, 429],
-        [500, -32_603],
-      ],
-    );
-    assert.not.match(String(answers[2]?.text), /secret/);
-    assert.equal(
-      app.log.map(({ msg }) => msg),
-      ['request failed'],
-    );
-    await app.close();
-  }
-});
-
-test('sends clients that look for an OAuth server away, in JSON', async () => {
-  const app = await startWithAccounts({ gateway: { templates: ['demo'] } });
-  for (const path of [
-    ...['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp/demo'],
-    ...['/.well-known/oauth-authorization-server', '/.well-known/oauth-authorization-server/mcp/demo'],
-    ...['/.well-known/openid-configuration', '/.well-known/openid-configuration/mcp/demo'],
-    '/mcp/demo/.well-known/openid-configuration',
-  ]) {
-    const { status, body, headers } = await app.ask('GET', path);
-    assert.equal([status, body.error_code], [404, 'NOT_FOUND'], path);
-    assert.is(headers.get('content-type'), 'application/json');
-  }
-  const register = await app.ask('POST', '/register', { body: { redirect_uris: [] } });
-  assert.equal([register.status, register.body.error_code], [404, 'NOT_FOUND']);
   await app.close();
 });
 

@@ -15,10 +15,7 @@ const fixture: TemplateDefinition = {
   config_schema: { properties: { token: { type: 'string', env_mapping: 'TOKEN' } } },
 };
 const app = appFor(test, () =>
-  startWithAccounts({
-    definitions: [fixture],
-    allowedCommands: [[process.execPath, stdioServer]],
-  }),
+  startWithAccounts({ definitions: [fixture], allowedCommands: [[process.execPath, stdioServer]] }),
 );
 const backend = startHttpServer();
 test.after(async () => {
@@ -61,8 +58,7 @@ test('show and deregister an instance that was registered by its template', asyn
   const first = await ask('DELETE', '/servers/from-a');
   assert.equal([first.status, first.text], [204, '']);
   assert.is((await ask('GET', '/servers/from-a')).status, 404);
-  const second = await ask('DELETE', '/servers/from-a');
-  assert.equal([second.status, second.body.error_code], [404, 'SERVER_NOT_FOUND']);
+  assert.is((await ask('DELETE', '/servers/from-a')).outcome, '404 SERVER_NOT_FOUND');
   assert.equal((await ask('DELETE', '/gateway/deregister/a/from-a')).body.error_code, 'SERVER_NOT_FOUND');
 });
 
@@ -165,8 +161,10 @@ test('start the command of the template with its settings, and no other command'
   assert.equal([seen.body.command, seen.body.args, seen.body.reason], [null, [], null]);
   assert.not.match(seen.text, /stdio-server/);
   for (const config of [{ command: 'sh' }, { env_vars: { OTHER: 'x' } }]) {
-    const refused = await app.as(writer, 'POST', '/servers', { body: { ...body, config } });
-    assert.equal([refused.status, refused.body.error_code], [403, 'COMMAND_NOT_ALLOWED']);
+    assert.is(
+      (await app.as(writer, 'POST', '/servers', { body: { ...body, config } })).outcome,
+      '403 COMMAND_NOT_ALLOWED',
+    );
   }
   await ask('DELETE', `/servers/${made.body.server_id}`);
 });
