@@ -142,16 +142,6 @@ test('does not wait for a store that does not answer to end its children', async
   assert.is(isRunning(pid), false);
 });
 
-test('leaves no child behind', async () => {
-  const gateway = await createGateway();
-  const ids = ['a', 'b', 'c'];
-  await Promise.all(ids.map((id) => gateway.register('t', { id, ...child() }, WAIT)));
-  const pids = ids.map((id) => pidOf(gateway, id));
-  assert.equal(pids.map(isRunning), [true, true, true]);
-  await gateway.close();
-  assert.equal(pids.map(isRunning), [false, false, false]);
-});
-
 test('leaves no child behind that ignores the end of its input and SIGTERM', async () => {
   const gateway = await createGateway();
   await gateway.register('t', { id: 'a', ...child('--ignore-stdin-end', '--ignore-sigterm') }, WAIT);

@@ -192,12 +192,7 @@ test('tells no secret, whatever fails: no argument, result, header, variable or 
     gateway.on('instance.unhealthy').pipe(filter(({ instanceId }) => instanceId === 'child')),
   );
   const args = ['-e', 'console.error(process.env.TOKEN); process.exit(7)', secret];
-  await gateway.register('s', {
-    id: 'child',
-    command: process.execPath,
-    args,
-    env_vars: { TOKEN: secret },
-  });
+  await gateway.register('s', { id: 'child', command: process.execPath, args, env_vars: { TOKEN: secret } });
   const headers = { authorization: `Bearer ${secret}` };
   await gateway.register('s', { id: 'web', endpoint: `http://127.0.0.1:1/mcp?key=${secret}`, headers });
   await unhealthy;

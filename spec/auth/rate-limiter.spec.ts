@@ -91,10 +91,7 @@ test('counts in this process while the shared counter is unavailable', async () 
 });
 
 test('for any order of requests a window allows at most its limit, and reports its state', () => {
-  const step = fc.record({
-    who: fc.nat(3),
-    laterMs: fc.nat(1_000_000),
-  });
+  const step = fc.record({ who: fc.nat(3), laterMs: fc.nat(1_000_000) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const limiter = new RateLimiter(Date.now);

@@ -37,13 +37,6 @@ test('is the configured one, and then no file is made', async () => {
   assert.is(await localSecret({}), undefined);
 });
 
-test('is made once, in a file', async () => {
-  const keyFile = folder('gateway.key');
-  const first = await localSecret({ keyFile });
-  assert.equal([first?.source, first?.secret.byteLength], ['file', 43]);
-  assert.equal(await localSecret({ keyFile }), first);
-});
-
 test('is refused when it is too short, or cannot be kept', async () => {
   const keyFile = folder('gateway.key');
   const refused = (sources: Parameters<typeof localSecret>[0]) => refusal(localSecret(sources));
@@ -129,14 +122,6 @@ test.needs(process.getuid?.() === 0, 'only root can give a file away')(
     assert.match(await refusal(readSecretFile(file)), /secret belongs to another user/);
   },
 );
-
-test('where none can be made it says why, and what to do', async () => {
-  const file = fileAt('no', 'folder', 'secret');
-  assert.is(
-    await refusal(ensureSecretFile(file, 'x')),
-    `${file.path}: the secret cannot be kept there (ENOENT); keep it elsewhere`,
-  );
-});
 
 test('writes nothing through a link that leads nowhere', async () => {
   const file = fileAt('secret');

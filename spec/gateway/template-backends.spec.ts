@@ -62,10 +62,9 @@ test('asks an instance something of its own past the calls, on behalf of its own
   const backends = new TemplateBackends('t', Object({ fleet, listChanges$: new Subject() }));
   const heard: unknown[] = [];
   for (const instanceId of ['a', 'b']) {
-    backends.askInstance({ method: 'tasks/get' }, { owner: { id: 'ann' }, instanceId }).subscribe({
-      next: (event) => heard.push(event),
-      error: ({ code }) => heard.push(code),
-    });
+    backends
+      .askInstance({ method: 'tasks/get' }, { owner: { id: 'ann' }, instanceId })
+      .subscribe({ next: (event) => heard.push(event), error: ({ code }) => heard.push(code) });
   }
   assert.equal([heard, listened], [[UNKNOWN, 'SERVER_NOT_FOUND'], [{ method: 'tasks/get', caller: 'ann' }]]);
 });

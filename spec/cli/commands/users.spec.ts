@@ -31,12 +31,6 @@ test('show every user in a line, and records without hashes', async () => {
   assert.not.match(asJson, /\$2b\$/);
 });
 
-test('say how to log in when nobody is', async () => {
-  const { code, out, err } = await gateway.runAt({ env: { STAGEDOOR_API_KEY: '' } }, 'gateway users');
-  const line = `stagedoor: not logged in at ${gateway.url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY`;
-  assert.equal([code, out, err], [1, '', `using the gateway ${gateway.url}\n${line}`]);
-});
-
 test('ask for the password of a new user twice', async () => {
   const answers = ['correct horse', 'correct horse'];
   const { code, out, err } = await gateway.runAt({ answers }, 'gateway create-user eve');
