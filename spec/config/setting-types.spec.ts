@@ -56,6 +56,7 @@ const same = (...values: unknown[]): [unknown, unknown][] => values.map((value) 
 /** Texts, and what they are read as. */
 const as = (values: Record<string, unknown>): [unknown, unknown][] => Object.entries(values);
 
+const redisUrl = url('a URL', ['redis', 'rediss']);
 const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][] = [
   [
     secretText(3, 5),
@@ -63,7 +64,7 @@ const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][
     ['', 'ab', '123456', 'äää', 'a\0bc', 7, null, true, ['abc']],
   ],
   [
-    url('a URL', ['redis', 'rediss']),
+    redisUrl,
     same('redis://h', 'REDISS://u:p@h:1/0'),
     ['', 'redis', 'http://h', 'redis:h', 'redis://a b', 7, null],
   ],
@@ -91,12 +92,12 @@ const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][
   [choice(['a', 'b'], { c: 'b' }), as({ A: 'a', c: 'b' }), ['d', '', 'constructor', ['a'], true]],
   [
     hostName,
-    [...same('localhost', '0.0.0.0', 'my_host.a'), ...as({ '[::1]': '::1' })],
+    [...same('localhost', '0.0.0.0', 'my_h.a'), ['[::1]', '::1']],
     ['', 'h:80', 'http://h', '*', 'a b', '-h', 7],
   ],
   [
     hostHeader,
-    [...same('h:80', '[::1]:80'), ...as({ 'H.example': 'h.example', '::1': '[::1]' })],
+    [...same('h:80', '[::1]:80'), ['H.e', 'h.e'], ['::1', '[::1]']],
     ['', '*', 'http://h', 'h/', 'h:', 8080],
   ],
   [
