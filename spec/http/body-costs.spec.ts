@@ -62,6 +62,18 @@ test('counts one request for each started 64 kB, over REST and MCP', async () =>
   await app.close();
 });
 
+test('counts for each user and each key, not for each token', async () => {
+  const app = await startWithAccounts({ limits: { userPerHour: 10, apiKeyPerHour: 20 } });
+  await app.createUser('eve');
+  const [ada, other, eve] = [app.user, await app.login('ada'), await app.login('eve')];
+  const [one, two] = [await app.key(['gateway:read']), await app.key(['gateway:read'])];
+  const left = [];
+  for (const who of [ada, other, eve, one, one, two, ada])
+    left.push((await app.as(who, 'GET', '/stats')).headers.get('x-ratelimit-remaining'));
+  assert.equal(left, ['9', '8', '9', '19', '18', '19', '7']);
+  await app.close();
+});
+
 test('refuses a large body before it is read when no request is left, and reads a small one that may be free', async () => {
   const app = await startWithAccounts({ limits: { userPerHour: 2, apiKeyPerHour: 2 } });
   await app.serve('demo', 'one');

@@ -183,50 +183,41 @@ const calling = {
   params: { name: 'name', arguments: {}, _meta: META },
 };
 const named = { 'mcp-protocol-version': MODERN, 'mcp-method': 'tools/list' };
+const called = { ...named, 'mcp-method': 'tools/call' };
+const unnamed = { 'mcp-protocol-version': MODERN };
+const future = { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
+const ofFuture = { ...listing, params: { _meta: { ...META, ...future } } };
 
 /** What a client without sessions may get wrong. */
-const STATELESS: Readonly<Record<string, Row>> = {
-  nothing: { expected: '200', body: listing, headers: named },
-  'no Mcp-Method': { expected: '400 -32020', body: listing, headers: { 'mcp-protocol-version': MODERN } },
-  'another Mcp-Method than in the body': {
-    expected: '400 -32020',
-    body: listing,
-    headers: { ...named, 'mcp-method': 'prompts/list' },
-  },
-  'another revision in the header than in the body': {
-    expected: '400 -32020',
-    body: listing,
-    headers: { ...named, 'mcp-protocol-version': VERSION },
-  },
-  'no Mcp-Name': { expected: '400 -32020', body: calling, headers: { ...named, 'mcp-method': 'tools/call' } },
-  'another Mcp-Name than in the body': {
-    expected: '400 -32020',
-    body: calling,
-    headers: { ...named, 'mcp-method': 'tools/call', 'mcp-name': 'other' },
-  },
-  'no envelope': { expected: '400 -32602', body: { ...listing, params: {} }, headers: named },
-  'a revision that nobody knows': {
-    expected: '400 -32022',
-    body: {
-      ...listing,
-      params: { _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } },
-    },
-    headers: { ...named, 'mcp-protocol-version': '2099-01-01' },
-  },
-  'a method that nobody knows': {
-    expected: '404 -32601',
-    body: { ...listing, method: 'no/such' },
-    headers: { ...named, 'mcp-method': 'no/such' },
-  },
-  'a list of messages': { expected: '400 -32600', body: [listing], headers: named },
-  GET: { expected: '405 -32000', method: 'GET', headers: { 'mcp-protocol-version': MODERN } },
-  DELETE: { expected: '405 -32000', method: 'DELETE', headers: { 'mcp-protocol-version': MODERN } },
-};
+const STATELESS: readonly (readonly [what: string, expected: string, body: unknown, headers: Headers])[] = [
+  ['nothing', '200', listing, named],
+  ['no Mcp-Method', '400 -32020', listing, unnamed],
+  ['another Mcp-Method than in the body', '400 -32020', listing, { ...named, 'mcp-method': 'prompts/list' }],
+  ['another revision than in the body', '400 -32020', listing, { ...named, 'mcp-protocol-version': VERSION }],
+  ['no Mcp-Name', '400 -32020', calling, called],
+  ['another Mcp-Name than in the body', '400 -32020', calling, { ...called, 'mcp-name': 'other' }],
+  ['no envelope', '400 -32602', { ...listing, params: {} }, named],
+  [
+    'a revision that nobody knows',
+    '400 -32022',
+    ofFuture,
+    { ...named, 'mcp-protocol-version': '2099-01-01' },
+  ],
+  [
+    'an unknown method',
+    '404 -32601',
+    { ...listing, method: 'no/such' },
+    { ...named, 'mcp-method': 'no/such' },
+  ],
+  ['a list of messages', '400 -32600', [listing], named],
+  ['GET', '405 -32000', undefined, unnamed],
+  ['DELETE', '405 -32000', undefined, unnamed],
+];
 
-for (const [what, { method = 'POST', body, headers = {}, expected }] of Object.entries(STATELESS)) {
+for (const [what, expected, body, headers] of STATELESS) {
   test(`without sessions, ${what}: ${expected}`, async () => {
     const ask = { headers: { ...MCP_TYPES, ...headers }, ...(body === undefined ? {} : { body }) };
-    const answer = await app.as(app.user, method, '/mcp/demo', ask);
+    const answer = await app.as(app.user, body === undefined ? what : 'POST', '/mcp/demo', ask);
     assert.is(codeOf(answer), expected, answer.text);
     assert.is(answer.headers.get('mcp-session-id'), null);
     if (answer.status === 405) assert.is(answer.headers.get('allow'), 'POST');

@@ -213,25 +213,6 @@ test('has the headers of an answer: the limit unless a route is open, the instan
   assert.equal(headersOf('GET /servers')['X-Total-Count'], total);
 });
 
-test('groups errors by status, shared by routes with the same ones, and their headers', () => {
-  const name =
-    'BACKEND_TIMEOUT.BACKEND_UNAVAILABLE.DATABASE_UNAVAILABLE.NO_HEALTHY_INSTANCE.SHUTTING_DOWN.limited';
-  const shared = { $ref: `#/components/responses/${name}` };
-  for (const path of ['tools/call', 'prompts/get'])
-    assert.equal(operation(`POST /mcp/{template}/${path}`).responses[503], shared);
-  const { description, headers, content } = document.components.responses[name];
-  assert.match(description, /^Not available now: `\w+`, `\w+`/);
-  assert.ok('Retry-After' in headers);
-  const { schema, examples } = content['application/json'];
-  assert.equal(schema.allOf[0], { $ref: '#/components/schemas/ErrorBody' });
-  const codes = schema.allOf[1].properties.error_code.enum;
-  assert.equal(codes.toSorted(), name.replace('.limited', '').split('.'));
-  assert.equal(Object.keys(examples).sort(), codes.toSorted());
-  const unauthenticated =
-    document.components.responses['AUTHENTICATION_REQUIRED.INVALID_CREDENTIALS.TOKEN_EXPIRED.limited'];
-  assert.ok('WWW-Authenticate' in unauthenticated.headers);
-});
-
 test('adds an error to the body of the same status, or has either where a refusal has its own body', () => {
   const { description, content, headers } = operation('GET /readyz').responses[503];
   assert.is(description, 'The fields of an error, and the status');
@@ -295,7 +276,6 @@ function everywhere(field: string, value: unknown = document): unknown[] {
 test.run();
 
 const schemas = suite('schemas of the API description');
-const Weight = Type.Object({ weight: Type.Integer() });
 
 schemas('say the type of an enumeration of words', () => {
   const { describe } = schemaWriter({});
@@ -316,25 +296,7 @@ schemas('write a record of any name as such, and keep a pattern that means somet
   );
 });
 
-schemas('write out each schema with a name once, with pointers to the others', () => {
-  const { named } = schemaWriter({ Weight, Holder: Type.Object({ held: Weight }) });
-  assert.equal(named, {
-    Weight: { type: 'object', required: ['weight'], properties: { weight: { type: 'integer' } } },
-    Holder: {
-      type: 'object',
-      required: ['held'],
-      properties: { held: { $ref: '#/components/schemas/Weight' } },
-    },
-  });
-});
-
 const everything = Type.String({ examples: ['everything'] });
-
-schemas('have examples without optional fields without an example', () => {
-  const weight = Type.Optional(Type.Integer({ examples: [2] }));
-  const schema = Type.Object({ weight, odd: Type.Optional(Type.Integer()) });
-  assert.equal(exampleOf(schema), { weight: 2 });
-});
 
 schemas(
   'have examples of the first variant, all parts of an intersection, and one entry of lists and records',
