@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { type Attempt, ConfigError } from '../../src/config/config-error.ts';
+import { nearest } from '../../src/config/nearest.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { readConfigFile, unknownVariables } from '../../src/config/sources.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
@@ -69,6 +70,10 @@ test('names the nearest key for an unknown one in gateway.yaml', () => {
     refusal({ yaml: 'load_balancer: random' }),
     'load_balancer is a section of load_balancer.strategy',
   );
+});
+
+test('names the first of keys that are equally near', () => {
+  assert.is(nearest('ab', ['xb', 'ba']), 'xb');
 });
 
 test('says where gateway.yaml is not YAML, and takes an empty one or an empty section as nothing', () => {
