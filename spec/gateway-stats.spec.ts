@@ -82,46 +82,4 @@ test('counts what is under way, also on instances that are leaving', async () =>
   assert.is(gateway.stats().activeConnections, 0);
 });
 
-test('forgets the numbers of an instance that was deregistered, but not the calls', async () => {
-  await gateway.register('t', { id: 'a', handler: serving({ works: () => ({}) }) }, WAIT);
-  await gateway.call('t', 'works');
-  await gateway.deregister('t', 'a');
-  const { instances, totalRequests } = gateway.stats();
-  assert.equal([instances, totalRequests], [{}, 1]);
-});
-
-test('counts health from the snapshots of the instances', async () => {
-  for (const id of ['a', 'b', 'c', 'd']) await gateway.register('t', { id, handler: serving({}) }, WAIT);
-  await gateway.register('t', { id: 'web', endpoint: 'http://127.0.0.1:1/mcp' });
-  gateway.drain('t', 'd');
-  const { instances, ...counts } = gateway.health('t');
-  assert.equal(counts, {
-    template: 't',
-    strategy: 'round_robin',
-    total: 4,
-    healthy: 3,
-    healthPercentage: 75,
-  });
-  assert.equal(
-    instances,
-    ['a', 'b', 'c', 'd', 'web'].map((id) => gateway.instance('t', id).snapshot),
-  );
-  await gateway.importFile({ templates: [{ name: 'empty', loadBalancer: {} }], entries: [] });
-  assert.is(gateway.health('empty').healthPercentage, 0);
-});
-
-test('starts what the store holds', async () => {
-  await gateway.register('t', { id: 'a', endpoint: 'http://127.0.0.1:1/mcp', weight: 4 });
-  await gateway.register('t', { id: 'f', handler: serving({}) }, WAIT);
-  await gateway.changeTemplate('t', { strategy: 'random' });
-  const before = gateway.instance('t', 'a').definition;
-  await gateway.close();
-  gateway = await createGateway({ store });
-  assert.equal(
-    gateway.servers().map(({ definition }) => definition),
-    [before],
-  );
-  assert.equal(gateway.template('t').settings.loadBalancer, { strategy: 'random' });
-});
-
 test.run();

@@ -23,16 +23,6 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-test('calls a tool and says who answered', async () => {
-  const handler = serving({ add: (args) => ({ sum: Object.values(Object(args)) }) });
-  await gateway.register('t', { handler, id: 'a' }, WAIT);
-  assert.equal(await gateway.call('t', 'add', { x: 1, y: 2 }), {
-    result: { sum: [1, 2] },
-    instanceId: 'a',
-    serverId: 'a',
-  });
-});
-
 test('knows the templates it was told, stores nothing of them, and has nobody to call there', async () => {
   const store = new MemoryStore();
   const known = await createGateway({ store, templates: ['defined'] });
@@ -44,22 +34,6 @@ test('knows the templates it was told, stores nothing of them, and has nobody to
   await known.changeTemplate('defined', { timeout: 5 });
   assert.equal(await store.listTemplates(), [{ name: 'defined', loadBalancer: { timeout: 5 } }]);
   await known.close();
-});
-
-test('rejects with what an error answer means', async () => {
-  const handler = serving({
-    refuses: () => {
-      throw rpcError(-32602, 'x is missing');
-    },
-    breaks: () => {
-      throw new Error('a bug');
-    },
-  });
-  await gateway.register('t', { handler }, WAIT);
-  assert.is(await codeOf(gateway.call('t', 'refuses')), 'INVALID_TOOL_ARGUMENTS');
-  assert.is(await codeOf(gateway.call('t', 'breaks')), 'TOOL_EXECUTION_FAILED');
-  assert.is(await codeOf(gateway.call('t', 'unknown')), 'TOOL_NOT_FOUND');
-  assert.is(await codeOf(gateway.call('x', 'breaks')), 'TEMPLATE_NOT_FOUND');
 });
 
 test('cancels on the backend when the signal aborts', async () => {
@@ -105,16 +79,6 @@ test('gathers all pages of a list from one instance', async () => {
       [0, 1, 2, 3].map((number) => ({ name: `${instanceId}${number}` })),
     );
   }
-});
-
-test('gives an empty list when the server does not offer it, and its error when it fails', async () => {
-  await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
-  assert.equal(await gateway.list('t', 'resources'), { items: [], instanceId: 'a' });
-  const broken = () => {
-    throw rpcError(-32603, 'broken');
-  };
-  await gateway.register('s', { handler: broken }, WAIT);
-  assert.is(await codeOf(gateway.list('s', 'prompts')), 'TOOL_EXECUTION_FAILED');
 });
 
 test('shows templates, instances and servers as registered and as they are', async () => {
@@ -220,15 +184,6 @@ test('answers a burst of 2,000 calls in one tick, 500 by each of four instances'
   const shares = ids.map((id) => answered.filter((one) => one === id).length);
   assert.equal(shares, [500, 500, 500, 500]);
   assert.equal([gateway.stats().totalRequests, gateway.stats().activeConnections], [2_000, 0]);
-});
-
-test('opens a new session when it is told to restart an instance', async () => {
-  await gateway.register('t', { id: 'a', handler: serving({ name: () => ({}) }) }, WAIT);
-  const healthy = new Promise((resolve) => gateway.on('instance.healthy').subscribe(resolve));
-  gateway.restart('t', 'a');
-  await healthy;
-  assert.is(gateway.instance('t', 'a').snapshot.restarts, 1);
-  assert.equal(await callers(1), ['a']);
 });
 
 test('shares nothing with another gateway in the same process', async () => {
