@@ -146,13 +146,6 @@ test('never shows a secret, whether it can be used or not', () => {
   for (const each of refused) assert.not.match(refusal(each), 'hunter');
 });
 
-test('describes the listeners and where host and port came from', () => {
-  const config = load({ env: { GATEWAY_PORT: '9000' }, yaml: 'host: "::1"' });
-  const source = 'port: GATEWAY_PORT; host: gateway.yaml, host';
-  const rows = config.rows.filter(({ name }) => name === 'listen');
-  assert.equal(rows, [{ name: 'listen', value: '[::1]:9000 (servers)', source }]);
-});
-
 test('reads the gateway.yaml that docs/reference/configuration.md shows', () => {
   const [, yaml = ''] = /```yaml\n([\s\S]*?)```/.exec(readFileSync(documentation, 'utf8')) ?? [];
   assert.equal(addresses({ yaml }), ['0.0.0.0:9000 gateway']);

@@ -1,14 +1,6 @@
 // Files with secrets: who can read them, and how they are replaced.
 
-import {
-  chmodSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { writePrivateFile } from '../../src/cli/private-file.ts';
@@ -19,23 +11,6 @@ const test = suite('private file');
 const onPosix = test.needs(process.platform !== 'win32', 'Windows has no modes');
 
 const folder = folderOfEach(test);
-
-onPosix('is for its owner alone, whatever the umask and the file of before', () => {
-  const path = folder('a', 'secret.json');
-  for (const umask of [0o000, 0o022, 0o777]) {
-    const before = process.umask(umask);
-    try {
-      if (umask !== 0o777) writePrivateFile(path, 'x');
-      else writePrivateFile(folder('strict.json'), 'x');
-    } finally {
-      process.umask(before);
-    }
-    assert.is(statSync(umask === 0o777 ? folder('strict.json') : path).mode & 0o777, 0o600);
-    chmodSync(path, 0o644);
-  }
-  assert.is(statSync(folder('a')).mode & 0o777, 0o700);
-  assert.equal(readdirSync(folder('a')), ['secret.json']);
-});
 
 onPosix('replaces a link instead of writing through it', () => {
   const [target, path] = [folder('target'), folder('link')];
