@@ -63,17 +63,6 @@ test('replaces one that ran here: that one leaves, and is reported as stopped', 
   );
 });
 
-test('is taken out like the others, and is gone when the fleet is closed', async () => {
-  harness.fleet.addForeign(foreign('a'));
-  harness.fleet.addForeign(foreign('b'));
-  await harness.fleet.remove('t', 'a', 0);
-  assert.is(await codeOf(() => harness.fleet.member('t', 'a')), 'SERVER_NOT_FOUND');
-  assert.is(await codeOf(() => harness.fleet.remove('t', 'a', 0)), 'SERVER_NOT_FOUND');
-  await harness.close();
-  assert.equal(harness.fleet.members('t'), []);
-  assert.is(await codeOf(() => harness.fleet.addForeign(foreign('c'))), 'SHUTTING_DOWN');
-});
-
 test('is stopped, and its reason names the node', () => {
   const foreign = new ForeignInstance(registered);
   assert.is(foreign.definition, registered);

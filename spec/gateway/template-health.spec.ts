@@ -10,25 +10,8 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('health of a template');
 const GONE: InstanceState[] = ['draining', 'stopped'];
 
-test('is all zeros without instances', () => {
-  assert.equal(healthOf('t', 'random', []), {
-    template: 't',
-    strategy: 'random',
-    instances: [],
-    total: 0,
-    healthy: 0,
-    healthPercentage: 0,
-  });
-});
-
-test('counts the healthy among those that could be', () => {
-  assert.equal(numbers('healthy', 'unhealthy', 'starting'), { total: 3, healthy: 1, healthPercentage: 33.3 });
-  assert.equal(numbers('healthy', 'healthy', 'unhealthy'), { total: 3, healthy: 2, healthPercentage: 66.7 });
-  assert.equal(numbers('healthy', 'healthy'), { total: 2, healthy: 2, healthPercentage: 100 });
-  assert.equal(numbers('starting'), { total: 1, healthy: 0, healthPercentage: 0 });
-});
-
 test('leaves out those that drain or have stopped, but lists them', () => {
+  assert.equal(numbers('healthy', 'unhealthy', 'starting'), { total: 3, healthy: 1, healthPercentage: 33.3 });
   assert.equal(numbers('healthy', 'draining', 'stopped'), { total: 1, healthy: 1, healthPercentage: 100 });
   assert.equal(numbers('draining'), { total: 0, healthy: 0, healthPercentage: 0 });
   assert.is(healthOf('t', 'random', GONE.map(snapshot)).instances.length, 2);

@@ -51,51 +51,6 @@ test.before.each(() => {
 });
 test.after.each(() => mock.timers.reset());
 
-test('does not try a call that left while others tried', () => {
-  const late = new Queued('b');
-  join('a', 'ann', () => {
-    queue.leave(late);
-    return false;
-  });
-  queue.join(late, 100);
-  queue.reconsider();
-  assert.equal([heard, queue.length], [['a'], 1]);
-});
-
-test('gives 5 s in total to a call that tried in vain', () => {
-  refuser('a');
-  mock.timers.tick(LIMITS.queueWaitMs - 1);
-  queue.advance(PLACE);
-  mock.timers.tick(1);
-  assert.equal(heard, ['a', 'a gave up']);
-});
-
-test('can be joined and advanced while it advances', () => {
-  join('a', 'ann', () => {
-    if (heard.length > 1) return false;
-    join('late');
-    return queue.advance(PLACE);
-  });
-  assert.is(queue.advance(PLACE), true);
-  assert.equal([heard, queue.length], [['a', 'a', 'late'], 1]);
-});
-
-test('gives each owner a turn, independent of the order of arrival', () => {
-  for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
-  for (const name of ['b1', 'b2']) join(name, 'bob');
-  join('c1', 'cyd');
-  for (let place = 0; place < 6; place += 1) queue.advance(PLACE);
-  assert.equal(heard, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
-});
-
-test('serves owners below their share before all others', () => {
-  const owing = { ...PLACE, isBelowShare: (ownerId: string) => ownerId === 'bob' };
-  for (const name of ['a1', 'a2']) join(name, 'ann');
-  for (const name of ['b1', 'b2']) join(name, 'bob');
-  for (let place = 0; place < 4; place += 1) queue.advance(owing);
-  assert.equal(heard, ['b1', 'b2', 'a1', 'a2']);
-});
-
 test('refuses the newest call of the owner that has most of them for one that has less than its part', () => {
   for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
   join('b1', 'bob');
@@ -239,9 +194,4 @@ function join(name: string, ownerId?: string, go?: () => boolean): Queued {
   const call = new Queued(name, ownerId, go);
   assert.ok(queue.join(call, 100));
   return call;
-}
-
-/** Cannot use what is free. */
-function refuser(name: string): void {
-  join(name, 'ann', () => false);
 }

@@ -30,34 +30,12 @@ async function unhealthy(harness: Harness): Promise<ScriptedTransport> {
   return transport;
 }
 
-check('takes a changed interval at once', async (harness) => {
-  passes(await harness.healthy());
-  await harness.pass(20_000);
-  harness.ref.setPolicy({ ...harness.actor.getSnapshot().context.policy, healthIntervalMs: 5_000 });
-  for (let round = 0; round < 2; round += 1) assert.ok(await harness.happensAfter(5_000, probes(harness)));
-});
-
 check('does not put off its probe when the interval stays as it is', async (harness) => {
   passes(await harness.healthy());
   await harness.pass(20_000);
   harness.ref.setPolicy({ ...harness.actor.getSnapshot().context.policy, maxRetries: 0 });
   assert.ok(await harness.happensAfter(10_000, probes(harness)));
   assert.is(harness.actor.getSnapshot().context.policy.maxRetries, 0);
-});
-
-check('forgets a failed probe when the next one passes', async (harness) => {
-  const transport = await harness.healthy();
-  for (let round = 0; round < 3; round += 1) {
-    fails(transport);
-    await harness.pass(INTERVAL);
-    passes(transport);
-    assert.ok(await harness.happensAfter(1_000, probes(harness)));
-    assert.is(harness.ref.snapshot(0).consecutiveFailures, 0);
-  }
-  assert.equal(harness.states, ['starting', 'healthy']);
-  transport.lose('exited with code 7');
-  await settled();
-  assert.is(harness.ref.reason, 'exited with code 7');
 });
 
 check('emits every probe, of which the handshake is the first', async (harness) => {
@@ -68,19 +46,6 @@ check('emits every probe, of which the handshake is the first', async (harness) 
     harness.emissions.map((emission) => emission.type === 'probed' && emission.passed),
     [true, false, false, true],
   );
-});
-
-check('does not probe while calls in flight are answered', async (harness) => {
-  const transport = await harness.healthy();
-  const caller = harness.call();
-  for (let round = 0; round < 5; round += 1) {
-    await harness.pass(INTERVAL - 1);
-    transport.exchanges[0]?.notify('notifications/progress');
-    await harness.pass(1);
-  }
-  assert.is(harness.probes, 0);
-  assert.is(caller.events.length, 5);
-  assert.is(harness.ref.snapshot(0).lastCheck, new Date(performance.timeOrigin + 5 * INTERVAL).toISOString());
 });
 
 check('probes when the calls in flight said nothing since the last time', async (harness) => {
@@ -125,21 +90,5 @@ check('probes at once when a call met something suspicious, but at most once a s
   await suspect();
   assert.is(harness.probes, 2);
 });
-
-check(
-  'is unhealthy at once when nothing answers at its address, and healthy with the next probe',
-  async (harness) => {
-    const transport = await harness.healthy();
-    harness.call();
-    transport.last.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
-    assert.is(harness.ref.state, 'unhealthy');
-    assert.match(harness.ref.reason ?? '', 'connection refused');
-    fails(transport);
-    for (const waitMs of [500, 1_000, 2_000]) assert.ok(await harness.happensAfter(waitMs, probes(harness)));
-    passes(transport);
-    await harness.pass(4_000);
-    assert.is(harness.ref.state, 'healthy');
-  },
-);
 
 test.run();
