@@ -28,10 +28,6 @@ test('a question about a URL gets the id that legacy clients need', () => {
   assert.match(String(ids[1]), /^[0-9a-f-]{36}$/);
 });
 
-test('state alone is enough, even an empty one', () => {
-  assert.equal(read(undefined, ''), { requests: [], requestState: '' });
-});
-
 test('an unanswerable result gives a reason', () => {
   const roots = { method: 'roots/list' };
   const many = Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`k${index}`, roots]));

@@ -40,20 +40,6 @@ test('each request is an exchange of its own, and each answer an event', async (
   assert.is(leftIn(endpoint), 0);
 });
 
-test('a batch of one request is answered like a single request', async () => {
-  const { post, session, endpoint } = batching();
-  const { reply } = post([request(1, 'tools/call'), notification('a')]);
-  session.last.result();
-  assert.equal([reply.contentType, reply.message.id], ['text/event-stream', 1]);
-  assert.is(endpoint.conversations, 0);
-});
-
-test('without requests there is nothing to answer', async () => {
-  const { post, session, endpoint } = batching();
-  const { reply } = post([notification('a'), notification('b'), { jsonrpc: '2.0', id: 1, result: {} }]);
-  assert.equal([reply.status, session.notes.length, endpoint.conversations], [202, 2, 0]);
-});
-
 test('only pings cost nothing', async () => {
   const { post, charges, endpoint } = batching();
   const { reply } = post([request(1, 'ping'), request(2, 'ping')]);

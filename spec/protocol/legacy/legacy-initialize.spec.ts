@@ -3,13 +3,7 @@
 import * as assert from 'uvu/assert';
 import { META, type Peer } from '../../../src/domain/mcp.ts';
 import { initializeResult } from '../../../src/protocol/legacy/legacy-endpoint.ts';
-import {
-  canPoll,
-  hasBatches,
-  isLegacyVersion,
-  versionOf,
-  versionToOpen,
-} from '../../../src/protocol/legacy/legacy-request.ts';
+import { isLegacyVersion, versionToOpen } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PEER, SessionBackends } from '../scripted-backends.ts';
 
@@ -54,34 +48,12 @@ test('a bare backend has tools', () => {
   });
 });
 
-const profile = (protocolVersion: string) => ({ protocolVersion, capabilities: {}, clientInfo: {} });
-
 test('the revision that was asked for is opened when it is known, else the newest', () => {
   for (const version of ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']) {
     assert.is(versionToOpen(version), version);
   }
   for (const version of ['2026-07-28', '1.0', '', 'latest']) assert.is(versionToOpen(version), '2025-11-25');
   assert.is(isLegacyVersion('2026-07-28'), false);
-});
-
-test('a backend of its own that is older has the say; a newer, shared, modern or bare one has not', () => {
-  const asked = profile('2025-06-18');
-  const version = (peer: Partial<Peer>, isShared = false) =>
-    versionOf({ profile: asked, peer: { ...PEER, ...peer } as Peer, isShared });
-  const old = { protocolVersion: '2024-11-05' };
-  assert.equal([version(old), version(old, true), version({})], ['2024-11-05', '2025-06-18', '2025-06-18']);
-  for (const peer of [
-    { era: 'modern', protocolVersion: '2026-07-28' },
-    { era: 'bare', protocolVersion: '' },
-    { protocolVersion: 'tomorrow' },
-  ] as const)
-    assert.is(version(peer), '2025-06-18');
-});
-
-test('batches and polling depend on the revision', () => {
-  const versions = ['2024-10-07', '2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
-  assert.equal(versions.filter(hasBatches), ['2025-03-26']);
-  assert.equal(versions.filter(canPoll), ['2025-11-25']);
 });
 
 test.run();

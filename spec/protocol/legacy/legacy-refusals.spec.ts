@@ -83,21 +83,6 @@ test('initialize with invalid parameters: 400, -32602', async () => {
   }
 });
 
-test('a GET that is refused opens nothing', async () => {
-  for (const [expected, headers] of [
-    [UNKNOWN, { principal: 'bob' }],
-    [BAD_REQUEST, { 'mcp-protocol-version': 'x' }],
-    [refusal(406, -32000), { accept: undefined }],
-    [BAD_REQUEST, { 'last-event-id': '../../x' }],
-    [BAD_REQUEST, { 'last-event-id': '77.1' }],
-  ] as const) {
-    const { send, endpoint, session } = legacyHarness();
-    const { reply, done } = send('GET', undefined, headers);
-    assert.equal(await done, expected);
-    assert.equal([reply.isAnswered, endpoint.conversations, session.holds], [false, 0, 0]);
-  }
-});
-
 const TOO_LONG = 'x'.repeat(8 * 1024 + 1);
 
 test('a cursor or a URI that is too long is answered with -32602', async () => {
@@ -112,27 +97,6 @@ test('a cursor or a URI that is too long is answered with -32602', async () => {
     assert.is(await done, undefined);
     assert.is(Object(reply.message.error).code, -32602, method);
     assert.equal([session.exchanges.length, endpoint.conversations], [0, 0]);
-  }
-});
-
-test('a second GET stream: 409, -32000, and the first continues', async () => {
-  const { listen, session } = legacyHarness();
-  const first = listen();
-  assert.equal(await listen().done, refusal(409, -32000));
-  session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
-  assert.is(first.reply.events.messages.length, 1);
-});
-
-test('a missing or older revision header is accepted', async () => {
-  const { post, session } = legacyHarness();
-  const variants: Record<string, string | undefined>[] = [
-    { 'mcp-protocol-version': undefined },
-    { 'mcp-protocol-version': '2024-10-07' },
-  ];
-  for (const headers of variants) {
-    const { reply } = post(CALL, headers);
-    session.last.result();
-    assert.is(reply.status, 200, JSON.stringify(headers));
   }
 });
 

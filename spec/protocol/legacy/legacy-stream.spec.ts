@@ -62,24 +62,6 @@ test('an answer that is too large to be stored is an error for a client that res
   assert.is(stream.isAbandoned(Date.now() + 15_000), true);
 });
 
-test('nothing is held after it is discarded', () => {
-  const { stream, reply, budget } = begun();
-  stream.send('{}');
-  stream.discard();
-  stream.send('{}');
-  stream.answer('{}', 1, true);
-  assert.equal([reply.events.isEnded, budget.bytes, stream.isDiscarded], [true, 0, true]);
-});
-
-test('is abandoned when its client does not resume it for a minute', () => {
-  const { stream, reply } = begun();
-  mock.timers.tick(100_000);
-  assert.is(stream.isAbandoned(Date.now() + 60_000), false);
-  reply.lose();
-  const forsaken = [60_000, 59_999].map((ms) => stream.isAbandoned(Date.now() + ms));
-  assert.equal(forsaken, [true, false]);
-});
-
 /** The streams of one session. */
 function setUp() {
   let last = 0;
@@ -111,17 +93,6 @@ function setUp() {
   return { streams, budget, begin, take, resume };
 }
 
-test('delivered streams are stored for 15 s: their client may not have the events', () => {
-  const { streams, take, resume } = setUp();
-  const key = take('{"a":1}');
-  streams.expire(Date.now() + 14_999);
-  const events = resume(key);
-  assert.equal([events?.messages, events?.isEnded], [[{ a: 1 }], true]);
-  streams.checkDelivered();
-  streams.expire(Date.now() + 15_000);
-  assert.equal([streams.size, resume(key)], [0, undefined]);
-});
-
 test('the time of a slow delivery counts from its end', () => {
   const { streams, begin, resume } = setUp();
   const { reply, stream } = begin();
@@ -145,18 +116,6 @@ test('a stream whose connection broke off after delivery is undelivered, and not
   assert.is(budget.evictables, 0);
   streams.expire(Date.now() + 59_000);
   assert.is(resume(stream.key)?.messages.length, 1);
-});
-
-test('a stream that is resumed in vain is undelivered', () => {
-  const { streams, budget, take, resume } = setUp();
-  const key = take();
-  const gone = new RecordedReply();
-  gone.lose();
-  streams.resume(gone, { key, number: 0 });
-  streams.checkDelivered();
-  assert.is(budget.evictables, 0);
-  streams.expire(Date.now() + 59_000);
-  assert.is(resume(key)?.messages.length, 1);
 });
 
 test('a stream whose client has no event id to resume with is discarded after delivery', () => {
@@ -188,13 +147,6 @@ test('delivered streams are evicted for undelivered events, oldest first', () =>
   assert.ok(budget.bytes <= 4 * MIB);
 });
 
-test('evicted streams leave no entry behind', () => {
-  const { streams, budget, take } = setUp();
-  for (let count = 0; count < 1_000; count += 1) take();
-  assert.equal([streams.size, budget.evictables, budget.bytes], [64, 64, 128]);
-});
-
-const WIDE = { bytes: 1_000, evictableBytes: 1_000, evictables: 100 };
 const newLog = (budget = EventBudget.ofSession()) => new MessageLog(budget, 256);
 const numbersIn = (log: MessageLog) => log.messages.map(({ number }) => number);
 
@@ -211,43 +163,6 @@ function kept(budget: EventBudget, name: string, bytes: number, gone: string[] =
   };
   return part;
 }
-
-/** Adds spares of 10 bytes, oldest first; the names of those that have gone. */
-function withEvictables(budget: EventBudget, ...names: string[]): string[] {
-  const gone: string[] = [];
-  for (const name of names) budget.addEvictable(kept(budget, name, 10, gone));
-  return gone;
-}
-
-/** Two sessions of 40 bytes. */
-function twoOf(all: EventBudget): [EventBudget, EventBudget] {
-  const bounds = { ...WIDE, bytes: 40 };
-  return [new EventBudget(bounds, all), new EventBudget(bounds, all)];
-}
-
-test('evictable parts are discarded for needed room, oldest first, and no more than necessary', () => {
-  const budget = new EventBudget({ ...WIDE, bytes: 40 });
-  const gone = withEvictables(budget, 'a', 'b', 'c');
-  assert.equal([budget.makeRoom(10), gone], [true, []]);
-  assert.equal([budget.makeRoom(11), gone], [true, ['a']]);
-  assert.equal([budget.makeRoom(25), gone, budget.bytes], [true, ['a', 'b'], 10]);
-  assert.equal([budget.makeRoom(40), gone, budget.bytes, budget.evictables], [true, ['a', 'b', 'c'], 0, 0]);
-});
-
-test('a session evicts its own parts; the whole budget evicts the oldest of any session', () => {
-  const all = new EventBudget({ ...WIDE, bytes: 60 });
-  const [one, two] = twoOf(all);
-  const gone = withEvictables(two, 'old');
-  const others = withEvictables(one, 'a', 'b', 'c');
-  assert.is(one.makeRoom(20), true);
-  assert.equal([gone, others], [[], ['a']]);
-  one.count(20);
-  assert.is(two.makeRoom(20), true);
-  assert.equal([gone, others, all.bytes], [['old'], ['a'], 40]);
-  two.count(20);
-  assert.is(two.makeRoom(10), true);
-  assert.equal([others, one.bytes, all.bytes], [['a', 'b'], 30, 50]);
-});
 
 test('64 parts and 1 MiB are evictable in a session, 4,096 and 64 MiB in all', () => {
   const all = EventBudget.ofAll();
@@ -320,27 +235,6 @@ test('4 MiB of all streams of a session stay', () => {
   logs[0]?.clear();
   assert.is(budget.bytes, 3 * MIB);
   assert.is(logs[4]?.append(2, Buffer.alloc(MIB)), true);
-});
-
-test('a log makes room with its own events, never with those of others', () => {
-  const budget = EventBudget.ofSession();
-  const [full, tight] = [newLog(budget), newLog(budget)];
-  budget.count(3 * MIB);
-  full.append(1, Buffer.alloc(MIB / 2));
-  tight.append(1, Buffer.alloc(MIB / 2));
-  assert.is(tight.append(2, Buffer.alloc(MIB / 4)), true);
-  assert.equal([numbersIn(full), numbersIn(tight)], [[1], [2]]);
-});
-
-test('evictable parts are discarded before events of the log, and before a refusal', () => {
-  const budget = EventBudget.ofSession();
-  const log = newLog(budget);
-  budget.count(3 * MIB + 10);
-  budget.addEvictable(kept(budget, 'a', MIB / 2));
-  log.append(1, Buffer.alloc(MIB / 4));
-  assert.is(log.append(2, Buffer.alloc(MIB / 2)), true);
-  assert.equal([numbersIn(log), budget.evictables], [[1, 2], 0]);
-  assert.is(log.append(3, Buffer.alloc(MIB)), false);
 });
 
 test('the bytes of all sessions are bounded, too', () => {

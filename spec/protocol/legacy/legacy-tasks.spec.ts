@@ -1,24 +1,20 @@
 // Requests about tasks in sessions; the instance of a session is known only when the request is sent.
 
 import { mock } from 'node:test';
-import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { backendUnavailable, serverNotFound } from '../../../src/domain/error-catalogue.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { LegacyTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
 import { TaskFinder } from '../../../src/protocol/task-finder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answered } from '../listing-backends.ts';
 import { PEER, ScriptedBackends, SessionBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy tasks');
 
 const ANN = { ownerId: 'ann', template: 't' };
 const get = (taskId: unknown): ExchangeRequest => ({ method: 'tasks/get', params: { taskId } as JsonObject });
-const begin = { method: 'tools/call', params: { name: 'slow', task: {} } };
-
 const sessionOf = (ownerId: string, capabilities: JsonObject = {}) =>
   new SessionBackends().add('one', ownerId, { capabilities });
 
@@ -43,32 +39,6 @@ test('tasks are listed only where a server distinguishes sessions', () => {
   assert.equal(refused, [false, true, true]);
 });
 
-test('requests without a valid task id are unchanged', () => {
-  const tasks = new LegacyTasks(new TaskFinder());
-  const session = sessionOf('ann');
-  for (const request of [begin, { ...get('1'), method: 'vendor/x' }, get(7), get('x'.repeat(2_000))]) {
-    assert.is(tasks.withTaskCheck(request, session, 't'), request);
-  }
-});
-
-test('remembers a task that the client requested, or accepts unasked', () => {
-  const finder = new TaskFinder();
-  const { memory } = finder;
-  const tasks = new LegacyTasks(finder);
-  const taker = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
-  const plain = { method: 'tools/call', params: { name: 'slow' } };
-  const hear = (request: ExchangeRequest, result: JsonObject, capabilities: JsonObject = {}) => {
-    const following = tasks.following(request, sessionOf('ann', capabilities), 't');
-    if (following !== undefined) of(answered(result, 'a')).pipe(following).subscribe();
-  };
-  hear(begin, { task: { taskId: '1' } });
-  hear(plain, { resultType: 'task', taskId: '2' }, taker);
-  hear(plain, { resultType: 'task', taskId: '3' });
-  hear({ method: 'tasks/get', params: { taskId: '4' } }, { task: { taskId: '4' } }, taker);
-  const found = ['1', '2', '3', '4'].map((taskId) => memory.find(ANN, taskId));
-  assert.equal(found, ['a', 'a', undefined, undefined]);
-});
-
 /** A session at the instance `one`; others are beside it. */
 function setUp(where: { readonly template: string | undefined } = { template: 't' }) {
   const finder = new TaskFinder();
@@ -88,34 +58,6 @@ function setUp(where: { readonly template: string | undefined } = { template: 't
   const asked = () => backends.exchanges.map(({ request, options }) => [request.method, options.instanceId]);
   return { memory, session, backends, ask, asked };
 }
-
-test('a request to another instance has the metadata of the client, and holds the session meanwhile', () => {
-  const { memory, session, backends, ask } = setUp();
-  memory.begun(ANN, '1', 'two');
-  const { received } = ask('1');
-  const { params, options } = backends.last;
-  const _meta = {
-    'io.modelcontextprotocol/clientCapabilities': {},
-    'io.modelcontextprotocol/clientInfo': {},
-  };
-  assert.equal(params, { taskId: '1', _meta });
-  assert.equal(options, { owner: { id: 'ann' }, profile: session.profile, instanceId: 'two' });
-  assert.equal([session.holds, session.carries], [1, 1], 'it is a call of the session');
-  backends.last.result({ taskId: '1' }, 'two');
-  assert.equal([received, session.holds], [['two', 'result'], 0]);
-  ask('1').subscription.unsubscribe();
-  assert.equal([backends.last.isCancelled, session.holds], [true, 0]);
-});
-
-test('the instance of the session is asked when the known instance is unreachable', () => {
-  for (const error of [serverNotFound('two'), backendUnavailable('it is gone', { delivered: 'no' })]) {
-    const { memory, session, backends, ask } = setUp();
-    memory.begun(ANN, '1', 'two');
-    ask('1');
-    backends.last.fail(error);
-    assert.is(session.exchanges.length, 1, error.code);
-  }
-});
 
 test('no other instance is asked after a possible delivery, nor for all templates together while the instance exists', () => {
   for (const [template, delivered] of [

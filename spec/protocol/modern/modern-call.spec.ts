@@ -80,22 +80,6 @@ function failure(act: () => unknown): RpcFailure {
   throw new Error('it was accepted');
 }
 
-test('an envelope has the client, its log level and its progress token, each of which may be missing', () => {
-  const meta = { ...good, [`${P}logLevel`]: 'warning', progressToken: 0, other: 1 };
-  assert.equal(readEnvelope({ _meta: meta, name: 'x' }), {
-    profile: {
-      protocolVersion: '2026-07-28',
-      capabilities: { roots: {} },
-      clientInfo: { name: 'c', version: '1' },
-    },
-    logRank: 3,
-    progressToken: 0,
-  });
-  const { [`${P}clientInfo`]: _, ...least } = good;
-  const { profile, logRank, progressToken } = readEnvelope({ _meta: least });
-  assert.equal([profile.clientInfo, logRank, progressToken], [{}, undefined, undefined]);
-});
-
 test('an envelope is refused with the name of the field', () => {
   const table: readonly [change: Record<string, unknown>, key: string, problem: string][] = [
     [{ [`${P}protocolVersion`]: undefined }, `${P}protocolVersion`, 'missing'],

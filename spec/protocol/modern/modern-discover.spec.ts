@@ -1,18 +1,12 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import {
-  commonCapabilities,
-  discoverResult,
-  serverInfoOf,
-} from '../../../src/protocol/modern/modern-discover.ts';
+import { commonCapabilities, discoverResult } from '../../../src/protocol/modern/modern-discover.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('modern discover');
 
 const own = { name: 'stagedoor', version: '9' };
-const KEY = 'io.modelcontextprotocol/serverInfo';
-
 function peer(capabilities: JsonObject, change: Partial<Peer> = {}): Peer {
   return {
     era: 'modern',
@@ -36,27 +30,6 @@ test('one instance is enough to have news of a list, all are needed for subscrip
     assert.equal(commonCapabilities(peers), { resources: { listChanged: true } });
   }
   assert.equal(commonCapabilities([peer(full), peer(full)]), full);
-});
-
-test('extensions are shared by name, with their equal fields', () => {
-  const one = { extensions: { a: { x: 1, y: [1] }, b: {} } };
-  const two = { extensions: { a: { x: 2, y: [1] }, c: {} } };
-  assert.equal(commonCapabilities([peer(one), peer(two)]), { extensions: { a: { y: [1] } } });
-});
-
-test('a single server is named as in its handshake', () => {
-  const legacy = { serverInfo: { name: 'notes', version: '1', title: 'Notes' } };
-  const modern = { _meta: { [KEY]: { name: 'notes', version: '1', websiteUrl: 'https://x' } } };
-  assert.equal(serverInfoOf([peer({}, { greeting: legacy })], own), legacy.serverInfo);
-  assert.equal(serverInfoOf([peer({}, { greeting: modern })], own), modern._meta[KEY]);
-  assert.equal(serverInfoOf([peer({}), peer({}, { serverVersion: '2' })], own), {
-    name: 'notes',
-    version: '1',
-  });
-  assert.equal(serverInfoOf([peer({}, { greeting: { serverInfo: { name: 'other' } } })], own), {
-    name: 'notes',
-    version: '1',
-  });
 });
 
 test('instructions are those of all instances, or left out', () => {

@@ -14,24 +14,6 @@ const task = (taskId: unknown) => ({ resultType: 'task', taskId, status: 'workin
 /** Where the latest request went. */
 const where = (harness: ReturnType<typeof modernHarness>) => harness.backends.last.options.instanceId;
 
-test('a request about a task goes to the instance that runs it', async () => {
-  const harness = modernHarness();
-  assert.equal(await harness.call('tools/call', call, task('1'), 'b'), task('1'));
-  for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
-    await harness.send(method, { taskId: '1' });
-    assert.is(where(harness), 'b', method);
-  }
-});
-
-test('in any other request a taskId means nothing', async () => {
-  const harness = modernHarness();
-  await harness.call('tools/call', call, task('1'), 'b');
-  for (const method of ['tools/call', 'vendor/x']) {
-    await harness.send(method, { ...call, taskId: '1' });
-    assert.is(where(harness), undefined, method);
-  }
-});
-
 test('a task of another owner is unknown, and its backend is not asked', async () => {
   const harness = modernHarness();
   await harness.call('tools/call', call, task('1'), 'b');
@@ -78,16 +60,6 @@ test('after a fruitless search requests go to one instance for a while', async (
   assert.equal([harness.backends.exchanges.length, where(harness)], [1, undefined]);
 });
 
-test('an unknown task may be at any instance', async () => {
-  const harness = modernHarness();
-  await harness.call('tools/call', call, { resultType: 'complete', taskId: 'no task' }, 'b');
-  await harness.call('tools/call', call, task(7), 'b');
-  for (const taskId of ['no task', 7, '2']) {
-    await harness.send('tasks/get', { taskId });
-    assert.is(where(harness), undefined);
-  }
-});
-
 test('a task that began at another node is looked for at every instance, once', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b', 'c']);
@@ -130,28 +102,6 @@ test('that there are no tasks at all is left for a server to say', async () => {
   assert.equal([harness.backends.exchanges.length, where(harness)], [3, undefined]);
   harness.backends.last.refuse(-32601);
   assert.match(outcomeOf(reply), / -32601$/);
-});
-
-test('a task that some instance did not deny is asked for at any of them', async () => {
-  const harness = modernHarness();
-  harness.backends.instances = new Set(['a', 'b']);
-  const reply = await harness.send('tasks/get', { taskId: '1' });
-  const [one, other] = harness.backends.exchanges.slice();
-  one?.refuse(-32602);
-  other?.fail(new Error('gone'));
-  assert.equal([harness.backends.exchanges.length, where(harness)], [3, undefined]);
-  harness.backends.last.refuse(-32602);
-  assert.is(outcomeOf(reply), '200 -32602');
-});
-
-test('a task that one caller found is not refused to another', async () => {
-  const harness = modernHarness();
-  harness.backends.instances = new Set(['a', 'b']);
-  await harness.send('tasks/get', { taskId: '1' }, { owner: 'eve' });
-  harness.backends.exchanges[1]?.result({ resultType: 'complete', taskId: '1' }, 'b');
-  harness.backends.exchanges.splice(0);
-  await harness.send('tasks/get', { taskId: '1' });
-  assert.equal(harness.backends.askedInstances, ['a', 'b']);
 });
 
 test('one instance alone is not looked for, nor is a text that is no id of a task', async () => {
