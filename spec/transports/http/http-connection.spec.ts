@@ -84,15 +84,6 @@ test('does not let a definition set what belongs to the protocol', async () => {
   assert.is(seen.headers['content-length'], '2');
 });
 
-test('uses the path and the query of the endpoint as they are', async () => {
-  const seen = await seenBy(
-    (connection, answer) => connection.post('{}', {}, answer),
-    {},
-    '/deep%20er?key=a&b',
-  );
-  assert.is(seen.url, '/mcp/deep%20er?key=a&b');
-});
-
 test('posts to another path of its origin, and knows which are', async () => {
   const seen = await seenBy((connection, answer) => connection.post('{}', {}, answer, '/message?s=1'));
   assert.is(seen.url, '/message?s=1');
