@@ -9,39 +9,6 @@ import { onHarness, settled } from './instance-harness.ts';
 const test = suite('instance machine, duty');
 const check = onHarness(test);
 
-check('lets its calls finish while it drains, and keeps its session', async (harness) => {
-  const transport = await harness.healthy();
-  const caller = harness.call();
-  harness.ref.drain();
-  await harness.pass(120_000);
-  assert.equal([caller.ends, harness.ref.inFlight], [0, 1]);
-  transport.exchanges[0]?.result();
-  assert.equal([caller.ends, caller.error, harness.ref.inFlight], [1, undefined, 0]);
-  assert.is(transport.isClosed, false);
-});
-
-check('comes back from draining as what it is by then', async (harness) => {
-  const transport = await harness.healthy();
-  harness.ref.drain();
-  transport.lose();
-  await settled();
-  assert.is(harness.ref.state, 'draining');
-  harness.ref.resume();
-  assert.is(harness.ref.state, 'unhealthy');
-});
-
-check('opens a lost session again while it drains', async (harness) => {
-  const transport = await harness.healthy();
-  harness.ref.drain();
-  transport.lose();
-  await settled();
-  await harness.pass(500);
-  await harness.healthy();
-  assert.is(harness.ref.state, 'draining');
-  harness.ref.resume();
-  assert.is(harness.ref.state, 'healthy');
-});
-
 check('restarts an idle instance at once: closes the session, opens a new one', async (harness) => {
   const transport = await harness.healthy();
   harness.ref.restart();
@@ -55,27 +22,6 @@ check('restarts an idle instance at once: closes the session, opens a new one', 
   assert.equal([harness.ref.state, harness.ref.snapshot(0).restarts], ['healthy', 1]);
 });
 
-check('waits for calls in flight before it restarts', async (harness) => {
-  const transport = await harness.healthy();
-  const callers = [harness.call(), harness.call()];
-  harness.ref.restart();
-  assert.is(harness.ref.state, 'draining');
-  transport.exchanges[0]?.result();
-  await harness.pass(10_000);
-  assert.is(transport.isClosed, false);
-  transport.exchanges[1]?.result();
-  await settled();
-  assert.equal(
-    callers.map(({ ends, error }) => [ends, error]),
-    [
-      [1, undefined],
-      [1, undefined],
-    ],
-  );
-  assert.is(transport.isClosed, true);
-  assert.is(harness.opener.openings.length, 2);
-});
-
 check('waits for them no longer than 30 s, and answers them', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
@@ -85,17 +31,6 @@ check('waits for them no longer than 30 s, and answers them', async (harness) =>
   await harness.pass(1);
   assert.equal([caller.ends, caller.error?.delivered, transport.isClosed], [1, 'unknown', true]);
   assert.is(harness.ref.inFlight, 0);
-});
-
-check('restarts immediately during a back-off, and waits again', async (harness) => {
-  for (let round = 1; round <= 5; round += 1) {
-    harness.opener.last.fail();
-    await settled();
-    assert.is(harness.actor.getSnapshot().context.backOffMs, 500);
-    harness.ref.restart();
-    await settled(); // there may be processes of single clients: it waits for their end, which comes with the next turn
-    assert.is(harness.opener.openings.length, round + 1);
-  }
 });
 
 check('lets the last word count: drain or resume calls a restart off', async (harness) => {
@@ -113,31 +48,6 @@ check('lets the last word count: drain or resume calls a restart off', async (ha
   assert.equal([harness.ref.state, transport.isClosed], ['healthy', false]);
 });
 
-check('leaves when its last call ended', async (harness) => {
-  const transport = await harness.healthy();
-  const caller = harness.call();
-  harness.ref.leave(60_000);
-  await harness.pass(59_999);
-  assert.equal([harness.ref.state, transport.isClosed], ['draining', false]);
-  transport.exchanges[0]?.result();
-  await settled();
-  assert.equal([harness.ref.state, transport.isClosed, caller.error], ['stopped', true, undefined]);
-});
-
-check('leaves after the time it was given, and answers what is left', async (harness) => {
-  const transport = await harness.healthy();
-  const caller = harness.call();
-  harness.ref.leave(2_000);
-  await harness.pass(1_999);
-  assert.equal([harness.ref.state, caller.ends], ['draining', 0]);
-  await harness.pass(1);
-  assert.equal([harness.ref.state, transport.isClosed], ['stopped', true]);
-  assert.equal(
-    [caller.ends, caller.error?.code, caller.error?.delivered],
-    [1, 'BACKEND_UNAVAILABLE', 'unknown'],
-  );
-});
-
 check('uses the time limit of the latest command to leave', async (harness) => {
   await harness.healthy();
   const caller = harness.call();
@@ -146,20 +56,6 @@ check('uses the time limit of the latest command to leave', async (harness) => {
   harness.ref.leave(0);
   await harness.pass(0);
   assert.equal([caller.ends, harness.ref.state], [1, 'stopped']);
-});
-
-check('does not come back once it leaves', async (harness) => {
-  const transport = await harness.healthy();
-  const caller = harness.call();
-  harness.ref.leave(10_000);
-  harness.ref.resume();
-  harness.ref.restart();
-  harness.ref.drain();
-  assert.is(harness.ref.state, 'draining');
-  await harness.pass(9_999);
-  assert.equal([transport.isClosed, caller.ends], [false, 0]);
-  await harness.pass(1);
-  assert.is(harness.ref.state, 'stopped');
 });
 
 check('waits for a call between two rounds before it leaves, as long as it was given', async (harness) => {

@@ -2,8 +2,7 @@
 // ends with its instance, or when somebody has that restarted.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { DEDICATED_BOUNDS, LIMITS } from '../../../src/domain/limits.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -46,32 +45,6 @@ check(
   },
 );
 
-check('leaves the shared process room for a reserve, whichever life of it they began in', async (harness) => {
-  const transport = await harness.healthy(withOwn());
-  const { processes } = DEDICATED_BOUNDS;
-  assert.is(harness.opener.last.room(), processes);
-  const { scripted } = await open(harness, transport);
-  transport.lose();
-  await settled();
-  await harness.pass(500);
-  assert.equal([harness.opener.openings.length, harness.opener.last.room()], [2, processes - 1]);
-  scripted.lose();
-  await settled();
-  assert.is(harness.opener.last.room(), processes);
-});
-
-check('does not end when an unhealthy shared process is given up', async (harness) => {
-  const transport = await harness.healthy(withOwn());
-  const { own, scripted } = await open(harness, transport);
-  transport.onExchange = (exchange) =>
-    exchange.fail(backendUnavailable('it is sick', { delivered: 'unknown' }));
-  for (let ms = 0; !transport.isClosed; ms += 1_000) {
-    assert.ok(ms < 1_000_000, 'it is given up');
-    await harness.pass(1_000);
-  }
-  assert.equal([scripted.isClosed, harness.ref.acceptsCalls(own)], [false, true]);
-});
-
 for (const isLost of [false, true]) {
   const how = isLost ? ' although the shared process waits to be started' : '';
 
@@ -112,38 +85,6 @@ for (const isLost of [false, true]) {
 }
 
 check(
-  'says that it is reopening while it is being restarted from its wait, call by call',
-  async (harness) => {
-    const { own, scripted } = await openAnd(true, harness);
-    call(harness, own);
-    scripted.closesSlowly = true;
-    harness.ref.restart();
-    await settled();
-    assert.equal([harness.ref.state, harness.ref.isReopening], ['draining', false]);
-    scripted.last.result();
-    await settled();
-    assert.equal(
-      [harness.ref.state, harness.ref.isReopening, harness.ref.acceptsCalls(own)],
-      ['unhealthy', true, false],
-    );
-    scripted.finishClosing();
-    await settled();
-    assert.equal([harness.ref.state, harness.ref.isReopening], ['starting', false]);
-  },
-);
-
-check('leaves also when it is to while it is being restarted', async (harness) => {
-  const { scripted } = await openAnd(true, harness);
-  scripted.closesSlowly = true;
-  harness.ref.restart();
-  await settled();
-  harness.ref.leave(0);
-  scripted.finishClosing();
-  await settled();
-  assert.equal([harness.ref.state, harness.opener.openings.length], ['stopped', 1]);
-});
-
-check(
   'has no shared process started any more while its instance leaves and waits for a call in it',
   async (harness) => {
     const { own, scripted } = await openAnd(true, harness);
@@ -156,23 +97,6 @@ check(
     assert.equal([harness.ref.state, caller.error, scripted.isClosed], ['stopped', undefined, true]);
   },
 );
-
-check('proves nothing of the life of the shared process', async (harness) => {
-  const { own, scripted } = await open(harness, await harness.healthy(withOwn()));
-  call(harness, own);
-  await harness.pass(10_000);
-  scripted.last.notify('notifications/progress');
-  await harness.pass(25_000);
-  assert.is(harness.probes, 1, 'it is asked all the same');
-});
-
-check('ends although the actor of its instance broke', async (harness) => {
-  const { scripted } = await open(harness, await harness.healthy(withOwn()));
-  harness.actor.stop();
-  assert.is(scripted.isClosed, false);
-  await harness.ref.endLeases();
-  assert.is(scripted.isClosed, true);
-});
 
 check(
   'is called off while it is being opened, and not left behind when it comes nevertheless',

@@ -1,7 +1,7 @@
 // Lists of all templates: slow templates delay no caller, failed templates keep their last list, and everything is bounded.
 
 import { mock } from 'node:test';
-import { NEVER, of, Subject, throwError } from 'rxjs';
+import { of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
@@ -45,30 +45,6 @@ test('waits a second for a slow template, and reports its late answer', async ()
   assert.equal(late, [{ template: 'slow', list: 'tools' }]);
 });
 
-test('all callers wait once for a template that hangs, and again for its next answer', async () => {
-  const { slow, gather } = setUp();
-  const answer = new Subject<Answer>();
-  slow.instead = answer;
-  const first = gather();
-  await settled();
-  mock.timers.tick(1_000);
-  await first;
-  assert.equal(names(await gather()), ['fast: f', 'slow: '], 'without any wait');
-  answer.next(answered({ tools: [{ name: 's' }] }));
-  await settled();
-  slow.instead = new Subject<Answer>();
-  let isThere = false;
-  const second = gather().then((gathered) => {
-    isThere = true;
-    return gathered;
-  });
-  mock.timers.tick(999);
-  await settled();
-  assert.is(isThere, false);
-  mock.timers.tick(1);
-  assert.equal(names(await second), ['fast: f', 'slow: s']);
-});
-
 test('does not ask for a list that is not announced, nor without an instance', async () => {
   const { fast, slow, lists } = setUp();
   fast.peer = { ...fast.peer, capabilities: { resources: {} } };
@@ -80,59 +56,6 @@ test('does not ask for a list that is not announced, nor without an instance', a
   assert.equal(found, [['resources/templates/list'], ['tools/list', 'resources/templates/list']]);
   fast.peers = () => [];
   assert.is(lists.offers('resources', 'fast', CLIENT.owner), false);
-});
-
-test('leaves no timer behind', async () => {
-  const { gather } = setUp();
-  const before = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
-  mock.timers.reset();
-  for (let turn = 0; turn < 10; turn += 1) await gather();
-  const after = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
-  assert.is(after, before);
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-
-test('reports no change when the late answer equals the known list', async () => {
-  const { slow, late, gather } = setUp();
-  await gather();
-  const answer = new Subject<Answer>();
-  slow.instead = answer;
-  const gathered = gather();
-  await settled();
-  mock.timers.tick(1_000);
-  assert.equal(names(await gathered), ['fast: f', 'slow: s']);
-  answer.next(answered({ tools: [{ name: 's' }] }));
-  await settled();
-  assert.equal(late, []);
-});
-
-test('uses the last list of a template that fails, and an empty one if there is none', async () => {
-  const { fast, slow, gather } = setUp();
-  slow.instead = throwError(() => new Error('dead'));
-  assert.equal(names(await gather()), ['fast: f', 'slow: ']);
-  slow.instead = undefined;
-  await gather();
-  slow.instead = throwError(() => new Error('dead'));
-  fast.instead = NEVER;
-  const gathered = gather();
-  await settled();
-  mock.timers.tick(1_000);
-  assert.equal(names(await gathered), ['fast: f', 'slow: s']);
-});
-
-test('asks a template once for all callers at the same time', async () => {
-  const { slow, gather } = setUp();
-  const answer = new Subject<Answer>();
-  slow.instead = answer;
-  const both = [gather(), gather()];
-  await settled();
-  assert.is(slow.asked.length, 1);
-  answer.next(answered({ tools: [{ name: 's' }] }));
-  for (const gathered of await Promise.all(both)) assert.equal(names(gathered), ['fast: f', 'slow: s']);
-  slow.instead = undefined;
-  await gather();
-  assert.is(slow.asked.length, 2);
-  assert.is(slow.listChanged$.observed, false);
 });
 
 test('asks again when the list changed meanwhile, and drops the old answer', async () => {
@@ -167,12 +90,6 @@ test('all lists together have 64 MiB: later templates list nothing', async () =>
   const found = gathered.map(({ items }) => items.length);
   assert.equal(found, [...Array.from({ length: 17 }, () => 1), 0]);
   assert.is(slow.asked.length, 1);
-});
-
-test('takes an error answer for a list that is not offered', async () => {
-  const { slow, gather } = setUp();
-  slow.instead = of({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
-  assert.equal(names(await gather()), ['fast: f', 'slow: ']);
 });
 
 /** The items that are accepted of these pages, and the requests for them. */

@@ -1,24 +1,13 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../../src/domain/error-catalogue.ts';
-import { JsonText } from '../../../src/domain/json.ts';
+import { noHealthyInstance, toolNotFound } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
-import { KEY, modernHarness, outcomeOf, PEER, resultOf, SERVER_INFO } from './modern-harness.ts';
+import { KEY, modernHarness, outcomeOf, resultOf } from './modern-harness.ts';
 
 const test = suite('modern exchange');
 
 const call = { name: 'add', arguments: {} };
 const done = { content: [], resultType: 'complete' };
-const token = { meta: { progressToken: 'p' } };
-
-test('without anything before it, the answer is JSON', async () => {
-  const { backends, send } = modernHarness();
-  const reply = await send('tools/call', call);
-  assert.is(reply.isAnswered, false);
-  backends.last.result(done);
-  assert.equal([reply.status, reply.opened, resultOf(reply)], [200, undefined, done]);
-});
-
 test('an answer that takes longer than a second is the end of a stream that began then', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
   const { backends, send } = modernHarness();
@@ -40,34 +29,6 @@ test('an answer that takes longer than a second is the end of a stream that bega
   mock.timers.reset();
 });
 
-test('after a message it is the end of a stream', async () => {
-  const { backends, send } = modernHarness();
-  const reply = await send('tools/call', call, { ...token, id: 4 });
-  const { last } = backends;
-  last.notify('notifications/progress', { progressToken: 'p', progress: 1 });
-  assert.is(reply.instanceId, 'a');
-  last.notify('notifications/vendor', { x: 1 });
-  last.result(done);
-  assert.equal(reply.events.messages, [
-    { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 'p', progress: 1 } },
-    { jsonrpc: '2.0', method: 'notifications/vendor', params: { x: 1 } },
-    { jsonrpc: '2.0', id: 4, result: done },
-  ]);
-  assert.is(reply.events.isEnded, true);
-  const found = reply.events.events.map(({ id }) => id);
-  assert.equal(found, [undefined, undefined, undefined]);
-});
-
-test('an error can end a stream, too', async () => {
-  const { backends, send } = modernHarness();
-  const reply = await send('tools/call', call, { ...token, id: 4 });
-  backends.last.notify('notifications/progress', { progressToken: 'p' });
-  backends.last.fail(backendUnavailable('exited with code 7', { delivered: 'unknown' }));
-  const [, last] = reply.events.messages;
-  assert.equal([last?.id, reply.events.isEnded], [4, true]);
-  assert.not.match(JSON.stringify(last), /code 7/);
-});
-
 test('only notifications that the request opted in to come before the answer', async () => {
   const { backends, send } = modernHarness();
   const quiet = await send('tools/call', call);
@@ -85,29 +46,6 @@ test('only notifications that the request opted in to come before the answer', a
   const received = warned.events.messages.map(({ params }) => JSON.stringify(params));
   assert.equal(received.slice(0, 3), ['{"level":"warning"}', '{"level":"error"}', '{"level":"odd"}']);
   assert.is(received.length, 4);
-});
-
-test('a client that reads nothing misses messages, but not the answer', async () => {
-  const { backends, send } = modernHarness();
-  const reply = await send('tools/call', call, token);
-  const progress = { progressToken: 'p' };
-  backends.last.notify('notifications/progress', progress);
-  reply.events.unsentBytes = 2 ** 20 + 1;
-  backends.last.notify('notifications/progress', progress);
-  backends.last.result(done);
-  assert.is(reply.events.messages.length, 2);
-});
-
-test('closing the connection cancels, before and after the stream began', async () => {
-  const { backends, send } = modernHarness();
-  const early = await send('tools/call', call);
-  early.lose();
-  assert.is(backends.last.isCancelled, true);
-  const late = await send('tools/call', call, token);
-  backends.last.notify('notifications/progress', { progressToken: 'p' });
-  late.lose();
-  assert.is(backends.last.isCancelled, true);
-  assert.equal([early.isAnswered, late.events.messages.length], [false, 1]);
 });
 
 test('errors of a backend are answers, except those that HTTP has a status for', async () => {
@@ -155,44 +93,12 @@ test('failures on the way have a status of their own, unless the request was wro
   assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });
 
-test('an answer of a legacy backend gets the fields that it lacks', async () => {
-  const { backends, call: ask } = modernHarness();
-  backends.known = [{ ...PEER, era: 'legacy', greeting: { serverInfo: { ...SERVER_INFO, title: 'Notes' } } }];
-  const info = { ...SERVER_INFO, title: 'Notes' };
-  assert.equal(await ask('tools/call', call, { content: [] }), {
-    resultType: 'complete',
-    _meta: { [KEY.serverInfo]: info },
-    content: [],
-  });
-  const { ttlMs, cacheScope } = await ask('tools/list', {}, { tools: [] });
-  assert.equal([ttlMs, cacheScope], [0, 'private']);
-});
-
 test('a client without capabilities is asked nothing', async () => {
   const { backends, send } = modernHarness();
   const reply = await send('tools/call', call);
   backends.last.ask('sampling/createMessage');
   assert.equal([outcomeOf(reply), backends.last.isCancelled], ['400 -32021', true]);
   assert.is(backends.last.replies.length, 1);
-});
-
-test('an answer without an instance names none', async () => {
-  const { call: ask, backends, send } = modernHarness();
-  assert.ok(await ask('tools/list', {}, { tools: [], resultType: 'complete' }, ''));
-  const reply = await send('tools/list');
-  backends.last.result({ resultType: 'complete' }, '');
-  assert.is(reply.instanceId, undefined);
-});
-
-test('an answer from the cache names no instance, and its cursor leads to the instance that gave it', async () => {
-  const { backends, send } = modernHarness();
-  const reply = await send('tools/list');
-  const result = JsonText.ofValue({ tools: [], nextCursor: 'more', resultType: 'complete' });
-  backends.last.say({ kind: 'result', result }, 'b', { isRemembered: true });
-  assert.is(reply.instanceId, undefined);
-  const { nextCursor } = Object(resultOf(reply));
-  await send('tools/list', { cursor: nextCursor });
-  assert.equal([backends.last.params.cursor, backends.last.options.instanceId], ['more', 'b']);
 });
 
 test.run();

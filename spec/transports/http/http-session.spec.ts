@@ -3,16 +3,13 @@
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { callTool, failure, see, startAndUnsubscribe, textOf, until } from '../../conformance/transport.ts';
-import type { HttpFixture } from '../../fixtures/http-server.ts';
+import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, messageOf } from '../raw-server.ts';
 import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http session');
 
-const verbs = (server: HttpFixture, verb: string) =>
-  server.requests.filter((request) => request.verb === verb);
 const echo = (text: string) => callTool('echo', { text });
 
 for (const unknownSession of [404, 400] as const) {
@@ -75,68 +72,6 @@ test('fails undelivered when no new session can be opened, and tries again with 
     const { end } = await see(transport.exchange(echo('hello')));
     assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
     assert.is(textOf((await see(transport.exchange(echo('next')))).events[0]), 'next');
-  });
-});
-
-test('does not take other refusals for a lost session', async () => {
-  await withBackend({}, async ({ transport, server }) => {
-    for (const how of ['401', '500', '503', 'redirect'] as const) {
-      server.failNext(how, { method: 'tools/call' });
-      await see(transport.exchange(echo('hello')));
-    }
-    assert.is(server.count('initialize'), 1);
-  });
-});
-
-test('never initializes a server without sessions again', async () => {
-  await withBackend({ sessions: false }, async ({ transport, server }) => {
-    server.failNext('404', { method: 'tools/call' });
-    const { end } = await see(transport.exchange(echo('hello')));
-    assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-    assert.is(server.count('initialize'), 1);
-    assert.ok(verbs(server, 'POST').every(({ headers }) => headers['mcp-session-id'] === undefined));
-  });
-});
-
-test('says goodbye to the present session when it is closed', async () => {
-  await withBackend({}, async ({ transport, server }) => {
-    server.forgetSessions();
-    await see(transport.exchange(echo('hello')));
-    const [present] = server.sessions.keys();
-    await transport.close();
-    assert.equal(
-      verbs(server, 'DELETE').map(({ headers }) => headers['mcp-session-id']),
-      [present],
-    );
-    assert.is(server.sessions.size, 0);
-  });
-});
-
-test('sends session and revision with every request, and a call that gave up waiting is not sent again', async () => {
-  await withBackend({ answers: 'sse' }, async ({ transport, server }) => {
-    const [session] = server.sessions.keys();
-    await see(transport.exchange(echo('hello')));
-    await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 1_000, ms: 1 })));
-    await see(transport.exchange(echo('again')));
-    const after = server.requests.filter(
-      ({ message }) => !/initialize$|discover$/.test(message?.method ?? ''),
-    );
-    assert.ok(after.length >= 4);
-    for (const { headers } of after) {
-      assert.is(headers['mcp-session-id'], session);
-      assert.is(headers['mcp-protocol-version'], '2025-11-25');
-    }
-  });
-});
-
-test('never uses a request id twice, whatever session it belongs to', async () => {
-  await withBackend({}, async ({ transport, server }) => {
-    await see(transport.exchange(echo('one')));
-    server.forgetSessions();
-    await see(transport.exchange(echo('two')));
-    const answered = server.requests.filter(({ message }) => message?.id !== undefined);
-    const keys = answered.map(({ headers, message }) => `${headers['mcp-session-id']} ${message?.id}`);
-    assert.is(new Set(keys).size, keys.length);
   });
 });
 
