@@ -79,32 +79,11 @@ const legacyPeer = (protocolVersion: string) => ({
   capabilities,
 });
 const modernPeer = { ...legacyPeer('2026-07-28'), era: 'modern' };
-const barePeer = {
-  era: 'bare',
-  protocolVersion: '',
-  serverName: 'unnamed',
-  serverVersion: '',
-  capabilities: { tools: {} },
-};
-
 /** What the handshake learned, without the words it was learned from. */
 async function knownAfter(...told: Parameters<typeof shakeHands>) {
   const { greeting: _, ...known } = await shakeHands(...told);
   return known;
 }
-
-test('initializes a legacy backend and tells it when that is done', async () => {
-  const { channel, heard, notified } = backend({ initialize: initialized('2025-11-25') });
-  assert.equal(await knownAfter(channel, { client, first: 'legacy' }), legacyPeer('2025-11-25'));
-  assert.equal(heard, [
-    {
-      method: 'initialize',
-      era: 'legacy',
-      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: client },
-    },
-  ]);
-  assert.equal(notified, ['notifications/initialized']);
-});
 
 test('accepts every legacy revision, the one before the first release included', async () => {
   for (const version of ['2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']) {
@@ -118,18 +97,6 @@ test('fails when initialize is answered with a revision nobody knows', async () 
   const error = await errorOf(shakeHands(channel, { client, first: 'legacy' }));
   assert.is(error.code, 'BACKEND_UNAVAILABLE');
   assert.is(error.delivered, 'no');
-  assert.equal(notified, []);
-});
-
-test('asks a modern backend in modern dress, and nothing else', async () => {
-  const { channel, heard, notified } = backend({ 'server/discover': discovered });
-  assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
-  const _meta = {
-    'io.modelcontextprotocol/clientCapabilities': {},
-    'io.modelcontextprotocol/clientInfo': client,
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  };
-  assert.equal(heard, [{ method: 'server/discover', era: 'modern', params: { _meta } }]);
   assert.equal(notified, []);
 });
 
@@ -152,76 +119,6 @@ test('asks discover again when the refusal lists a revision of ours', async () =
   const { channel, asked } = backend({ 'server/discover': [refused, discovered] });
   assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
   assert.equal(asked(), ['server/discover', 'server/discover']);
-});
-
-test('does not ask discover a third time', async () => {
-  const refused = fails(-32022, { supported: ['2026-07-28'] });
-  const { channel, asked } = backend({ 'server/discover': refused, initialize: initialized('2025-11-25') });
-  assert.equal(await knownAfter(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
-  assert.equal(asked(), ['server/discover', 'server/discover', 'initialize']);
-});
-
-test('discovers a modern backend behind a pipe after it refused initialize', async () => {
-  const refused = fails(-32022, { supported: ['2026-07-28'] });
-  const { channel } = backend({ initialize: refused, 'server/discover': discovered });
-  assert.equal(await knownAfter(channel, { client, first: 'legacy' }), modernPeer);
-});
-
-test('asks once more who refuses the legacy era and did not answer before', async () => {
-  const none = { kind: 'none', detail: 'it did not answer server/discover' } as const;
-  const { channel, asked } = backend({ 'server/discover': [none, discovered] });
-  assert.equal(await knownAfter(channel, { client, first: 'probe' }), modernPeer);
-  assert.equal(asked(), ['server/discover', 'initialize', 'server/discover']);
-  for (const [answers, peer] of [
-    [{ 'server/discover': discovered, initialize: initialized('2025-11-25') }, modernPeer],
-    [{ 'server/discover': none, initialize: initialized('2025-11-25') }, legacyPeer('2025-11-25')],
-  ] as const) {
-    assert.equal(await knownAfter(backend(answers).channel, { client, first: 'probe' }), peer);
-  }
-});
-
-test('uses a backend bare that refuses both handshakes and answers ping or tools/list', async () => {
-  for (const method of ['ping', 'tools/list']) {
-    for (const first of ['legacy', 'modern'] as const) {
-      const { channel, heard } = backend({ [method]: gives({ tools: [] }) });
-      assert.equal(await knownAfter(channel, { client, first }), barePeer);
-      assert.equal(heard.at(-1), { method, era: 'bare', params: undefined });
-    }
-  }
-});
-
-test('tells the sessions of a backend apart that says nothing of itself', async () => {
-  const { channel } = backend({ ping: gives({}) });
-  const once = () => shakeHands(channel, { client, first: 'legacy' });
-  const [first, second] = [await once(), await once()];
-  assert.equal(first, second);
-  assert.is.not(first, second);
-});
-
-test('asks for the modern era on behalf of a client where that will do, and is refused by neither', async () => {
-  const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
-  const options = { client, profile, mayBeModern: true, first: 'legacy' } as const;
-  const modern = backend({ 'server/discover': discovered });
-  assert.equal(await knownAfter(modern.channel, options), modernPeer);
-  assert.equal(modern.asked(), ['initialize', 'server/discover']);
-  const dual = backend({ initialize: initialized('2025-11-25'), 'server/discover': discovered });
-  assert.equal(await knownAfter(dual.channel, options), legacyPeer('2025-11-25'));
-  const { channel, heard } = backend({ ping: gives({}) });
-  assert.is(isRefusal(await errorOf(shakeHands(channel, options))), true);
-  assert.is(heard.length, 2);
-});
-
-test('asks for the era first that is known on behalf of a client, or for the legacy one again where it is not', async () => {
-  const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
-  for (const [first, expected] of [
-    ['modern', ['server/discover', 'initialize']],
-    ['legacyProbe', ['initialize', 'server/discover', 'initialize']],
-  ] as const) {
-    const { channel, asked } = backend({});
-    const error = await errorOf(shakeHands(channel, { client, profile, mayBeModern: true, first }));
-    assert.is(isRefusal(error), true);
-    assert.equal(asked(), expected);
-  }
 });
 
 test('tells refusals from failures', async () => {
@@ -258,13 +155,6 @@ test('tells what was there instead when nothing was JSON-RPC', async () => {
   assert.match(mixed.message, 'it refused the handshake (code -32601); POST /mcp was answered with HTTP 404');
 });
 
-test('fails at once, with the same error, when the way breaks', async () => {
-  const broken = backendUnavailable('connection refused', { delivered: 'no', unreachable: true });
-  const { channel, heard } = backend({ 'server/discover': broken, initialize: initialized('2025-11-25') });
-  assert.is(await errorOf(shakeHands(channel, { client, first: 'modern' })), broken);
-  assert.is(heard.length, 1);
-});
-
 test('fails when the answer is no object, or large and no JSON', async () => {
   const cut = { kind: 'result', result: JsonText.ofBytes(Buffer.from('{"cut')) } as const;
   for (const answer of [gives('hello'), gives(null), cut]) {
@@ -287,22 +177,10 @@ test('does without the name and the capabilities of a server that tells neither'
   });
 });
 
-test('keeps the whole greeting of a backend', async () => {
-  const instructions = 'Be kind.';
-  const result = { protocolVersion: '2025-11-25', capabilities, serverInfo, instructions, _meta: { a: 1 } };
-  const legacy = backend({ initialize: gives(result) });
-  assert.equal((await shakeHands(legacy.channel, { client, first: 'legacy' })).greeting, result);
-  const modern = backend({ 'server/discover': discovered });
-  const { greeting } = await shakeHands(modern.channel, { client, first: 'modern' });
-  assert.equal(greeting.supportedVersions, ['2030-01-01', '2026-07-28']);
-});
-
 // What a request gets in each era, and requests of the backend.
 
 const modern = { era: 'modern', protocolVersion: '2026-07-28' } as const;
 const legacy = { era: 'legacy', protocolVersion: '2025-11-25' } as const;
-const bare = { era: 'bare', protocolVersion: '' } as const;
-
 test('gives a modern request its revision, its client and no capabilities, and keeps what the caller gave but the revision', () => {
   const ours = {
     'io.modelcontextprotocol/clientCapabilities': {},
@@ -316,11 +194,6 @@ test('gives a modern request its revision, its client and no capabilities, and k
   assert.equal(withEraMetadata(given, modern, client).params, { name: 'echo', _meta: { ...ours, ...own } });
   assert.equal(given, before, 'what was given is not touched');
   assert.equal(withEraMetadata({ method: 'tools/list' }, modern, client).params, { _meta: ours });
-});
-
-test('returns legacy and bare requests as they are', () => {
-  const request = { method: 'tools/list', params: {} };
-  for (const peer of [legacy, bare]) assert.is(withEraMetadata(request, peer, client), request);
 });
 
 test('repeats method, name and mirrored parameters in the headers of the modern era, and no other header of the caller', () => {

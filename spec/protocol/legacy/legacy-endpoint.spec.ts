@@ -3,10 +3,8 @@
 
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
-import { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { noHealthyInstance, sessionLost } from '../../../src/domain/error-catalogue.ts';
-import { JsonText } from '../../../src/domain/json.ts';
+import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { PEER } from '../scripted-backends.ts';
@@ -20,26 +18,6 @@ const HELLO = {
 };
 const NO_SESSION = { 'mcp-session-id': undefined, 'mcp-protocol-version': undefined };
 
-test('initialize opens a session and answers with the result of its backend', async () => {
-  const { post, backends, charges } = legacyHarness();
-  const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
-  assert.is(await done, undefined);
-  assert.equal([reply.status, reply.contentType], [200, 'text/event-stream']);
-  assert.equal(reply.headers, ['Mcp-Session-Id', 'session-2']);
-  assert.equal(reply.message, {
-    jsonrpc: '2.0',
-    id: 0,
-    result: {
-      protocolVersion: '2025-06-18',
-      capabilities: { tools: {} },
-      serverInfo: { name: 'scripted', version: '1' },
-      instructions: 'be kind',
-    },
-  });
-  assert.equal(backends.opened, [HELLO]);
-  assert.equal(charges, [1]);
-});
-
 test('a stream that begins before the answer names the instance that its call was sent to, if any', () => {
   mock.timers.enable({ apis: ['setInterval'] });
   const { call, session } = legacyHarness();
@@ -50,16 +28,6 @@ test('a stream that begins before the answer names the instance that its call wa
   assert.ok(waiting.opened && sent.opened);
   assert.equal([waiting.instanceId, sent.instanceId], [undefined, 'two']);
   mock.timers.reset();
-});
-
-test('initialize without a healthy instance is refused with the id of the request', async () => {
-  const { post, backends } = legacyHarness();
-  backends.opening = async () => {
-    throw noHealthyInstance('t');
-  };
-  const { reply, done } = post(request('x', 'initialize', HELLO), NO_SESSION);
-  assert.equal(await done, { status: 503, code: 503, id: 'x' });
-  assert.not(reply.isAnswered);
 });
 
 test('opening a session is called off when its client leaves, and closed when it was opened all the same', async () => {
@@ -78,13 +46,6 @@ test('opening a session is called off when its client leaves, and closed when it
 test('initialize inside of a session is refused', async () => {
   const { post } = legacyHarness();
   assert.equal(await post(request(0, 'initialize', HELLO)).done, { status: 400, code: -32600, id: null });
-});
-
-test('initialize after a lost session opens another', async () => {
-  const { post } = legacyHarness();
-  const { reply, done } = post(request(0, 'initialize', HELLO), { 'mcp-session-id': 'gone' });
-  await done;
-  assert.is(reply.status, 200);
 });
 
 test('a stream begins when the stream of the backend is open, with the messages since then', async () => {
@@ -135,28 +96,6 @@ test('a call is one event with the bytes of the backend', async () => {
   assert.is(endpoint.conversations, 0);
 });
 
-test('every answer is an event stream, as in SDK servers', async () => {
-  for (const method of ['tools/call', 'tools/list', 'resources/read', 'prompts/get', 'x/unknown']) {
-    const { post, session } = legacyHarness();
-    const { reply } = post(request(1, method));
-    assert.is('params' in session.last.request, false);
-    session.last.result();
-    assert.equal([reply.contentType, reply.message.id], ['text/event-stream', 1], method);
-  }
-});
-
-test('an error of the backend is the answer, as it is', async () => {
-  const { call, session } = legacyHarness();
-  const { reply } = call('0');
-  session.last.refuse({ code: -32002, message: 'no such thing', data: { uri: 'x' } });
-  assert.is(reply.status, 200);
-  assert.equal(reply.message, {
-    jsonrpc: '2.0',
-    id: '0',
-    error: { code: -32002, message: 'no such thing', data: { uri: 'x' } },
-  });
-});
-
 test('a failure on the way is an answer with status 200', async () => {
   const { call, session, endpoint } = legacyHarness();
   const { reply } = call(3);
@@ -168,14 +107,6 @@ test('a failure on the way is an answer with status 200', async () => {
     data: { error_code: 'NO_HEALTHY_INSTANCE', retry_after_seconds: 2 },
   });
   assert.is(endpoint.conversations, 0);
-});
-
-test('a session that ended during a call is reported by the status', async () => {
-  const { call, session } = legacyHarness();
-  const { reply } = call(3);
-  session.last.fail(sessionLost('its instance is gone'));
-  assert.equal([reply.status, reply.contentType, reply.message.id], [404, 'application/json', 3]);
-  assert.equal(Object(reply.message.error).code, -32001);
 });
 
 test('an exchange that ends without an answer is one', async () => {
@@ -210,18 +141,6 @@ test('notifications are passed on, except two of them', async () => {
     ['notifications/progress', { progressToken: 1, progress: 2 }],
   ]);
   assert.equal(charges, []);
-});
-
-test('the limit is counted before anything is done, also where that takes time', async () => {
-  const harness = legacyHarness();
-  const counted = Promise.withResolvers<void>();
-  harness.charge = () => counted.promise;
-  const { reply, done } = harness.call(1);
-  assert.is(harness.session.exchanges.length, 0);
-  counted.resolve();
-  await done;
-  harness.session.last.result();
-  assert.is(reply.status, 200);
 });
 
 test('over the limit nothing is done', async () => {
@@ -269,60 +188,6 @@ test('DELETE does not wait for the backend, whose failure is reported', async ()
   assert.equal(faults, ['a defect']);
 });
 
-test('closing answers all calls and ends all streams', async () => {
-  const { call, listen, session, endpoint } = legacyHarness();
-  const { reply } = call(1);
-  const spoken = call(2);
-  session.last.notify('notifications/message');
-  const open = listen();
-  endpoint.close();
-  assert.is(Object(reply.message.error).code, 503);
-  assert.is(Object(spoken.reply.events.messages.at(-1)?.error).code, 503);
-  const found = [spoken.reply.events.isEnded, open.reply.events.isEnded, endpoint.conversations];
-  assert.equal(found, [true, true, 0]);
-  const seen = session.exchanges.every(({ isCancelled }) => isCancelled);
-  assert.is(seen, true);
-});
-
-test('a message that cannot be written ends its call, not the process', async () => {
-  const { call, session } = legacyHarness();
-  const { reply } = call(1);
-  let deep: Record<string, never> | object = {};
-  for (let level = 0; level < 20_000; level += 1) deep = { deep };
-  session.last.notify('notifications/message', { deep: Object(deep) });
-  assert.is(Object(reply.message.error).code, -32603);
-  assert.equal(reply.facts.slice(1), [['fails', -32_603, 'INTERNAL_ERROR']]);
-  assert.is(session.last.isCancelled, true);
-});
-
-test('only internal errors of failed calls are reported', () => {
-  const faults: unknown[] = [];
-  const { call, session } = legacyHarness({}, 'one', (error) => faults.push(error));
-  const bug = new TypeError('a bug');
-  call(1);
-  session.last.fail(bug);
-  call(2);
-  session.last.fail(noHealthyInstance('t'));
-  const found = faults.map((fault) => Object(fault).cause);
-  assert.equal(found, [bug]);
-});
-
-test('an answer that is there at once is one', async () => {
-  const { call, session, endpoint } = legacyHarness();
-  const answer = {
-    event: { kind: 'result', result: JsonText.ofValue({ first: 1 }) },
-    instanceId: 'one',
-  } as const;
-  session.exchange = () =>
-    new Observable((subscriber) => {
-      for (const _ of [1, 2]) subscriber.next({ ...answer, serverId: 't.one' });
-      subscriber.error(new Error('late'));
-    });
-  const { reply, done } = call(1);
-  await done;
-  assert.equal([reply.message.result, endpoint.conversations], [{ first: 1 }, 0]);
-});
-
 test('the answer to initialize names the instance, and its session is closed when it cannot be written', async () => {
   const { post, backends } = legacyHarness();
   const open = backends.openSession.bind(backends);
@@ -348,29 +213,6 @@ test('ids of two types are two requests, and of one are not', async () => {
   assert.equal(number.reply.message, { jsonrpc: '2.0', id: 1, result: { of: 'number' } });
   assert.equal(text.reply.message, { jsonrpc: '2.0', id: '1', result: { of: 'text' } });
   assert.is(await call(1).done, undefined, 'it may be used again after its answer');
-});
-
-test('two sessions with the same ids do not meet', async () => {
-  const { call, post, session, backends } = legacyHarness();
-  const other = backends.add('two', 'ann');
-  const mine = call(0);
-  const theirs = post(request(0, 'tools/call', { name: 'add' }), { 'mcp-session-id': 'two' });
-  post(notification('notifications/cancelled', { requestId: 0 }), { 'mcp-session-id': 'two' });
-  assert.is(other.last.isCancelled, true);
-  session.last.result('{"mine":1}');
-  assert.equal(mine.reply.message.result, { mine: 1 });
-  assert.is(theirs.reply.body, undefined);
-});
-
-test('a cancelled call is cancelled on the backend and gets no answer', async () => {
-  const { call, post, session, endpoint } = legacyHarness();
-  const { reply } = call(5);
-  post(notification('notifications/cancelled', { requestId: '5' }));
-  assert.is(session.last.isCancelled, false);
-  post(notification('notifications/cancelled', { requestId: 5, reason: 'too slow' }));
-  assert.is(session.last.isCancelled, true);
-  assert.equal([reply.status, reply.events.events, reply.events.isEnded], [200, [], true]);
-  assert.is(endpoint.conversations, 0);
 });
 
 test('the cancel reason of the client is available only while its call is cancelled', async () => {

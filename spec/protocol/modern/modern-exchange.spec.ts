@@ -8,6 +8,7 @@ const test = suite('modern exchange');
 
 const call = { name: 'add', arguments: {} };
 const done = { content: [], resultType: 'complete' };
+
 test('an answer that takes longer than a second is the end of a stream that began then', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
   const { backends, send } = modernHarness();

@@ -60,16 +60,6 @@ function verdicts(headers: ToolHeaders, request: ExchangeRequest, peer: Peer = P
 
 const test = suite('tool headers');
 
-test('are those of the latest listing, on whatever page it was', () => {
-  const headers = new ToolHeaders(EMPTY);
-  learn(headers, page([tool('one'), tool('two')]));
-  learn(headers, page([tool('two', {})], { nextCursor: 'more' }));
-  assert.equal(
-    [headersFor(headers, call('one')), headersFor(headers, call('two'))],
-    [{ 'mcp-param-region': 'x' }, undefined],
-  );
-});
-
 test('leave a list as it came when there is nothing to take out, or nothing to read', () => {
   const texts = ['{"tools":[{"name":"a"},7,null]}', '{"tools":7}', '[]', '{"tools":[{]}'];
   for (const text of texts) {
@@ -86,23 +76,6 @@ test('are forgotten of the oldest tools when there are too many', () => {
   }
   assert.is(headersFor(headers, call('tool-0')), undefined);
   assert.equal(headersFor(headers, call(`tool-${MOST_TOOLS}`)), { 'mcp-param-region': 'x' });
-});
-
-test('are for calls of tools in the modern era, whose caller gave none', () => {
-  const headers = new ToolHeaders(EMPTY);
-  learn(headers, page([tool('one')]));
-  const request = { method: 'tools/call', params: call('one') };
-  const legacy = { ...PEER, era: 'legacy' } as const;
-  const others = [
-    [{ ...request, headers: {} }, PEER],
-    [{ ...request, method: 'prompts/get' }, PEER],
-    [request, legacy],
-  ] as const;
-  for (const [other, peer] of others) {
-    assert.is(headers.for(other, peer), undefined);
-    assert.equal(verdicts(headers, other, peer), [false]);
-  }
-  assert.equal(verdicts(headers, request), [true]);
 });
 
 test('have not changed for an argument without an exact text, of a tool that wants it', () => {
@@ -149,34 +122,6 @@ function reports(reported?: Map<string, string>) {
   const list = (...tools: readonly JsonObject[]) => void learn(headers, page(tools));
   return { list, news, names: () => news.map(({ tool }) => tool) };
 }
-
-test('omitted tools are reported once, however often a list comes without them', () => {
-  const { list, names } = reports();
-  for (let count = 0; count < 3; count += 1) list(tool('a', BAD), tool('b', BAD));
-  assert.equal(names(), ['a', 'b']);
-});
-
-test('omitted tools are reported again for another reason, and after they were right', () => {
-  const { list, news } = reports();
-  list(tool('a', {}));
-  for (const properties of [BAD, WORSE, BAD]) list(tool('a', properties));
-  list(tool('a', {}));
-  list(tool('a', BAD));
-  const [bad, worse] = news.map(({ reason }) => reason);
-  assert.is.not(bad, worse);
-  assert.equal(
-    news.map(({ reason }) => reason),
-    [bad, worse, bad, bad],
-  );
-});
-
-test('omitted tools are not reported again by the next opening of the same instance', () => {
-  const reported = new Map<string, string>();
-  reports(reported).list(tool('a', BAD));
-  const { list, names } = reports(reported);
-  list(tool('a', BAD), tool('b', BAD));
-  assert.equal(names(), ['b']);
-});
 
 test('omitted tools are no more than there is room for, until one of them is right', () => {
   const reported = new Map<string, string>();
