@@ -3,21 +3,14 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import {
-  backendTimeout,
-  backendUnavailable,
-  rateLimitExceeded,
-  sessionNotFound,
-  validationFailed,
-} from '../../src/domain/error-catalogue.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { isProfileTooLarge, isTooLong, shortKey } from '../../src/protocol/client-bounds.ts';
-import { readBody, readClientMessage } from '../../src/protocol/client-message.ts';
-import { failureOf, faultOf, RpcFailure, refused, resultMessage } from '../../src/protocol/rpc.ts';
+import { readBody } from '../../src/protocol/client-message.ts';
+import { failureOf, RpcFailure, resultMessage } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
-import { notification, request } from './legacy/legacy-harness.ts';
 
 const test = suite('rpc');
 
@@ -42,60 +35,11 @@ test('a thrown error keeps its reason, and the id of its request', () => {
   });
 });
 
-test('a retry is offered in a header only when nothing can have happened', () => {
-  const safe = failureOf(backendUnavailable('refused', { delivered: 'no' }));
-  assert.equal([safe.headers, Object(safe.error.data).retry_after_seconds], [['Retry-After', '1'], 1]);
-  assert.equal(failureOf(backendTimeout(1000)).headers, []);
-  assert.is(failureOf(rateLimitExceeded(1000, 30)).headers[0], 'Retry-After');
-});
-
 test('the answer does not show how instances are run', () => {
   const stderr = ['secret'];
   const body = failureOf(backendUnavailable('cannot read /etc/secret', { delivered: 'no', stderr })).body;
   assert.not(body.includes('secret'));
   assert.not(failureOf(new Error('password=secret')).body.includes('secret'));
-});
-
-test('an internal error is known by its cause', () => {
-  const bug = new Error('password=secret');
-  assert.is(faultOf(failureOf(bug))?.cause, bug);
-  assert.is(faultOf(failureOf(failureOf(bug), 1))?.cause, bug);
-  assert.is(faultOf(failureOf(backendTimeout(1000))), undefined);
-  assert.is(faultOf(refused(400, 'no')), undefined);
-});
-
-test('reports issues of the input', () => {
-  const { error } = failureOf(validationFailed([{ loc: ['body'], msg: 'Field required', type: 'missing' }]));
-  assert.equal([error.code, error.message], [-32602, 'The request is not valid. Field required']);
-});
-
-test("a backend's own error is passed on", () => {
-  const backendError = { code: -32042, message: 'go there', data: { url: 'u' } };
-  assert.is(failureOf(new GatewayError('TOOL_EXECUTION_FAILED', 'x', { backendError })).error, backendError);
-});
-
-test('a failure stays one, and only lacks its id', () => {
-  const failure = refused(406, 'no');
-  assert.is(failureOf(failure), failure);
-  const known = failureOf(failure, 0);
-  assert.equal([known.id, known.status, known.error], [0, 406, { code: -32000, message: 'no' }]);
-  assert.is(failureOf(known, 1), known);
-  assert.ok(failureOf(sessionNotFound()) instanceof RpcFailure);
-});
-
-test('reads requests, notifications and answers', () => {
-  for (const id of [0, -1, 2 ** 53 - 1, '', '0']) {
-    const message = { kind: 'request', id, method: 'x/y', params: { a: 1 } };
-    assert.equal(readClientMessage(request(id, 'x/y', { a: 1 })), message);
-  }
-  assert.equal(readClientMessage(notification('n')), { kind: 'notification', method: 'n', params: {} });
-  for (const result of [{}, null, 0, 'x', [1]]) {
-    const answer = { kind: 'answer', id: 1, reply: { result } };
-    assert.equal(readClientMessage({ jsonrpc: '2.0', id: 1, result }), answer);
-  }
-  const error = { code: 1.5, message: '', data: null };
-  const answer = { kind: 'answer', id: 'a', reply: { error } };
-  assert.equal(readClientMessage({ jsonrpc: '2.0', id: 'a', error: { ...error, more: 1 } }), answer);
 });
 
 const bytes = (text: string) => JsonText.ofBytes(Buffer.from(text));
@@ -156,17 +100,6 @@ function refusal(body: string | Buffer): string {
   return 'read';
 }
 
-const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
-
-test('reads JSON of any kind', () => {
-  assert.equal(readBody(Buffer.from('{"jsonrpc":"2.0","method":"grüße"}')), {
-    jsonrpc: '2.0',
-    method: 'grüße',
-  });
-  assert.equal(readBody(Buffer.from(' [1, null] ')), [1, null]);
-  assert.is(readBody(new Uint8Array([0x31])), 1);
-});
-
 test('accepts exactly what JSON.parse accepts', () => {
   const bodies = fc
     .tuple(fc.jsonValue({ maxDepth: 3 }), fc.constantFrom(undefined, 1, '\n\t'), fc.boolean())
@@ -202,21 +135,6 @@ test('refuses a byte order mark, and what is not UTF-8 instead of replacing it',
   assert.is(refusal(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])), '400 -32700');
 });
 
-test('does not repeat the body in its message', () => {
-  try {
-    readBody(Buffer.from('{"token":"s3cret" oops'));
-    assert.unreachable();
-  } catch (thrown) {
-    assert.not.match(String(thrown), /s3cret/);
-  }
-});
-
-test('refuses more than 128 levels', () => {
-  assert.is(refusal(nested(128)), 'read');
-  assert.is(refusal(nested(129)), '400 -32600');
-  assert.is(refusal('[{"a":'.repeat(100_000)), '400 -32600');
-});
-
 test('refuses more values than the limit with 422, keys included', () => {
   assert.is(refusal(`{"x":[${Array(LIMITS.bodyValues - 3).fill('{}')}]}`), 'read');
   assert.is(refusal(`{"x":[${Array(LIMITS.bodyValues - 2).fill('{}')}]}`), '422 -32600');
@@ -235,11 +153,6 @@ test('refuses NUL characters and lone surrogates, however deep, and lets what on
   for (const good of ['"\\ud83d\\ude00"', '"\\\\u0000"', '{"a":"\\u0001"}']) {
     assert.equal(readBody(Buffer.from(good)), JSON.parse(good));
   }
-});
-
-test('refuses a batch of more than 100 messages', () => {
-  assert.is(refusal(JSON.stringify(Array(100).fill({}))), 'read');
-  assert.is(refusal(JSON.stringify(Array(101).fill({}))), '400 -32600');
 });
 
 test.run();

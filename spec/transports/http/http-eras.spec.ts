@@ -99,16 +99,12 @@ async function openThrice(answer: Answer) {
 
 for (const [name, answer] of Object.entries<Answer>({
   'an unsupported version': withError(400, -32022),
-  'an unknown method': withError(404, -32601),
-  'an unknown method, as a fault': withError(500, -32601),
   'an error in a success': withError(200, -32603),
   'an error that names no request': withError(200, -32600, null),
-  'a page': plain(404, '<h1>Not found</h1>'),
   'a status': plain(405),
   nothing: plain(202),
   'a page in a success': plain(200, '<h1>Welcome</h1>'),
   'a modern revision': withResult({ protocolVersion: '2026-07-28', capabilities: {} }),
-  'the result of something else': withResult(RESULT),
 })) {
   test(`${name} instead of a handshake is a refusal, and remembered`, async () => {
     const outcomes = ['undefined', 'undefined', 'undefined'];
@@ -120,8 +116,6 @@ for (const [name, answer] of Object.entries<Answer>({
   'a fault': plain(500),
   'a fault with an error': withError(500, -32603),
   'a proxy in trouble': plain(503),
-  'no authorization': plain(401),
-  'too many requests': plain(429),
   'a broken connection': (response) => void response.socket?.resetAndDestroy(),
 })) {
   test(`${name} instead of a handshake is a failure, and it is asked again`, async () => {
@@ -129,33 +123,6 @@ for (const [name, answer] of Object.entries<Answer>({
     assert.equal(await openThrice(answer), { outcomes: [failure, failure, failure], times: 3 });
   });
 }
-
-const headers = {
-  'mcp-param-region': 'eu',
-  'Mcp-Param-Name': '=?base64?w6k=?=',
-  authorization: 'Bearer of-the-client',
-  'mcp-method': 'tools/list',
-  cookie: 'a=b',
-};
-
-test('gets the mirrored parameters of the caller, and nothing else of his', async () => {
-  await withBackend({ era: 'modern' }, async ({ transport, server }) => {
-    const { end } = await see(transport.exchange({ ...callTool('echo', { text: 'x' }), headers }));
-    assert.is(end, 'completed');
-    const got = server.requests.at(-1)?.headers;
-    assert.equal([got?.['mcp-param-region'], got?.['mcp-param-name']], ['eu', '=?base64?w6k=?=']);
-    assert.equal(
-      [got?.authorization, got?.cookie, got?.['mcp-method']],
-      [undefined, undefined, 'tools/call'],
-    );
-  });
-  for (const era of ['legacy', 'bare'] as const) {
-    await withBackend({ era }, async ({ transport, server }) => {
-      await see(transport.exchange({ ...callTool('echo', { text: 'x' }), headers }));
-      assert.is(server.requests.at(-1)?.headers['mcp-param-region'], undefined);
-    });
-  }
-});
 
 /** A modern server that leaves subscriptions open. */
 async function listening(
