@@ -27,20 +27,14 @@ export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | '
   return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
 }
 
-/** Pauses a call while its backend waits for its client. */
-export interface CallPause {
-  readonly calls: CallCounter;
-  readonly ownerId: string;
-  /** Called when the paused call has given its place back. */
-  readonly paused?: (() => void) | undefined;
-}
-
 /** Answered exactly once: by the events of a transport, by a refusal, or not at all after the caller left. */
 export class CallReply {
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #now: () => number;
   readonly #startedAt: number;
-  readonly #pause: CallPause | undefined;
+  readonly #calls: CallCounter;
+  readonly #ownerId: string;
+  readonly #paused: (() => void) | undefined;
   #source: Subscription | undefined;
   #onMessage: (() => void) | undefined;
   #outcome: ExchangeOutcome = 'cancelled';
@@ -50,10 +44,19 @@ export class CallReply {
   #isPaused = false;
   #hasResumed = false;
 
-  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, pause?: CallPause) {
+  /** Counts its pauses in `calls`; `paused` is called when it has given its place back. */
+  constructor(
+    subscriber: Subscriber<ExchangeEvent>,
+    now: () => number,
+    calls: CallCounter,
+    ownerId: string,
+    paused?: () => void,
+  ) {
     this.#subscriber = subscriber;
     this.#now = now;
-    this.#pause = pause;
+    this.#calls = calls;
+    this.#ownerId = ownerId;
+    this.#paused = paused;
     this.#startedAt = now();
   }
 
@@ -112,25 +115,24 @@ export class CallReply {
     };
   }
 
-  #ask(request: ServerRequest): void {
-    if (this.#tryPause()) this.#passOn(request);
-    else request.answer(TOO_MANY_WAIT);
-  }
-
   /** Passed on before the free place is announced: the client may answer at once. */
-  #passOn(request: ServerRequest): void {
+  #ask(request: ServerRequest): void {
+    if (!this.#tryPause()) {
+      request.answer(TOO_MANY_WAIT);
+      return;
+    }
     this.#unanswered += 1;
     const passed = answeredOnce(request, () => {
       this.#unanswered -= 1;
       if (this.#unanswered === 0) this.#resume();
     });
     this.#subscriber.next(passed);
-    if (this.#isPaused) this.#pause?.paused?.();
+    if (this.#isPaused) this.#paused?.();
   }
 
   #tryPause(): boolean {
-    if (this.#pause === undefined || this.#isPaused) return true;
-    this.#isPaused = this.#pause.calls.pause(this.#pause.ownerId, this.#hasResumed);
+    if (this.#isPaused) return true;
+    this.#isPaused = this.#calls.pause(this.#ownerId, this.#hasResumed);
     if (this.#isPaused) this.#hasResumed = false;
     return this.#isPaused;
   }
@@ -139,7 +141,7 @@ export class CallReply {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     this.#hasResumed = true;
-    this.#pause?.calls.resume(this.#pause.ownerId);
+    this.#calls.resume(this.#ownerId);
   }
 
   get #isAnswered(): boolean {

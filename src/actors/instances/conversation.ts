@@ -29,6 +29,8 @@ export interface ConversationInput {
   /** The actor of its instance. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
   readonly ownerId: string;
+  /** Equal for conversations that the same leases may use; undefined: no other lease may. */
+  readonly key: string | undefined;
   readonly isExclusive: boolean;
   /** Messages of the backend outside of calls go to the call under way. */
   readonly forwardsMessages: boolean;
@@ -106,6 +108,7 @@ const LEVEL_MS = 5_000;
 /** It observes its own end, which saves an object: there are thousands of conversations. */
 export class Conversation implements Observer<Closed> {
   readonly ownerId: string;
+  readonly key: string | undefined;
   readonly isExclusive: boolean;
   /** Settles like `open`; BACKEND_UNAVAILABLE when it was closed meanwhile. */
   readonly opening: Promise<Upstream | undefined>;
@@ -124,15 +127,15 @@ export class Conversation implements Observer<Closed> {
   #isRetired = false;
   #isEnded = false;
   #isGone = false;
-  #isClosing = false;
   #disarm: (() => void) | undefined;
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
 
   constructor(clock: Clock, input: ConversationInput) {
-    const { parent, ownerId, isExclusive, forwardsMessages, idleMs, open, listener } = input;
+    const { parent, ownerId, key, isExclusive, forwardsMessages, idleMs, open, listener } = input;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
+    this.key = key;
     this.isExclusive = isExclusive;
     this.gone = promise;
     this.#resolveGone = resolve;
@@ -195,11 +198,7 @@ export class Conversation implements Observer<Closed> {
 
   /** Ends it and its calls immediately. Resolves when nothing is left of it; never rejects. */
   close(): Promise<void> {
-    if (!this.#isClosing) {
-      this.#isClosing = true;
-      this.retire();
-      void this.#close();
-    }
+    if (!this.#isGone && !this.#ending.signal.aborted) void this.#close();
     return this.gone;
   }
 
@@ -281,6 +280,7 @@ export class Conversation implements Observer<Closed> {
   /** Aborting ends an opening; if it succeeds all the same, the upstream is closed afterwards. */
   async #close(): Promise<void> {
     this.#ending.abort();
+    this.retire();
     try {
       const upstream = this.#upstream ?? (await this.opening);
       if (upstream !== undefined) await closeQuietly(upstream);
@@ -293,7 +293,6 @@ export class Conversation implements Observer<Closed> {
   #finish(): void {
     if (this.#isGone) return;
     this.#isGone = true;
-    this.#isClosing = true;
     this.retire();
     this.#listener.gone(this);
     this.#actor.send({ type: 'gone' });

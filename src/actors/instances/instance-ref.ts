@@ -143,7 +143,7 @@ export class InstanceRef implements Candidate {
       }
       const calls = this.#calls;
       const ownerId = request.caller ?? ANONYMOUS.id;
-      const reply = new CallReply(subscriber, this.#now, { calls, ownerId, paused: hooks.paused });
+      const reply = new CallReply(subscriber, this.#now, calls, ownerId, hooks.paused);
       calls.begin(ownerId);
       this.#send(request, reply, hooks.upstream);
       return () => {

@@ -62,7 +62,6 @@ export class Leases implements ConversationListener {
   readonly #most: number;
   /** Conversations that may take further leases, by `keyOf`. */
   readonly #byKey = new Map<string, Set<Conversation>>();
-  readonly #keys = new Map<Conversation, string>();
   /** All bounded conversations, including those that are opening or closing. */
   readonly #counted = new Set<Conversation>();
   readonly #shares: OwnerShares;
@@ -126,12 +125,10 @@ export class Leases implements ConversationListener {
   }
 
   retired(conversation: Conversation): void {
-    const key = this.#keys.get(conversation);
-    if (key === undefined) return;
-    const alike = this.#byKey.get(key);
-    this.#keys.delete(conversation);
-    alike?.delete(conversation);
-    if (alike?.size === 0) this.#byKey.delete(key);
+    const { key } = conversation;
+    const alike = key === undefined ? undefined : this.#byKey.get(key);
+    if (key === undefined || !alike?.delete(conversation)) return;
+    if (alike.size === 0) this.#byKey.delete(key);
   }
 
   gone(conversation: Conversation): void {
@@ -159,6 +156,7 @@ export class Leases implements ConversationListener {
     const conversation = new Conversation(this.#options, {
       parent: this.#options.parent,
       ownerId: owner.id,
+      key,
       isExclusive,
       forwardsMessages,
       idleMs,
@@ -166,11 +164,7 @@ export class Leases implements ConversationListener {
       listener: this,
     });
     if (isCounted) this.#counted.add(conversation);
-    if (key !== undefined) {
-      this.#keys.set(conversation, key);
-      const alike = this.#byKey.get(key) ?? new Set();
-      this.#byKey.set(key, alike.add(conversation));
-    }
+    if (key !== undefined) this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(conversation));
     return conversation;
   }
 
@@ -206,12 +200,10 @@ export class Leases implements ConversationListener {
   }
 
   #oldestIdle(ownerId: string | undefined): Conversation | undefined {
-    let oldest: Conversation | undefined;
-    for (const conversation of this.#keys.keys()) {
-      if (!conversation.isIdle || (ownerId !== undefined && conversation.ownerId !== ownerId)) continue;
-      if (oldest === undefined || conversation.usedAtMs < oldest.usedAtMs) oldest = conversation;
-    }
-    return oldest;
+    return [...this.#byKey.values()]
+      .flatMap((alike) => [...alike])
+      .filter((each) => each.isIdle && (ownerId === undefined || each.ownerId === ownerId))
+      .toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0];
   }
 
   /** Ends it: its place is free immediately, but the end of a process is waited for. */
