@@ -69,12 +69,12 @@ class Bench {
 
   /** One whole call. */
   call(id: string, how: CallEnd): void {
-    this.end(this.pool.sent(this.at(id)), how);
+    this.end(this.pool.outliers.sent(this.at(id)), how);
   }
 
   end(call: SentCall<TestCandidate>, how: CallEnd): void {
-    if (how === 'answered') this.pool.noteMessage(call);
-    this.pool.ended(call, how);
+    if (how === 'answered') this.pool.outliers.noteMessage(call);
+    this.pool.outliers.ended(call, how);
   }
 
   calls(id: string, how: CallEnd, times: number): void {
@@ -87,7 +87,7 @@ class Bench {
   }
 
   isOut(id: string): boolean {
-    return this.pool.ejectionOf(this.at(id)) !== undefined;
+    return this.pool.outliers.ejectionOf(this.at(id)) !== undefined;
   }
 }
 
@@ -146,7 +146,7 @@ test('when its time is over one trial call decides, a repeatable one if one come
   assert.is(bench.pool.pick()?.id, 'b', 'not repeatable');
   assert.is(bench.pool.pick(new Set(['b']), REPEATABLE)?.id, 'a', 'nobody else is left');
   assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'a');
-  const trial = bench.pool.sent(bench.at('a'));
+  const trial = bench.pool.outliers.sent(bench.at('a'));
   bench.pass(1_000);
   for (let time = 0; time < 5; time += 1) assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'b');
   bench.end(trial, 'answered');
@@ -177,7 +177,7 @@ test('a trial that fails doubles the time, up to a minute; each minute in takes 
   const bench = new Bench('a', 'b');
   bench.calls('a', 'failed', 5);
   for (const forMs of [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
-    assert.is(bench.pool.ejectionOf(bench.at('a'))?.untilMs, bench.nowMs + forMs);
+    assert.is(bench.pool.outliers.ejectionOf(bench.at('a'))?.untilMs, bench.nowMs + forMs);
     bench.pass(forMs);
     bench.call('a', 'failed');
   }
@@ -196,7 +196,7 @@ test('a trial that fails doubles the time, up to a minute; each minute in takes 
 test('three newest calls that are silent for over three seconds have it avoided until a message comes', () => {
   const bench = new Bench('a', 'b');
   bench.call('b', 'answered'); // the usual time
-  const silent = [0, 1, 2].map(() => bench.pool.sent(bench.at('a')));
+  const silent = [0, 1, 2].map(() => bench.pool.outliers.sent(bench.at('a')));
   bench.pass(2_900);
   assert.is(bench.isOut('a'), false);
   bench.pass(700);
@@ -214,12 +214,12 @@ test('three newest calls that are silent for over three seconds have it avoided 
 
 test('where calls take long, silence is longer, too; and where none was answered, nothing is known', () => {
   const bench = new Bench('a', 'b');
-  const send = () => [0, 1, 2, 3].map(() => bench.pool.sent(bench.at('a')));
+  const send = () => [0, 1, 2, 3].map(() => bench.pool.outliers.sent(bench.at('a')));
   const unknown = send();
   bench.pass(60_000);
   assert.is(bench.isOut('a'), false);
   for (const call of unknown) bench.end(call, 'neither');
-  const slow = bench.pool.sent(bench.at('b'));
+  const slow = bench.pool.outliers.sent(bench.at('b'));
   bench.pass(2_000);
   bench.end(slow, 'answered');
   send();
@@ -232,10 +232,10 @@ test('where calls take long, silence is longer, too; and where none was answered
 test('a silent trial has failed; a later message readmits a candidate that was avoided for silence', () => {
   const bench = new Bench('a', 'b');
   bench.call('b', 'answered');
-  for (let time = 0; time < 3; time += 1) bench.pool.sent(bench.at('a'));
+  for (let time = 0; time < 3; time += 1) bench.pool.outliers.sent(bench.at('a'));
   bench.pass(3_500 + 5_000);
   assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'a');
-  const trial = bench.pool.sent(bench.at('a'));
+  const trial = bench.pool.outliers.sent(bench.at('a'));
   bench.pass(4_000);
   assert.is(bench.told.at(-1), 'a is out for 10 s: its trial call is silent');
   bench.end(trial, 'answered');
@@ -245,15 +245,15 @@ test('a silent trial has failed; a later message readmits a candidate that was a
 test('silence is reported once per call, and no timer is left when all is answered', () => {
   const bench = new Bench('a');
   assert.is(bench.timers, 0);
-  const calls = [bench.pool.sent(bench.at('a'))];
+  const calls = [bench.pool.outliers.sent(bench.at('a'))];
   bench.pass(20_000);
-  calls.push(bench.pool.sent(bench.at('a')));
+  calls.push(bench.pool.outliers.sent(bench.at('a')));
   bench.pass(20_000);
   assert.equal([bench.told, bench.timers], [['a is silent', 'a is silent'], 1]);
   for (const call of calls) bench.end(call, 'answered');
   bench.pass(1_000);
   assert.is(bench.timers, 0);
-  bench.pool.sent(bench.at('a'));
+  bench.pool.outliers.sent(bench.at('a'));
   bench.pool.close();
   assert.is(bench.timers, 0);
 });
@@ -268,7 +268,7 @@ test('among candidates that fail at random, each time out is ended by one call a
         const wasOut = new Set(['a', 'b', 'c', 'd'].filter((id) => bench.isOut(id)));
         const chosen = bench.pool.pick(undefined, REPEATABLE);
         if (chosen === undefined) throw new Error('there is always one');
-        const call = bench.pool.sent(chosen);
+        const call = bench.pool.outliers.sent(chosen);
         if (wasOut.has(chosen.id)) {
           assert.is(trials.filter(({ record }) => record.candidate === chosen).length, 0);
           trials.push(call);

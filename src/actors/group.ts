@@ -90,7 +90,7 @@ export class Group {
     const { definition } = member;
     if (!(member instanceof InstanceRef)) return { definition, snapshot: member.snapshot() };
     const score = Math.round(healthScore(member, bestMs) * 10) / 10;
-    return { definition, snapshot: member.snapshot(score, this.pool.ejectionOf(member)) };
+    return { definition, snapshot: member.snapshot(score, this.pool.outliers.ejectionOf(member)) };
   }
 
   close(): void {

@@ -2,7 +2,7 @@
 // actors/instances/instance.machine.ts, the order by the strategies.
 
 import { type Observable, Subscription } from 'rxjs';
-import { type CallEnd, type Ejection, type OutlierOptions, Outliers, type SentCall } from './outliers.ts';
+import { type OutlierOptions, Outliers } from './outliers.ts';
 import type { Candidate, Strategy } from './strategies.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
@@ -22,7 +22,8 @@ export class Pool<C extends Candidate> {
   #candidates: readonly C[] = [];
   /** Set before the subscription: `changes$` may end synchronously. */
   readonly #subscription = new Subscription();
-  readonly #outliers: Outliers<C>;
+  /** Told of every call; decides which candidates are out. */
+  readonly outliers: Outliers<C>;
   #strategy: Strategy;
   /** A second strategy, with its own memory: a retry uses up no turn. */
   #retryStrategy: Strategy;
@@ -31,7 +32,7 @@ export class Pool<C extends Candidate> {
   constructor(changes$: Observable<Change<C>>, strategy: () => Strategy, options: OutlierOptions<C>) {
     this.#strategy = strategy();
     this.#retryStrategy = strategy();
-    this.#outliers = new Outliers(options);
+    this.outliers = new Outliers(options);
     const subscription = changes$.subscribe({
       next: (change) => this.#apply(change),
       // The source reports its failure; here it means that no `down` will come any more.
@@ -66,8 +67,8 @@ export class Pool<C extends Candidate> {
     const eligible = this.#eligible(excluding, hasPlace);
     const isRetry = excluding.size > 0;
     const strategy = isRetry ? this.#retryStrategy : this.#strategy;
-    if (this.#outliers.isEmpty) return isNonEmpty(eligible) ? strategy(eligible) : undefined;
-    const trial = isRetry ? undefined : this.#outliers.chooseForTrial(eligible, isRepeatable);
+    if (this.outliers.isEmpty) return isNonEmpty(eligible) ? strategy(eligible) : undefined;
+    const trial = isRetry ? undefined : this.outliers.chooseForTrial(eligible, isRepeatable);
     if (trial !== undefined) return trial;
     const preferred = this.#preferred(eligible, excluding);
     return isNonEmpty(preferred) ? strategy(preferred) : undefined;
@@ -76,7 +77,7 @@ export class Pool<C extends Candidate> {
   /** True when `pick(excluding)` finds no candidate only because all remaining ones are full: waiting may help. */
   isFull(excluding: ReadonlySet<string> = NO_IDS): boolean {
     const untried = this.#candidates.filter((candidate) => !excluding.has(candidate.id));
-    const included = untried.filter((candidate) => !this.#outliers.isEjected(candidate));
+    const included = untried.filter((candidate) => !this.outliers.isEjected(candidate));
     const eligible = included.length > 0 ? included : untried;
     return eligible.length > 0 && !eligible.some(isBelowCapacity);
   }
@@ -84,25 +85,7 @@ export class Pool<C extends Candidate> {
   /** True when `pick(excluding)` may choose this candidate, not only for its trial, once it has room. */
   mayBePicked(candidate: C, excluding: ReadonlySet<string> = NO_IDS): boolean {
     if (excluding.has(candidate.id) || this.#byId.get(candidate.id) !== candidate) return false;
-    return !this.#outliers.isEjected(candidate) || !this.#isAnyIn(excluding);
-  }
-
-  /** See Outliers. */
-  sent(candidate: C): SentCall<C> {
-    return this.#outliers.sent(candidate);
-  }
-
-  noteMessage(call: SentCall<C>): void {
-    this.#outliers.noteMessage(call);
-  }
-
-  ended(call: SentCall<C>, how: CallEnd): void {
-    this.#outliers.ended(call, how);
-  }
-
-  /** Why the candidate gets no calls although it is up; undefined while it gets them. */
-  ejectionOf(candidate: C): Ejection | undefined {
-    return this.#outliers.ejectionOf(candidate);
+    return !this.outliers.isEjected(candidate) || !this.#isAnyIn(excluding);
   }
 
   /** Replaces the strategy; the memory of the previous one is lost. */
@@ -114,7 +97,7 @@ export class Pool<C extends Candidate> {
   /** Unsubscribes and empties the pool. Idempotent. */
   close(): void {
     this.#subscription.unsubscribe();
-    this.#outliers.close();
+    this.outliers.close();
     this.#byId.clear();
     this.#candidates = [];
   }
@@ -125,16 +108,16 @@ export class Pool<C extends Candidate> {
     if (change.kind === 'up') this.#byId.set(id, change.candidate);
     else this.#byId.delete(id);
     this.#candidates = [...this.#byId.values()];
-    if (before !== undefined && before !== this.#byId.get(id)) this.#outliers.left(before);
-    this.#outliers.changed(this.#candidates);
+    if (before !== undefined && before !== this.#byId.get(id)) this.outliers.left(before);
+    this.outliers.changed(this.#candidates);
   }
 
   /** The candidates that are neither ejected nor avoided; else the avoided ones; else, if there is no other, the ejected ones. */
   #preferred(eligible: readonly C[], excluding: ReadonlySet<string>): readonly C[] {
-    const isIn = (candidate: C) => this.#outliers.ejectionOf(candidate) === undefined;
+    const isIn = (candidate: C) => this.outliers.ejectionOf(candidate) === undefined;
     const inside = eligible.filter(isIn);
     if (inside.length > 0) return inside;
-    const avoided = eligible.filter((candidate) => !this.#outliers.isEjected(candidate));
+    const avoided = eligible.filter((candidate) => !this.outliers.isEjected(candidate));
     if (avoided.length > 0) return avoided;
     return this.#isAnyIn(excluding) ? [] : eligible;
   }
@@ -142,7 +125,7 @@ export class Pool<C extends Candidate> {
   /** True while any candidate, full or not, is not ejected: then ejected candidates get no calls. */
   #isAnyIn(excluding: ReadonlySet<string>): boolean {
     return this.#candidates.some(
-      (candidate) => !excluding.has(candidate.id) && !this.#outliers.isEjected(candidate),
+      (candidate) => !excluding.has(candidate.id) && !this.outliers.isEjected(candidate),
     );
   }
 

@@ -119,7 +119,7 @@ test('a read that stays silent where other calls do, too, makes its session move
   const calls = [0, 1, 2].map(() => ask(session, 'read'));
   await pass(mock.timers.tick.bind(mock.timers), 9_900);
   assert.equal(
-    [asked('b'), harness.inner.fleet.group('t').pool.ejectionOf(harness.ref('a')) !== undefined],
+    [asked('b'), harness.inner.fleet.group('t').pool.outliers.ejectionOf(harness.ref('a')) !== undefined],
     [1, true],
   );
   await pass(mock.timers.tick.bind(mock.timers), 101);

@@ -72,8 +72,8 @@ test('answers each call once and holds nothing in the end', () =>
         for (const id of IDS) await harness.add(id, script);
         const refs = IDS.map((id) => harness.ref(id));
         const { queue, pool } = harness.fleet.group('t');
-        const sent = mock.method(pool, 'sent');
-        const ended = mock.method(pool, 'ended');
+        const sent = mock.method(pool.outliers, 'sent');
+        const ended = mock.method(pool.outliers, 'ended');
         const callers: Caller[] = [];
         for (const one of steps) {
           if (one.kind === 'calls') {

@@ -225,7 +225,7 @@ export class Call implements QueuedCall {
     const { group } = this.#order;
     const { request, upstream } = plan;
     this.#track(ref);
-    const sent = group.pool.sent(ref);
+    const sent = group.pool.outliers.sent(ref);
     const attempt: Attempt = {
       attempt: this.#events.sent(),
       waitMs: sent.atMs - this.#deadline.beganAtMs,
@@ -261,7 +261,7 @@ export class Call implements QueuedCall {
 
   #pass(attempt: Attempt, event: ExchangeEvent): void {
     const { ref, sent, plan } = attempt;
-    this.#order.group.pool.noteMessage(sent);
+    this.#order.group.pool.outliers.noteMessage(sent);
     this.#deadline.noteMessage();
     if (plan.receive?.(event) === false) return;
     if (!this.#isAnswering) {
@@ -421,7 +421,7 @@ export class Call implements QueuedCall {
     plan.ended?.(ending);
     const isOver = this.#subscriber.closed && attempt !== this.#slowAttempt;
     this.#events.finished(ref, attempt, ending, isOver);
-    group.pool.ended(sent, callEndOf(ending));
+    group.pool.outliers.ended(sent, callEndOf(ending));
     group.queue.advance(ref);
   }
 

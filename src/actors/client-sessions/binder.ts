@@ -12,8 +12,8 @@ import type { Upstream } from '../../transports/transport.ts';
 import { noneHealthy } from '../calls/instance-search.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { DedicatedBinding, SharedBinding } from './bindings.ts';
-import type { Binding, SessionDeps } from './client-session-types.ts';
+import { Binding, DedicatedBinding } from './bindings.ts';
+import type { SessionDeps } from './client-session-types.ts';
 
 export interface SessionNeeds {
   readonly template: string;
@@ -68,7 +68,7 @@ export class Binder {
     const isSharedOnly =
       this.#sharedOnly.has(peer) || (this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
     if (!isSharedOnly && needsDedicated(ref, peer, policy, needs)) return undefined;
-    return new SharedBinding(ref, peer, this.#deps.listening);
+    return new Binding(ref, peer, { listening: this.#deps.listening });
   }
 
   /**
@@ -249,7 +249,7 @@ function pick({ pool }: Group, excluding: ReadonlySet<string>): InstanceRef | un
   const remaining = pool.candidates
     .filter(({ id }) => !excluding.has(id))
     .toSorted((a, b) => a.inFlight - b.inFlight);
-  return remaining.find((ref) => pool.ejectionOf(ref) === undefined) ?? remaining[0];
+  return remaining.find((ref) => pool.outliers.ejectionOf(ref) === undefined) ?? remaining[0];
 }
 
 function pickWithLast(

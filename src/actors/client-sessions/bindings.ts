@@ -9,8 +9,62 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import { listNotifications } from '../sharing/listen-client.ts';
-import { Feed, type SharedListening } from '../sharing/shared-listening.ts';
-import type { Binding, SessionSubscriber } from './client-session-types.ts';
+import { Feed, type FeedClient, type SharedListening } from '../sharing/shared-listening.ts';
+
+/** A session whose client listens: receives the messages of the backend outside of exchanges. */
+export interface SessionSubscriber extends FeedClient {
+  /** The conversation is over. */
+  lost(): void;
+}
+
+/** The binding to the conversation that sessions share at an instance, during one session of the instance. */
+export class Binding {
+  readonly ref: InstanceRef;
+  readonly peer: Peer;
+  /** The dedicated conversation; undefined while the session shares that of the instance. */
+  readonly upstream: Upstream | undefined;
+  readonly #listening: SharedListening | undefined;
+
+  constructor(ref: InstanceRef, peer: Peer, from: { listening?: SharedListening; upstream?: Upstream }) {
+    this.ref = ref;
+    this.peer = peer;
+    this.upstream = from.upstream;
+    this.#listening = from.listening;
+  }
+
+  /** False once the conversation is over: the backend's state of the session is lost. */
+  get isIntact(): boolean {
+    return this.ref.peer === this.peer;
+  }
+
+  protected get feed(): Feed | undefined {
+    return this.#listening?.feed(this.ref, this.peer);
+  }
+
+  /** Delivers until the returned function is called. */
+  listen(listener: SessionSubscriber): () => void {
+    return this.feed?.add(listener) ?? (() => undefined);
+  }
+
+  /** Resolves when the streams of its listeners are open at the backend, or will not be; undefined without a need to wait. */
+  get opening(): Promise<void> | undefined {
+    return this.feed?.acknowledged ?? this.upstream?.opening;
+  }
+
+  /** The resources of a listener have changed. Resolves when the backend knows, where that takes time. */
+  refresh(): Promise<void> | undefined {
+    this.feed?.refresh();
+    return this.feed?.acknowledged;
+  }
+
+  /** A call begins here; it ends with `release`. */
+  take(): void {}
+  release(): void {}
+  /** The session has moved: a dedicated conversation is closed when its last call has ended. */
+  retire(): void {}
+  /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
+  async close(): Promise<void> {}
+}
 
 export interface DedicatedBindingOptions {
   /** Ends the conversation. Called once; never rejects. */
@@ -26,9 +80,8 @@ export interface DedicatedBindingOptions {
  * A conversation that is leased for one session: a session of an HTTP backend, or a process. The lease ends with the session, or
  * with the last call after the session moved to another instance. A modern process is subscribed to like a shared instance.
  */
-export class DedicatedBinding implements Binding {
-  readonly ref: InstanceRef;
-  readonly upstream: Upstream;
+export class DedicatedBinding extends Binding {
+  declare readonly upstream: Upstream;
   #calls = 0;
   #isOver = false;
   #isRetired = false;
@@ -36,13 +89,13 @@ export class DedicatedBinding implements Binding {
   readonly #close: () => Promise<void>;
   #buffer: MessageBuffer<ServerMessage> | undefined;
   #buffering: Subscription | undefined;
+  /** Of a modern backend. */
   readonly #feed: Feed | undefined;
   #leaveFeed: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(ref: InstanceRef, upstream: Upstream, { close, buffersMessages }: DedicatedBindingOptions) {
-    this.ref = ref;
-    this.upstream = upstream;
+    super(ref, upstream.peer, { upstream });
     this.#close = close;
     const end = () => this.#end();
     upstream.closed$.subscribe({ next: end, complete: end, error: end });
@@ -52,18 +105,18 @@ export class DedicatedBinding implements Binding {
     } else if (buffersMessages) this.#startBuffering();
   }
 
-  get peer(): Peer {
-    return this.upstream.peer;
-  }
-
-  get isIntact(): boolean {
+  override get isIntact(): boolean {
     return !this.#isOver;
   }
 
-  listen(listener: SessionSubscriber): () => void {
-    if (this.#feed === undefined && this.#buffer === undefined) return this.#listenUnbuffered(listener);
+  protected override get feed(): Feed | undefined {
+    return this.#feed;
+  }
+
+  override listen(listener: SessionSubscriber): () => void {
+    if (this.feed === undefined && this.#buffer === undefined) return this.#listenUnbuffered(listener);
     this.#listener = listener;
-    const leave = this.#feed?.add(listener);
+    const leave = this.feed?.add(listener);
     this.#leaveFeed = leave;
     for (const message of this.#buffer?.takeAll() ?? []) listener.deliver(message);
     return () => {
@@ -72,31 +125,21 @@ export class DedicatedBinding implements Binding {
     };
   }
 
-  get opening(): Promise<void> | undefined {
-    return this.#feed?.acknowledged ?? this.upstream.opening;
-  }
-
-  /** A legacy backend gets the request itself; see client-state.ts. */
-  refresh(): Promise<void> | undefined {
-    this.#feed?.refresh();
-    return this.#feed?.acknowledged;
-  }
-
-  take(): void {
+  override take(): void {
     this.#calls += 1;
   }
 
-  release(): void {
+  override release(): void {
     this.#calls -= 1;
     if (this.#isRetired && this.#calls === 0) void this.close();
   }
 
-  retire(): void {
+  override retire(): void {
     this.#isRetired = true;
     if (this.#calls === 0) void this.close();
   }
 
-  close(): Promise<void> {
+  override close(): Promise<void> {
     if (this.#closing === undefined) {
       this.#listener = undefined;
       this.#end();
@@ -145,45 +188,4 @@ export class DedicatedBinding implements Binding {
 function refuseQuestion(message: ServerMessage): void {
   if (message.kind !== 'request') return;
   message.answer({ error: { code: RPC.internalError, message: 'The client does not listen.' } });
-}
-
-/** The shared conversation of an instance, during one session of it. */
-export class SharedBinding implements Binding {
-  readonly ref: InstanceRef;
-  readonly peer: Peer;
-  readonly upstream = undefined;
-  readonly #listening: SharedListening;
-
-  constructor(ref: InstanceRef, peer: Peer, listening: SharedListening) {
-    this.ref = ref;
-    this.peer = peer;
-    this.#listening = listening;
-  }
-
-  get isIntact(): boolean {
-    return this.ref.peer === this.peer;
-  }
-
-  listen(listener: SessionSubscriber): () => void {
-    return this.#feed.add(listener);
-  }
-
-  get opening(): Promise<void> | undefined {
-    return this.#feed.acknowledged;
-  }
-
-  refresh(): Promise<void> | undefined {
-    this.#feed.refresh();
-    return this.#feed.acknowledged;
-  }
-
-  /** The conversation ends with the session of the instance. */
-  take(): void {}
-  release(): void {}
-  retire(): void {}
-  async close(): Promise<void> {}
-
-  get #feed(): Feed {
-    return this.#listening.feed(this.ref, this.peer);
-  }
 }

@@ -6,7 +6,8 @@ import { LinkedSet } from '../../domain/call-map.ts';
 import { backendUnavailable, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import type { Binding, BoundSession } from './client-session-types.ts';
+import type { Binding } from './bindings.ts';
+import type { BoundSession } from './client-session-types.ts';
 import type { SessionBinding } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
 

@@ -9,12 +9,11 @@ import type { GatewayEvent } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { Upstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Fleet } from '../fleet.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { FeedClient, SharedListening } from '../sharing/shared-listening.ts';
+import type { SharedListening } from '../sharing/shared-listening.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
+import type { Binding } from './bindings.ts';
 
 export interface SessionDeps extends Clock {
   readonly fleet: Pick<Fleet, 'group' | 'members' | 'root'>;
@@ -45,34 +44,6 @@ type ListingSession = Pick<SessionRecord, 'profile' | 'ownerId'> & {
   readonly peer: Peer;
   readonly isShared: boolean;
 };
-
-/** A session whose client listens: receives the messages of the backend outside of exchanges. */
-export interface SessionSubscriber extends FeedClient {
-  lost(): void;
-}
-
-/** The binding of a session to its instance: a dedicated conversation, or the shared one of the instance. */
-export interface Binding {
-  readonly ref: InstanceRef;
-  readonly peer: Peer;
-  /** The dedicated conversation; undefined while the session shares that of the instance. */
-  readonly upstream: Upstream | undefined;
-  /** False once the conversation is over: the backend's state of the session is lost. */
-  readonly isIntact: boolean;
-  /** Delivers until the returned function is called. */
-  listen(listener: SessionSubscriber): () => void;
-  /** Resolves when the streams of its listeners are open at the backend, or will not be; undefined without a need to wait. */
-  readonly opening: Promise<void> | undefined;
-  /** The resources of a listener have changed. Resolves when the backend knows, where that takes time. */
-  refresh(): Promise<void> | undefined;
-  /** A call begins here; it ends with `release`. */
-  take(): void;
-  release(): void;
-  /** The session has moved: a dedicated conversation is closed when its last call has ended. */
-  retire(): void;
-  /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
-  close(): Promise<void>;
-}
 
 /** The session of a binding and of calls, as session-binding.ts and client-session-calls.ts use it. */
 export interface BoundSession {

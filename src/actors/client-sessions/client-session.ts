@@ -15,14 +15,9 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/shared-listening.ts';
 import type { Binder } from './binder.ts';
+import type { Binding, SessionSubscriber } from './bindings.ts';
 import { type HeldReservation, SessionCalls } from './client-session-calls.ts';
-import type {
-  Binding,
-  BoundSession,
-  SessionDeps,
-  SessionLists,
-  SessionSubscriber,
-} from './client-session-types.ts';
+import type { BoundSession, SessionDeps, SessionLists } from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
 
 export interface SessionSupervisor {

@@ -26,7 +26,8 @@ import { isRepeatable } from '../calls/retry.ts';
 import type { AttemptPlan } from '../calls/routes.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/shared-listening.ts';
-import type { Binding, SessionDeps } from './client-session-types.ts';
+import type { Binding } from './bindings.ts';
+import type { SessionDeps } from './client-session-types.ts';
 
 const SET_LEVEL = 'logging/setLevel';
 const SUBSCRIBE = 'resources/subscribe';

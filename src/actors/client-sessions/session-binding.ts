@@ -15,13 +15,14 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/shared-listening.ts';
 import { CLIENT_ACTORS } from '../template.machine.ts';
 import type { Binder, SessionNeeds } from './binder.ts';
+import type { Binding } from './bindings.ts';
 import {
   type ClientSessionActor,
   type ClientSessionDeps,
   clientSessionMachine,
   type SessionPhase,
 } from './client-session.machine.ts';
-import type { Binding, BoundSession, SessionDeps } from './client-session-types.ts';
+import type { BoundSession, SessionDeps } from './client-session-types.ts';
 import { ClientState, setsClientState } from './client-state.ts';
 
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
@@ -148,7 +149,7 @@ export class SessionBinding implements ClientSessionDeps {
 
   /** True when the pool gives the instance no calls because other calls failed there. */
   isEjected({ ref }: Binding): boolean {
-    return this.#group.pool.ejectionOf(ref) !== undefined;
+    return this.#group.pool.outliers.ejectionOf(ref) !== undefined;
   }
 
   /** Gives up the binding: the session moves. False, without effect, when it may not move or there is no other instance. */

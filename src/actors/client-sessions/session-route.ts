@@ -14,7 +14,7 @@ import { type AttemptPlan, BoundRoute, type CallRoute, type RouteRetry } from '.
 import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
-import type { Binding } from './client-session-types.ts';
+import type { Binding } from './bindings.ts';
 import { asksForLog, isSafeToRepeat } from './client-state.ts';
 import type { SessionBinding } from './session-binding.ts';
 
