@@ -1,4 +1,4 @@
-// Opens and closes the listening sockets of a gateway; answers that are being sent still arrive. config/listeners.ts decides the
+// Opens and closes the listening sockets of a gateway; answers that are being sent still arrive. config.ts decides the
 // addresses.
 
 import {
@@ -8,8 +8,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { ListenAddress } from './config/listeners.ts';
-import type { Config } from './config.ts';
+import type { Config, ListenAddress } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
 import { TaskScheduler } from './domain/task-scheduler.ts';
 

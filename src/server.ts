@@ -12,15 +12,14 @@ import {
   startWith,
 } from 'rxjs';
 import type { Auth } from './auth/auth.ts';
-import { isLoopback } from './config/listeners.ts';
 import { availableMemoryBytes } from './config/memory.ts';
-import type { Config } from './config.ts';
+import { type Config, isLoopback } from './config.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp, type HttpApp } from './http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
-import { metricsListener } from './metrics/metrics-listener.ts';
+import { metricsListener } from './metrics/prometheus.ts';
 import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
 import { fileExposureOf } from './persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';

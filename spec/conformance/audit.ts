@@ -5,11 +5,12 @@ import {
   type AuditEntry,
   type AuditedCall,
   type AuditFilter,
+  blockOf,
   CALL_ACTION,
+  type CallEntry,
   idAt,
   timeOf,
 } from '../../src/domain/audit.ts';
-import { blockOf, type CallEntry } from '../../src/domain/call-blocks.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring } from './store.ts';

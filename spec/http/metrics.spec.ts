@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import * as assert from 'uvu/assert';
 import { createGateway } from '../../src/gateway.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
-import { metricsListener } from '../../src/metrics/metrics-listener.ts';
+import { metricsListener } from '../../src/metrics/prometheus.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { serving } from '../helpers/function-backend.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';

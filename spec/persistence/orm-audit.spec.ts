@@ -2,8 +2,14 @@
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { type AuditEntry, CALL_ACTION, idAt, timeOf } from '../../src/domain/audit.ts';
-import { blockOf, type CallEntry } from '../../src/domain/call-blocks.ts';
+import {
+  type AuditEntry,
+  blockOf,
+  CALL_ACTION,
+  type CallEntry,
+  idAt,
+  timeOf,
+} from '../../src/domain/audit.ts';
 import { hasCode } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import { inFolder } from '../helpers/folder.ts';

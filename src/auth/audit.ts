@@ -4,8 +4,16 @@
 import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type AuditEntry, type AuditedCall, type AuditFilter, CALL_ACTION, idAt } from '../domain/audit.ts';
-import { type CallBlock, CallBlockWriter, type CallEntry } from '../domain/call-blocks.ts';
+import {
+  type AuditEntry,
+  type AuditedCall,
+  type AuditFilter,
+  CALL_ACTION,
+  type CallBlock,
+  CallBlockWriter,
+  type CallEntry,
+  idAt,
+} from '../domain/audit.ts';
 import { isoTimes } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';

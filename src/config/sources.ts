@@ -1,5 +1,5 @@
 // The sources of settings: flags, then the environment, then gateway.yaml, whose unknown keys are refused. Each value keeps the name
-// of its source. setting-types.ts reads the values; listeners.ts assigns each HOST and PORT to a listener.
+// of its source. setting-types.ts reads the values; config.ts assigns each HOST and PORT to a listener.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

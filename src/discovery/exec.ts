@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import type { ContainerProgram, ProgramOutput, RunInContainer } from '../domain/container-program.ts';
+import type { ContainerProgram, ProgramOutput, RunInContainer } from '../domain/deployment.ts';
 import { connect } from './containers.ts';
 
 const MARK = 'STAGEDOOR_PROGRAM';

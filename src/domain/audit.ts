@@ -1,6 +1,7 @@
-// The entries of the audit log, their ids, and filters for them. auth/audit.ts records them.
+// The entries of the audit log, their ids, and filters for them; calls of tools as text, where a block holds the calls of a moment.
+// auth/audit.ts records them, the stores keep them. Source: ADR 82.
 
-import type { CallOutcome } from './call-report.ts';
+import type { CallOutcome } from './exchange.ts';
 
 export interface AuditEntry {
   /** UUID version 7: ids sort by time as texts. */
@@ -83,4 +84,142 @@ export function idAt(ms: number): string {
 export function timeOf(id: string): number {
   const [, high = '', low = ''] = /^([0-9a-f]{8})-([0-9a-f]{4})/.exec(id) ?? [];
   return high === '' ? Number.POSITIVE_INFINITY : Number.parseInt(high + low, 16);
+}
+
+export interface CallBlock {
+  /** Of its newest call. */
+  readonly id: string;
+  readonly calls: number;
+  /** A BlockDocument as JSON. */
+  readonly entries: string;
+}
+
+export type CallEntry = AuditEntry & { readonly call: AuditedCall };
+
+/** Longest time between two calls of a block, in ms. */
+export const BLOCK_MS = 10_000;
+/**
+ * Calls of a block, and characters: a file takes them in one turn of the event loop, and a database far away within the time of one
+ * operation.
+ */
+const BLOCK_CALLS = 2_000;
+const BLOCK_CHARACTERS = 250_000;
+
+/** Most texts of the calls of a block are the same: each is written once, and a call has its place in `texts`. */
+interface BlockDocument {
+  readonly texts: readonly string[];
+  /** Oldest first. */
+  readonly calls: readonly CallValues[];
+}
+
+/** Id, request id, status, duration, attempts, and the places of `textsOf`; null where there is none. */
+type CallValues = readonly [string, string | null, number, number, number, readonly (number | null)[]];
+
+function textsOf({ at, actor, actorName, address, subject, call }: CallEntry): (string | undefined)[] {
+  const { template, tool, outcome, instance, digest } = call;
+  return [at, actor, actorName, address, subject, template, tool, outcome, instance, digest, call.arguments];
+}
+
+/**
+ * Collects calls in the order of their ids. A call becomes text at once: later its objects would be copied by the garbage collector, and
+ * no longer be in the cache of the processor.
+ */
+export class CallBlockWriter {
+  #places = new Map<string, number>();
+  #calls: string[] = [];
+  #characters = 0;
+  #lastId = '';
+  /** Calls from this id on are too late for the block. */
+  #endId = '';
+  #before: Placed = NOTHING_PLACED;
+
+  get isEmpty(): boolean {
+    return this.#calls.length === 0;
+  }
+
+  get isFull(): boolean {
+    return this.#calls.length >= BLOCK_CALLS || this.#characters >= BLOCK_CHARACTERS;
+  }
+
+  /** False for a call that belongs to the next block. */
+  takes({ id }: CallEntry): boolean {
+    return this.isEmpty || id < this.#endId;
+  }
+
+  add(entry: CallEntry): void {
+    const { id, requestId = null, status, call } = entry;
+    if (this.isEmpty) this.#endId = idAt(timeOf(id) + BLOCK_MS);
+    const texts = textsOf(entry);
+    const before = this.#before;
+    // Neighbours are alike, and to compare them is faster than to ask the map.
+    const places = texts.map((text, column) =>
+      text === before.texts[column] ? (before.places[column] ?? null) : this.#placeOf(text),
+    );
+    this.#before = { texts, places };
+    this.#lastId = id;
+    const values: CallValues = [id, requestId, status, call.durationMs, call.attempts, places];
+    const text = JSON.stringify(values);
+    this.#characters += text.length;
+    this.#calls.push(text);
+  }
+
+  /** The block; the next call begins another one. */
+  take(): CallBlock {
+    const texts = JSON.stringify([...this.#places.keys()]);
+    const block = {
+      id: this.#lastId,
+      calls: this.#calls.length,
+      entries: `{"texts":${texts},"calls":[${this.#calls.join()}]}`,
+    };
+    this.#places = new Map();
+    this.#calls = [];
+    this.#characters = 0;
+    this.#before = NOTHING_PLACED;
+    return block;
+  }
+
+  #placeOf(text: string | undefined): number | null {
+    if (text === undefined) return null;
+    const known = this.#places.get(text);
+    if (known !== undefined) return known;
+    this.#characters += text.length;
+    this.#places.set(text, this.#places.size);
+    return this.#places.size - 1;
+  }
+}
+
+/** Any calls in the order of their ids as one block. */
+export function blockOf(calls: readonly CallEntry[]): CallBlock {
+  const writer = new CallBlockWriter();
+  for (const call of calls) writer.add(call);
+  return writer.take();
+}
+
+/** A call, as the next one is compared with it. */
+interface Placed {
+  readonly texts: readonly (string | undefined)[];
+  readonly places: readonly (number | null)[];
+}
+
+const NOTHING_PLACED: Placed = { texts: [], places: [] };
+
+/** Oldest first. The casts are the types that the writer wrote. */
+export function entriesOf({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] {
+  const { texts, calls } = JSON.parse(entries) as BlockDocument;
+  return calls.map(([id, requestId, status, durationMs, attempts, places]) => {
+    const named = places.map((place) => (place === null ? undefined : texts[place]));
+    const [at = '', actor = '', actorName = '', address, subject = '', ...what] = named;
+    const [template = '', tool = '', outcome, instance, digest, storedArguments] = what;
+    return {
+      ...{ id, at, actor, actorName, action: CALL_ACTION, subject, status },
+      ...(address === undefined ? {} : { address }),
+      ...(requestId === null ? {} : { requestId }),
+      call: {
+        ...{ template, tool, outcome: outcome as CallOutcome, durationMs, attempts },
+        ...(instance === undefined ? {} : { instance }),
+        ...(digest === undefined ? {} : { digest }),
+        ...(storedArguments === undefined ? {} : { arguments: storedArguments }),
+      },
+    };
+  });
 }

@@ -1,18 +1,21 @@
 // The credentials of a request, from its headers or the session cookie of the console; authorizes its caller for a route, and again
-// while its event streams are open. Authentication is src/auth.
+// while its event streams are open; and counts its requests. Authentication and the counters are src/auth.
 
 import type { IncomingMessage } from 'node:http';
 import type { Auth } from '../auth/auth.ts';
 import type { Credentials } from '../auth/authenticator.ts';
+import type { RateLimit, RateLimiter } from '../auth/rate-limiter.ts';
 import { mayDo, mayUse, type Principal, type Scope } from '../domain/account.ts';
 import {
   accountsNeedAllTemplates,
   insufficientPermissions,
   invalidCredentials,
+  rateLimitExceeded,
   templateNotFound,
 } from '../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { HTTP_LIMITS } from './limits.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;
@@ -134,4 +137,50 @@ function tokenIn(cookies: string | undefined): string | undefined {
 export function sessionCookie(token: string, seconds: number, isSecure: boolean): readonly string[] {
   const flags = `HttpOnly; SameSite=Strict; Path=/; Max-Age=${seconds}`;
   return ['Set-Cookie', `${NAME}=${token}; ${flags}${isSecure ? '; Secure' : ''}`];
+}
+
+export interface CountedRequest {
+  /** The caller; set by middleware/authorize.ts on every matched route. */
+  principal?: Principal;
+  /** Rate limit window of a caller with a limit; written to the headers of every answer. */
+  rateLimit?: RateLimit;
+  /** Requests counted for this HTTP request so far. */
+  counted?: number;
+}
+
+/**
+ * Counts `count` requests of the caller and stores its window in the state, for the headers of the answer. Throws, or rejects
+ * with, RATE_LIMIT_EXCEEDED; without a promise when this process counts alone. A caller without a limit is not counted.
+ */
+export function consumeRateLimit(
+  state: CountedRequest,
+  limiter: Pick<RateLimiter, 'take'>,
+  count: number,
+): void | Promise<void> {
+  const { principal } = state;
+  state.counted = (state.counted ?? 0) + count;
+  if (count === 0 || principal?.hourlyLimit === undefined) return;
+  const window = limiter.take(principal, count);
+  if (window instanceof Promise) return window.then((window) => apply(window, state));
+  apply(window, state);
+}
+
+/** The same up to a total of `count` for this HTTP request. */
+export function consumeRateLimitUpTo(
+  state: CountedRequest,
+  limiter: Pick<RateLimiter, 'take'>,
+  count: number,
+): void | Promise<void> {
+  return consumeRateLimit(state, limiter, Math.max(0, count - (state.counted ?? 0)));
+}
+
+/** Requests that a body of this size counts as: one for each started 64 kB. Source: ADR 42. */
+export function requestsIn(bodyBytes: number): number {
+  return Math.max(1, Math.ceil(bodyBytes / HTTP_LIMITS.requestBlockBytes));
+}
+
+function apply(window: RateLimit, state: CountedRequest): void {
+  state.rateLimit = window;
+  const { limit, retryAfterSeconds } = window;
+  if (retryAfterSeconds !== undefined) throw rateLimitExceeded(limit, retryAfterSeconds);
 }

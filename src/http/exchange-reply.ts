@@ -1,17 +1,19 @@
 // Turns an exchange with a backend into a reply: the bytes of the result, or an event stream; and gathers lists. This is the hot path:
 // one subscription, no operators, and the result is not parsed.
 
-import type { Observable } from 'rxjs';
-import { concatMap, filter, from, of, tap, throwError } from 'rxjs';
-import type { CallEnd } from '../domain/call-report.ts';
+import { concatMap, filter, from, type Observable, of, tap, throwError } from 'rxjs';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
-import type { GatewayError } from '../domain/errors.ts';
-import { asGatewayError } from '../domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest, Tracker } from '../domain/exchange.ts';
-import { isFinal } from '../domain/exchange.ts';
+import { asGatewayError, type GatewayError } from '../domain/errors.ts';
+import {
+  type Answer,
+  type CallEnd,
+  type ExchangeEvent,
+  type ExchangeRequest,
+  isFinal,
+  type Tracker,
+} from '../domain/exchange.ts';
 import { JsonText } from '../domain/json.ts';
-import type { ListField } from '../domain/mcp.ts';
-import { LIST_METHODS } from '../domain/mcp.ts';
+import { LIST_METHODS, type ListField } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ListResult } from '../gateway-types.ts';
 import { bytes, eventStream, type Reply, type StreamEvent } from './reply.ts';

@@ -6,17 +6,30 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
-import { type CallEnd, type CallOutcome, type CallReport, outcomeOf } from '../domain/call-report.ts';
 import { originNotAllowed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';
-import type { CallRecord, ExchangeRequest, SentTo } from '../domain/exchange.ts';
+import {
+  type CallEnd,
+  type CallOutcome,
+  type CallRecord,
+  type CallReport,
+  type ExchangeRequest,
+  outcomeOf,
+  type SentTo,
+} from '../domain/exchange.ts';
 import type { JsonFields } from '../domain/json.ts';
 import type { RequestTrace } from '../domain/trace.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
-import { type CallerCheck, credentialsOf, hasConsoleHeader, isOwnHost } from './caller-check.ts';
+import {
+  type CallerCheck,
+  type CountedRequest,
+  consumeRateLimitUpTo,
+  credentialsOf,
+  hasConsoleHeader,
+  isOwnHost,
+} from './caller-check.ts';
 import type { Proxies } from './proxies.ts';
-import { type CountedRequest, consumeRateLimitUpTo } from './rate-limit.ts';
 
 export interface RequestState extends CountedRequest {
   requestId: string;
@@ -187,7 +200,7 @@ export class HttpRequest {
     return state.report;
   }
 
-  /** Counts the HTTP request as this many requests of the caller; see rate-limit.ts. */
+  /** Counts the HTTP request as this many requests of the caller; see caller-check.ts. */
   consume(limiter: RateLimiter, count: number): void | Promise<void> {
     return consumeRateLimitUpTo(this.#context.state, limiter, count);
   }

@@ -11,8 +11,7 @@ import {
   withChange,
   withEndedToken,
 } from '../domain/account.ts';
-import { type AuditEntry, isMatch, newestFirst } from '../domain/audit.ts';
-import { entriesOf } from '../domain/call-blocks.ts';
+import { type AuditEntry, entriesOf, isMatch, newestFirst } from '../domain/audit.ts';
 import {
   configIncomplete,
   duplicateServer,

@@ -4,8 +4,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type AuditEntry, CALL_ACTION, idAt, isMatch, newestFirst, timeOf } from '../domain/audit.ts';
-import { BLOCK_MS, blockOf, type CallBlock, entriesOf } from '../domain/call-blocks.ts';
+import {
+  type AuditEntry,
+  BLOCK_MS,
+  blockOf,
+  CALL_ACTION,
+  type CallBlock,
+  entriesOf,
+  idAt,
+  isMatch,
+  newestFirst,
+  timeOf,
+} from '../domain/audit.ts';
 import { hasCode } from '../domain/errors.ts';
 import { type AuditRow, CALL_BLOCKS, documentOf, type Tables, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';

@@ -2,8 +2,7 @@
 // is never stored.
 
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
-import type { AuditEntry, AuditFilter } from '../domain/audit.ts';
-import type { CallBlock } from '../domain/call-blocks.ts';
+import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 

@@ -2,8 +2,8 @@
 
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
-import type { CallReport } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { CallReport } from '../domain/exchange.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { ServerInfo } from './modern/modern-discover.ts';

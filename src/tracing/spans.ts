@@ -16,8 +16,8 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/call-report.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/exchange.ts';
 import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
 import { isFields, type JsonFields } from '../domain/json.ts';
 import type {

@@ -3,7 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
-import type { RunInContainer } from '../domain/container-program.ts';
+import type { RunInContainer } from '../domain/deployment.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';

@@ -7,11 +7,11 @@ import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { type ProbeInput, type ProbeResult, probe } from '../../../src/actors/instances/probe.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
 import type { FinalEvent } from '../../../src/domain/exchange.ts';
+import { OwnerShares } from '../../../src/domain/held-bytes.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Era } from '../../../src/domain/mcp.ts';
-import { OwnerShares } from '../../../src/domain/owner-shares.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -6,8 +6,13 @@ import { PassThrough } from 'node:stream';
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { GatewayError, type ValidationItem } from '../../../src/domain/errors.ts';
-import { parseFormBody, parseJsonBody } from '../../../src/http/body/parse.ts';
-import { readAllOf, readDirect, readKoaBody } from '../../../src/http/body/read.ts';
+import {
+  parseFormBody,
+  parseJsonBody,
+  readAllOf,
+  readDirect,
+  readKoaBody,
+} from '../../../src/http/body/read.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { drain } from '../../../src/http/middleware/errors.ts';

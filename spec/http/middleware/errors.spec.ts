@@ -24,8 +24,8 @@ import {
   validationFailed,
 } from '../../../src/domain/error-catalogue.ts';
 import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors.ts';
-import { ErrorBody, errorBody } from '../../../src/http/error-reply.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
+import { ErrorBody, errorBody } from '../../../src/http/reply.ts';
 import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { startMiddlewares, startRoute } from '../../helpers/http-middlewares.ts';

@@ -1,8 +1,15 @@
 // The API description, the two pages that show it and their files: what they are, and over HTTP.
 
 import * as assert from 'uvu/assert';
-import { Documents, readAsset } from '../../../src/http/docs/documents.ts';
-import { ASSETS, inlinePartsOf, pageHeaders, redocPage, swaggerPage } from '../../../src/http/docs/pages.ts';
+import {
+  ASSETS,
+  Documents,
+  inlinePartsOf,
+  pageHeaders,
+  readAsset,
+  redocPage,
+  swaggerPage,
+} from '../../../src/http/docs/documents.ts';
 import { openApiDocument } from '../../../src/http/openapi/document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';

@@ -1,10 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import type {
-  ContainerProgram,
-  ProgramOutput,
-  RunInContainer,
-} from '../../../src/domain/container-program.ts';
+import type { ContainerProgram, ProgramOutput, RunInContainer } from '../../../src/domain/deployment.ts';
 import { ContainerChild } from '../../../src/transports/stdio/container-child.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -3,8 +3,8 @@
 // Source: ADR 41.
 
 import { type Subscription, timer } from 'rxjs';
+import { isWithinEqualPart } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isWithinEqualPart } from '../../domain/owner-shares.ts';
 
 /** An instance as the queue sees it. */
 export interface QueueTarget {

@@ -6,8 +6,8 @@ import { ewma } from '../../balancing/health-score.ts';
 import { parkedCallsFull, parkedShareLimit } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
+import { isWithinEqualPart, OwnerShares } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isWithinEqualPart, OwnerShares } from '../../domain/owner-shares.ts';
 
 export class CallCounter {
   #carried = 0;

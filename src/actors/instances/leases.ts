@@ -15,10 +15,10 @@ import {
 } from '../../domain/error-catalogue.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
+import { OwnerShares } from '../../domain/held-bytes.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { DEDICATED_BOUNDS, type DedicatedBounds } from '../../domain/limits.ts';
-import { OwnerShares } from '../../domain/owner-shares.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import { Conversation, type ConversationListener } from './conversation.ts';
 

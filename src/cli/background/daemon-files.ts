@@ -3,8 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isLoopback } from '../../config/listeners.ts';
-import type { Config } from '../../config.ts';
+import { type Config, isLoopback } from '../../config.ts';
 import { type OptionTable, optionsOf } from '../command.ts';
 import { writePrivateFile } from '../private-file.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';

@@ -1,7 +1,7 @@
 // `stagedoor gateway login | logout`: gets a token from a running gateway and keeps it for the commands that talk to it, or
 // ends and forgets it. The token is never printed; accounts/credentials.ts keeps it.
 
-import { isLoopback } from '../../config/listeners.ts';
+import { isLoopback } from '../../config.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { CredentialsFile, credentialsPath, type KeptToken } from '../accounts/credentials.ts';

@@ -4,8 +4,8 @@
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { isLoopback } from '../../config/listeners.ts';
 import { nearest } from '../../config/nearest.ts';
+import { isLoopback } from '../../config.ts';
 import type { EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';

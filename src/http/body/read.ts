@@ -1,8 +1,23 @@
-// The two readers of bodies: one that listens to the request, for hot routes, and koa-body, for management routes. parse.ts parses
-// the bytes of both.
+// The two readers of bodies: one that listens to the request, for hot routes, and koa-body, for management routes. The
+// bytes of both are parsed strictly, as JSON or as a form.
 
+import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
-import { payloadTooLarge } from '../../domain/error-catalogue.ts';
+import { malformedJson, payloadTooLarge, validationFailed } from '../../domain/error-catalogue.ts';
+import type { ValidationItem } from '../../domain/errors.ts';
+import type { JsonFields } from '../../domain/json.ts';
+import {
+  type Excess,
+  readFields,
+  SHORT_TEXT,
+  scanned,
+  skipSpace,
+  skipValue,
+} from '../../domain/json-scanner.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { isCleanText, NOT_UNICODE } from '../../domain/text.ts';
+import { inspect } from '../../domain/validation.ts';
+import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
 
 /**
@@ -91,4 +106,102 @@ async function load(maxBytes: number): Promise<HttpMiddleware> {
       throw request.destroyed ? new ClientGone() : error;
     },
   });
+}
+
+/**
+ * Parses JSON; the fields of an object are also put into `fields`, as text for forwarding (readFields). Raises
+ * MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL characters and lone
+ * surrogates anywhere, and for more levels or values than the limits. Source: ADR 42, 43.
+ */
+export function parseJsonBody(bytes: Buffer, fields: Record<string, JsonFields[string]> = {}): unknown {
+  if (bytes.length === 0) throw validationFailed([MISSING_BODY]);
+  if (!isUtf8(bytes)) throw malformedJson('it is not UTF-8');
+  const text = bytes.toString('utf8');
+  const source = scanned(bytes, BOUNDS, bytes.length <= SHORT_TEXT ? text : '');
+  const start = skipSpace(bytes, 0);
+  if (bytes[start] === OPEN_BRACE) readFields(source, start, fields);
+  else skipValue(source, start);
+  if (source.excess !== undefined) throw validationFailed([TOO_MUCH[source.excess]]);
+  const value = parse(text);
+  // Without an escape no string can be invalid: most bodies are not inspected.
+  const issues = text.includes('\\u') ? inspect(value) : [];
+  if (issues.length > 0) throw validationFailed(issues);
+  return value;
+}
+
+const BOUNDS = { levels: LIMITS.nestingDepth, values: LIMITS.bodyValues };
+const OPEN_BRACE = 0x7b;
+
+const MISSING_BODY: ValidationItem = { loc: ['body'], msg: 'Field required', type: 'missing' };
+
+const TOO_MUCH: Readonly<Record<Excess, ValidationItem>> = {
+  depth: {
+    loc: ['body'],
+    msg: `Value error, nested deeper than ${LIMITS.nestingDepth} levels`,
+    type: 'value_error',
+  },
+  values: { loc: ['body'], msg: `Value error, more than ${LIMITS.bodyValues} values`, type: 'value_error' },
+};
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    // A bare NUL is always a syntax error.
+    if (text.includes('\0')) throw validationFailed([{ loc: ['body'], ...NOT_UNICODE }]);
+    throw malformedJson(syntaxErrorOf(cause), cause);
+  }
+}
+
+/** The position from the message of V8, which quotes the input and is therefore not repeated. */
+function syntaxErrorOf(thrown: unknown): string {
+  const position = thrown instanceof Error ? /at position (\d+)/.exec(thrown.message)?.[1] : undefined;
+  return position === undefined
+    ? 'it ends too early or is no JSON at all'
+    : `it breaks at character ${position}`;
+}
+
+/**
+ * Parses `application/x-www-form-urlencoded`, the body of a login. Raises VALIDATION_ERROR for broken UTF-8, NUL characters,
+ * repeated fields and more fields than the limit. A `%` without two hex digits stays unchanged, as in browsers. Sources:
+ * the URL standard, "application/x-www-form-urlencoded"; RFC 6749 section 3.2 for repeated fields.
+ */
+export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
+  const pairs = bytes.toString('latin1').split('&', HTTP_LIMITS.formFields + 1);
+  if (pairs.length > HTTP_LIMITS.formFields) throw refused(['body'], TOO_MANY);
+  const fields = new Map<string, string>();
+  for (const pair of pairs) {
+    if (pair === '') continue;
+    const split = pair.indexOf('=');
+    const name = decode(split === -1 ? pair : pair.slice(0, split));
+    if (name === undefined) throw refused(['body'], NOT_UNICODE);
+    const loc = ['body', name.slice(0, LIMITS.locCharacters)];
+    if (fields.has(name)) throw refused(loc, TWICE);
+    const value = decode(split === -1 ? '' : pair.slice(split + 1));
+    if (value === undefined) throw refused(loc, NOT_UNICODE);
+    fields.set(name, value);
+  }
+  return Object.fromEntries(fields);
+}
+
+type Fault = Pick<ValidationItem, 'msg' | 'type'>;
+
+const TWICE: Fault = { msg: 'Value error, the field occurs more than once', type: 'value_error' };
+const TOO_MANY: Fault = {
+  msg: `Value error, a form has at most ${HTTP_LIMITS.formFields} fields`,
+  type: 'value_error',
+};
+
+function refused(loc: ValidationItem['loc'], fault: Fault) {
+  return validationFailed([{ loc, ...fault }]);
+}
+
+/** Decodes a name or a value; undefined for invalid Unicode. One character of `written` is one byte. */
+function decode(written: string): string | undefined {
+  const latin1 = written
+    .replaceAll('+', ' ')
+    .replace(/%([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const bytes = Buffer.from(latin1, 'latin1');
+  const text = bytes.toString('utf8');
+  return isUtf8(bytes) && isCleanText(text) ? text : undefined;
 }

@@ -3,13 +3,17 @@
 
 import type { AuditLog } from '../../auth/audit.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
-import type { CallOutcome } from '../../domain/call-report.ts';
-import type { ErrorCode } from '../../domain/errors.ts';
-import { asGatewayError, ERROR_STATUS } from '../../domain/errors.ts';
+import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors.ts';
+import type { CallOutcome } from '../../domain/exchange.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
-import type { HttpContext, RouteMiddleware } from '../request.ts';
-import { CLIENT_CLOSED_REQUEST, ClientGone, type ReportListener } from '../request.ts';
+import {
+  CLIENT_CLOSED_REQUEST,
+  ClientGone,
+  type HttpContext,
+  type ReportListener,
+  type RouteMiddleware,
+} from '../request.ts';
 import type { RouteAccess } from '../route.ts';
 
 type AuditedRoute = Pick<RouteAccess, 'method' | 'path' | 'scope'>;

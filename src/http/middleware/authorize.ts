@@ -7,9 +7,14 @@ import { NO_PRINCIPAL, type Principal, type Scope } from '../../domain/account.t
 import { accountsFromHereOnly } from '../../domain/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
-import { callerCheck, callerRefusalOf, credentialsOf, readsRegistry } from '../caller-check.ts';
+import {
+  callerCheck,
+  callerRefusalOf,
+  consumeRateLimit,
+  credentialsOf,
+  readsRegistry,
+} from '../caller-check.ts';
 import type { Proxies } from '../proxies.ts';
-import { consumeRateLimit } from '../rate-limit.ts';
 import type { RouteContext, RouteMiddleware } from '../request.ts';
 import type { RouteAccess } from '../route.ts';
 

@@ -1,5 +1,5 @@
-// Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests. body/read.ts reads the bytes,
-// body/parse.ts parses them.
+// Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests. body/read.ts reads and
+// parses the bytes.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/rate-limiter.ts';
@@ -7,12 +7,10 @@ import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../domain/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
-import { parseFormBody, parseJsonBody } from '../body/parse.ts';
-import type { ReadBody } from '../body/read.ts';
+import { parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
+import { consumeRateLimitUpTo, requestsIn } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { consumeRateLimitUpTo, requestsIn } from '../rate-limit.ts';
-import type { HttpContext, HttpMiddleware } from '../request.ts';
-import { ClientGone } from '../request.ts';
+import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
 
 /** `form`: JSON or a form; `bytes`: JSON that is not parsed. */
 export type BodyKind = 'json' | 'form' | 'bytes';

@@ -6,9 +6,8 @@ import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import { failureOf, faultOf, type RpcFailure } from '../../protocol/rpc.ts';
-import { errorReply } from '../error-reply.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { type BytesReply, bytes } from '../reply.ts';
+import { type BytesReply, bytes, errorReply } from '../reply.ts';
 import {
   ClientGone,
   type HttpContext,

@@ -22,7 +22,7 @@ import { InstanceInput } from '../../domain/instance.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LoadBalancerChange, LoadBalancerSettings } from '../../domain/template.ts';
-import { ErrorBody, errorBody } from '../error-reply.ts';
+import { ErrorBody, errorBody } from '../reply.ts';
 import type { AnswerDoc, RouteAccess } from '../route.ts';
 import { ApiKeyRecord, UserRecord } from '../routes/accounts.ts';
 import { AuditRecord } from '../routes/audit.ts';

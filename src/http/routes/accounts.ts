@@ -16,9 +16,8 @@ import {
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../caller-check.ts';
-import { ApiKeyParams, UserParams } from '../parameters.ts';
 import { json, located, noContent } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { ApiKeyParams, defineRoute, type Route, UserParams } from '../route.ts';
 import {
   CLOSED,
   flag,

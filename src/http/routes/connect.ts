@@ -3,9 +3,8 @@
 import Type, { type Static } from 'typebox';
 import { type Connection, type ConnectKind, locationText } from '../../connect/kind.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
-import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { CLOSED, text } from '../schemas.ts';
 
 const Snippet = Type.Object({

@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
 import { CONSOLE_TYPES } from '../docs/console.ts';
-import { ASSETS, type PageName } from '../docs/pages.ts';
+import { ASSETS, type PageName } from '../docs/documents.ts';
 import { bytes, json, noContent, type Reply } from '../reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
 import { AnyObject, text } from '../schemas.ts';

@@ -11,7 +11,7 @@ import { SAMPLED } from '../../metrics/samples.ts';
 import { eventStream } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED } from '../schemas.ts';
-import { EVENT_STREAM_TYPE } from '../sse/server-sent-events.ts';
+import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
 
 const NAMES = Object.keys(EVENT_NAMES);
 /** `instance` selects all types that begin with `instance.`. */

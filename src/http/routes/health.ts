@@ -19,10 +19,8 @@ import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
-import { errorReply } from '../error-reply.ts';
-import { TemplateParams } from '../parameters.ts';
-import { type BytesReply, json } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { type BytesReply, errorReply, json } from '../reply.ts';
+import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import {
   CLOSED,
   integer,

@@ -11,9 +11,8 @@ import {
 import { cutText, lastWords } from '../../domain/text.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
-import { InstanceParams } from '../parameters.ts';
 import { type BytesReply, json } from '../reply.ts';
-import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
+import { type AnswerDoc, defineRoute, InstanceParams, type Route } from '../route.ts';
 import {
   integer,
   NullableEjection,

@@ -3,7 +3,6 @@
 
 import Type, { type TSchema } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
-import { TemplateParams } from '../parameters.ts';
 import type { McpEndpointReply } from '../reply.ts';
 import {
   type AnswerDoc,
@@ -13,6 +12,7 @@ import {
   type RouteAccess,
   type RouteInput,
   type Services,
+  TemplateParams,
 } from '../route.ts';
 import { AnyObject, anyObject, text } from '../schemas.ts';
 

@@ -6,9 +6,8 @@ import type { ErrorCode } from '../../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
 import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
-import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
-import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
+import { defineRoute, FROM_BACKEND, type Route, TemplateParams } from '../route.ts';
 import { AnyObject, anyObject, CLOSED, Meta, text } from '../schemas.ts';
 
 const Parameters = Type.Object(

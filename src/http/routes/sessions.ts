@@ -8,9 +8,8 @@ import { hasCode } from '../../domain/errors.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { cutText } from '../../domain/text.ts';
 import type { ClientSessionView } from '../../gateway-types.ts';
-import { SessionParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
-import { defineRoute, type Route, type Services } from '../route.ts';
+import { defineRoute, type Route, type Services, SessionParams } from '../route.ts';
 import { CLOSED, flag, NullableText, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
 
 const SessionRecord = Type.Object({

@@ -8,15 +8,16 @@ import type { BytesReply, EmptyReply } from '../reply.ts';
 import { type HttpContext, noteFailure, whenGone } from '../request.ts';
 import { commonHeaders, respond } from '../respond.ts';
 import { limitReader, limitWriteTime } from '../unread-answers.ts';
-import type { EventStreams, TrackedStream } from './event-stream.ts';
 import {
   commentText,
   END,
   EVENT_STREAM_HEADERS,
   EVENT_STREAM_TYPE,
+  type EventStreams,
   inLines,
+  type TrackedStream,
   writeEvent,
-} from './server-sent-events.ts';
+} from './event-stream.ts';
 
 /** Writes one answer. Further answers, and answers after a disconnect, are dropped. */
 export class HttpMcpReply implements McpReply {

@@ -4,12 +4,11 @@
 // Source: MCP 2025-11-25 basic/utilities/cancellation.
 
 import type { Observable, Subscription } from 'rxjs';
-import type { CallReport } from '../../domain/call-report.ts';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { internalError } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
+import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
-import type { Slow } from '../../domain/slow-watch.ts';
+import type { Slow } from '../../domain/task-scheduler.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, resultMessage } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';

@@ -4,15 +4,13 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
-import type { CallReport } from '../../domain/call-report.ts';
 import { type ClientReply, mayBeAsked, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
-import type { Answer, Canceller } from '../../domain/exchange.ts';
+import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { SlowWatch } from '../../domain/slow-watch.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { SlowWatch, type TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener, McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { failureOf, invalidRequest, notificationMessage, refused, requestMessage } from '../rpc.ts';

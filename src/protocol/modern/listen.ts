@@ -5,6 +5,7 @@
 import type { Subscription } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
 import { listenLimit } from '../../domain/error-catalogue.ts';
+import { OwnerShares } from '../../domain/held-bytes.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { idValue } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -17,7 +18,6 @@ import {
   NOTICED_LISTS,
   type WantedChanges,
 } from '../../domain/mcp.ts';
-import { OwnerShares } from '../../domain/owner-shares.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';

@@ -2,9 +2,8 @@
 // modern-exchange.ts carries it.
 
 import { createHash } from 'node:crypto';
-import type { CallReport } from '../../domain/call-report.ts';
 import type { ClientProfile } from '../../domain/client.ts';
-import type { Tracker } from '../../domain/exchange.ts';
+import type { CallReport, Tracker } from '../../domain/exchange.ts';
 import {
   canonicalText,
   fieldValue,

@@ -8,7 +8,7 @@ import type { Answer } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
-import { SlowWatch } from '../../domain/slow-watch.ts';
+import { SlowWatch } from '../../domain/task-scheduler.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {

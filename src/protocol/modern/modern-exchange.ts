@@ -5,15 +5,13 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
-import type { ErrorCode } from '../../domain/errors.ts';
-import { hasCode, internalError } from '../../domain/errors.ts';
-import type { Answer } from '../../domain/exchange.ts';
-import { isFinal } from '../../domain/exchange.ts';
+import { type ErrorCode, hasCode, internalError } from '../../domain/errors.ts';
+import { type Answer, isFinal } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { logRankOf } from '../../domain/mcp.ts';
-import type { Slow, SlowWatch } from '../../domain/slow-watch.ts';
+import type { Slow, SlowWatch } from '../../domain/task-scheduler.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import {

@@ -1,6 +1,6 @@
 // Runs one program in a container, with the interface of child-process.ts. `runInContainer` speaks with the engine.
 
-import type { ContainerProgram, RunInContainer } from '../../domain/container-program.ts';
+import type { ContainerProgram, RunInContainer } from '../../domain/deployment.ts';
 import { messageOf } from '../../domain/errors.ts';
 import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';

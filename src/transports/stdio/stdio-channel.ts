@@ -4,7 +4,7 @@
 
 import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import type { RunInContainer } from '../../domain/container-program.ts';
+import type { RunInContainer } from '../../domain/deployment.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
