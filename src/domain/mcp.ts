@@ -175,14 +175,7 @@ export function withoutMeta(params: JsonFields, keys: readonly string[]): JsonFi
 
 /** From the least to the most severe. */
 const LEVELS: readonly unknown[] = [
-  'debug',
-  'info',
-  'notice',
-  'warning',
-  'error',
-  'critical',
-  'alert',
-  'emergency',
+  ...['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'],
 ];
 
 export function isLogLevel(level: unknown): level is string {

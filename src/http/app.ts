@@ -136,18 +136,12 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       handle(route, services, proxies, streams, onReport),
     ]);
   const rows = ROUTES.map((route) => ({ route, steps: unlessTemplate(route, gateway, stepsOf(route)) }));
-  const routerOf = (routed: typeof rows): Router<RequestState, Record<never, never>> => {
-    const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
-    for (const { route, steps } of routed) {
-      const row = router.register(route.path, [route.method], steps);
-      // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
-      if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
-    }
-    return router;
-  };
-  // A router matches a path against all of its rows, 60 ns each: calls have a router of their own.
-  const isForCalls = ({ route }: (typeof rows)[number]): boolean => route.path.startsWith('/mcp');
-  const routers = [rows.filter(isForCalls), rows.filter((row) => !isForCalls(row))].map(routerOf);
+  const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
+  for (const { route, steps } of rows) {
+    const row = router.register(route.path, [route.method], steps);
+    // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
+    if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
+  }
 
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
@@ -157,8 +151,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   app.use(accessLog(log));
   app.use(hostOriginCheck({ ...options, proxies }));
   app.use(plainCalls(rows));
-  for (const router of routers) app.use(router.routes());
-  app.use(unmatched(routers));
+  app.use(router.routes());
+  app.use(unmatched(router));
   // As app.callback() without listeners for the end of the connection, 1.5 us per request, and without its answers: respond.ts and
   // sse/ write every reply. It rejects only when the answer to an error fails.
   const run = compose(app.middleware);

@@ -149,29 +149,22 @@ export interface CountedRequest {
 }
 
 /**
- * Counts `count` requests of the caller and stores its window in the state, for the headers of the answer. Throws, or rejects
- * with, RATE_LIMIT_EXCEEDED; without a promise when this process counts alone. A caller without a limit is not counted.
+ * Counts requests of the caller, up to a total of `count` for this HTTP request, and stores its window in the state, for the headers of
+ * the answer. Throws, or rejects with, RATE_LIMIT_EXCEEDED; without a promise when this process counts alone. A caller without a limit
+ * is not counted.
  */
 export function consumeRateLimit(
   state: CountedRequest,
   limiter: Pick<RateLimiter, 'take'>,
   count: number,
 ): void | Promise<void> {
-  const { principal } = state;
-  state.counted = (state.counted ?? 0) + count;
-  if (count === 0 || principal?.hourlyLimit === undefined) return;
-  const window = limiter.take(principal, count);
+  const { principal, counted = 0 } = state;
+  if (count <= counted) return;
+  state.counted = count;
+  if (principal?.hourlyLimit === undefined) return;
+  const window = limiter.take(principal, count - counted);
   if (window instanceof Promise) return window.then((window) => apply(window, state));
   apply(window, state);
-}
-
-/** The same up to a total of `count` for this HTTP request. */
-export function consumeRateLimitUpTo(
-  state: CountedRequest,
-  limiter: Pick<RateLimiter, 'take'>,
-  count: number,
-): void | Promise<void> {
-  return consumeRateLimit(state, limiter, Math.max(0, count - (state.counted ?? 0)));
 }
 
 /** Requests that a body of this size counts as: one for each started 64 kB. Source: ADR 42. */

@@ -57,12 +57,7 @@ function addressOf(hop: string): string | undefined {
 
 /** Headers that proxies add by default, or in the examples of their manuals. */
 const FORWARDING_HEADERS = [
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-real-ip',
-  'forwarded',
-  'via',
+  ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'forwarded', 'via'],
 ];
 
 function wasForwarded({ headers }: IncomingMessage): boolean {

@@ -24,7 +24,7 @@ import type { HeldBody } from './body/held-bodies.ts';
 import {
   type CallerCheck,
   type CountedRequest,
-  consumeRateLimitUpTo,
+  consumeRateLimit,
   credentialsOf,
   hasConsoleHeader,
   isOwnHost,
@@ -202,7 +202,7 @@ export class HttpRequest {
 
   /** Counts the HTTP request as this many requests of the caller; see caller-check.ts. */
   consume(limiter: RateLimiter, count: number): void | Promise<void> {
-    return consumeRateLimitUpTo(this.#context.state, limiter, count);
+    return consumeRateLimit(this.#context.state, limiter, count);
   }
 
   /** Keeps the memory of the body counted until the returned function is called, also after the response. Undefined for a small body. */

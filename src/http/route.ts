@@ -185,12 +185,8 @@ function shapeOf<S extends TSchema>(schema: S | undefined, place: Place): Shape<
 const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
 
 const WITH_CREDENTIALS: readonly ErrorCode[] = [
-  'AUTHENTICATION_REQUIRED',
-  'INVALID_CREDENTIALS',
-  'TOKEN_EXPIRED',
-  'INSUFFICIENT_PERMISSIONS',
-  'RATE_LIMIT_EXCEEDED',
-  'DATABASE_UNAVAILABLE',
+  ...(['AUTHENTICATION_REQUIRED', 'INVALID_CREDENTIALS', 'TOKEN_EXPIRED'] as const),
+  ...(['INSUFFICIENT_PERMISSIONS', 'RATE_LIMIT_EXCEEDED', 'DATABASE_UNAVAILABLE'] as const),
 ];
 
 /** Errors of every route that needs the registry, which may not be loaded yet. */
@@ -205,13 +201,8 @@ const WITH_BODY: readonly ErrorCode[] = [
 
 /** Errors of a request to an instance of a template. */
 export const FROM_BACKEND: readonly ErrorCode[] = [
-  'TEMPLATE_NOT_FOUND',
-  'QUEUE_FULL',
-  'TOOL_EXECUTION_FAILED',
-  'NO_HEALTHY_INSTANCE',
-  'BACKEND_UNAVAILABLE',
-  'BACKEND_TIMEOUT',
-  'SHUTTING_DOWN',
+  ...(['TEMPLATE_NOT_FOUND', 'QUEUE_FULL', 'TOOL_EXECUTION_FAILED', 'NO_HEALTHY_INSTANCE'] as const),
+  ...(['BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'SHUTTING_DOWN'] as const),
 ];
 
 // --- parameters: an invalid name in a path is answered like an unknown one, with 404; values of a query are converted to the types

@@ -141,7 +141,9 @@ interface Part {
 }
 
 interface TemplatePart extends Part {
-  readonly load: Load;
+  readonly snapshot: TemplateSnapshot;
+  readonly tally: TemplateTally | undefined;
+  readonly inFlight: number;
   readonly instances: ReadonlyMap<string, Part>;
 }
 
@@ -159,7 +161,7 @@ class Sample {
     this.#head = `{"type":"${SAMPLED}","at":"${new Date().toISOString()}","interval_ms":${interval.passedMs}`;
     const parts = snapshots.map((snapshot) => {
       const { template } = snapshot;
-      return [template, this.#partOf(loadOf(snapshot, interval), interval, before.get(template))] as const;
+      return [template, this.#partOf(snapshot, interval, before.get(template))] as const;
     });
     this.parts = new Map(parts);
   }
@@ -177,19 +179,19 @@ class Sample {
   }
 
   #textOf(isSelected: (template: string) => boolean, isAdmin: boolean, seen: number): string {
-    const parts = [...this.parts.values()].filter(({ load }) => isSelected(load.snapshot.template));
-    const loads = parts.map(({ load }) => load);
+    const parts = [...this.parts.values()].filter(({ snapshot }) => isSelected(snapshot.template));
     const isNew = ({ changedIn }: Part): boolean => changedIn > seen;
     const instances = parts.flatMap((part) => [...part.instances.values()]);
     return (
-      `${this.#head},"totals":${JSON.stringify(totalsOf(loads, isAdmin))}` +
+      `${this.#head},"totals":${JSON.stringify(totalsOf(parts, isAdmin))}` +
       `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(instances.filter(isNew))}]}`
     );
   }
 
-  #partOf(load: Load, interval: Interval, before: TemplatePart | undefined): TemplatePart {
-    const { snapshot, tally, inFlight } = load;
+  #partOf(snapshot: TemplateSnapshot, interval: Interval, before: TemplatePart | undefined): TemplatePart {
     const { template, queued } = snapshot;
+    const tally = interval.templates.get(template);
+    const inFlight = snapshot.instances.reduce((sum, instance) => sum + instance.inFlight, 0);
     const times = { p50_ms: percentileOf(tally, 0.5), p95_ms: percentileOf(tally, 0.95) };
     const { requests = 0, failures = 0 } = tally ?? {};
     const text = JSON.stringify({ template, requests, failures, in_flight: inFlight, queued, ...times });
@@ -198,7 +200,7 @@ class Sample {
       const instanceText = JSON.stringify(instanceView(instance, interval.instances.get(serverId)));
       return [serverId, this.#renewed(instanceText, before?.instances.get(serverId))] as const;
     });
-    return { ...this.#renewed(text, before), load, instances: new Map(instances) };
+    return { ...this.#renewed(text, before), snapshot, tally, inFlight, instances: new Map(instances) };
   }
 
   #renewed(text: string, before: Part | undefined): Part {
@@ -206,21 +208,11 @@ class Sample {
   }
 }
 
-interface Load {
-  readonly snapshot: TemplateSnapshot;
-  readonly tally: TemplateTally | undefined;
-  readonly inFlight: number;
-}
-
-function loadOf(snapshot: TemplateSnapshot, { templates }: Interval): Load {
-  const inFlight = snapshot.instances.reduce((sum, instance) => sum + instance.inFlight, 0);
-  return { snapshot, tally: templates.get(snapshot.template), inFlight };
-}
-
-function totalsOf(loads: readonly Load[], isAdmin: boolean): Record<string, number | null> {
-  const sum = (of: (load: Load) => number): number => loads.reduce((total, load) => total + of(load), 0);
+function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Record<string, number | null> {
+  const sum = (of: (part: TemplatePart) => number): number =>
+    parts.reduce((total, part) => total + of(part), 0);
   const all = newTemplateTally();
-  for (const { tally } of loads) if (tally !== undefined) all.times.add(tally.times);
+  for (const { tally } of parts) if (tally !== undefined) all.times.add(tally.times);
   return {
     requests: sum(({ tally }) => tally?.requests ?? 0),
     failures: sum(({ tally }) => tally?.failures ?? 0),

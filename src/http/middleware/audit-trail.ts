@@ -63,7 +63,21 @@ export function auditTrail(
     });
   };
 
-  return (route) => (isAudited(route) ? [recording(`${route.method} ${route.path}`, record)] : []);
+  return (route) => {
+    if (!isAudited(route)) return [];
+    const action = `${route.method} ${route.path}`;
+    const step: RouteMiddleware = async (context, next) => {
+      try {
+        await next();
+      } catch (thrown) {
+        const isGone = thrown instanceof ClientGone;
+        record(action, context, isGone ? CLIENT_CLOSED_REQUEST : asGatewayError(thrown).status);
+        throw thrown;
+      }
+      record(action, context, context.res.statusCode);
+    };
+    return [step];
+  };
 }
 
 /**
@@ -117,20 +131,4 @@ const UNKNOWN = { id: 'unknown', name: 'unknown' };
 /** True for routes that change something, except calls to backends. */
 function isAudited({ method, scope }: AuditedRoute): boolean {
   return method !== 'GET' && [scope].flat().some((one) => one !== 'tools:call' && one !== 'gateway:read');
-}
-
-function recording(
-  action: string,
-  record: (action: string, context: HttpContext, status: number) => void,
-): RouteMiddleware {
-  return async (context, next) => {
-    try {
-      await next();
-    } catch (thrown) {
-      const isGone = thrown instanceof ClientGone;
-      record(action, context, isGone ? CLIENT_CLOSED_REQUEST : asGatewayError(thrown).status);
-      throw thrown;
-    }
-    record(action, context, context.res.statusCode);
-  };
 }

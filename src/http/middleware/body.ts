@@ -8,7 +8,7 @@ import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../
 import type { JsonFields } from '../../domain/json.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
-import { consumeRateLimitUpTo, requestsIn } from '../caller-check.ts';
+import { consumeRateLimit, requestsIn } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
 
@@ -70,7 +70,7 @@ async function readLarge(
   let uploaded: (() => void) | undefined;
   try {
     if (length > HTTP_LIMITS.requestBlockBytes) {
-      await consumeRateLimitUpTo(state, limiter, requestsIn(length));
+      await consumeRateLimit(state, limiter, requestsIn(length));
       requireClient(response);
       uploaded = held.upload(principal);
     }
@@ -86,7 +86,7 @@ async function readLarge(
       requireRequestLeft(limiter.peek(principal));
       uploaded = held.upload(principal);
     });
-    if (uploaded !== undefined) await consumeRateLimitUpTo(state, limiter, requestsIn(bytes.length));
+    if (uploaded !== undefined) await consumeRateLimit(state, limiter, requestsIn(bytes.length));
     return bytes;
   } finally {
     uploaded?.();

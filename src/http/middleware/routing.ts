@@ -95,10 +95,10 @@ export function knownPath(
 }
 
 /** Answers requests without a route: OPTIONS on a known path lists its methods, another method is 405, an unknown path is 404. */
-export function unmatched(routers: readonly Pick<Router, 'match'>[]): HttpMiddleware {
+export function unmatched(router: Pick<Router, 'match'>): HttpMiddleware {
   return (context) => {
     const { method, path } = context;
-    const allow = methodsFor(path, routers);
+    const allow = methodsFor(path, router);
     if (method === 'OPTIONS' && allow.length > 0) {
       respond(context, noContent({ headers: ['Allow', allow.join(', ')] }));
       return;
@@ -108,9 +108,8 @@ export function unmatched(routers: readonly Pick<Router, 'match'>[]): HttpMiddle
   };
 }
 
-function methodsFor(path: string, routers: readonly Pick<Router, 'match'>[]): string[] {
+function methodsFor(path: string, router: Pick<Router, 'match'>): string[] {
   if (path === '*') return ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST'];
-  const rows = routers.flatMap((router) => router.match(path, 'OPTIONS').path);
-  const methods = new Set(rows.flatMap((row) => row.methods));
+  const methods = new Set(router.match(path, 'OPTIONS').path.flatMap((row) => row.methods));
   return methods.size === 0 ? [] : [...methods, 'OPTIONS'].sort();
 }

@@ -33,13 +33,8 @@ const FlatRegisterInput = Type.Object({ template_name, load_balancer, ...Instanc
 const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
 
 export const REGISTRATION_ERRORS: readonly ErrorCode[] = [
-  'TEMPLATE_NOT_FOUND',
-  'DUPLICATE_SERVER',
-  'CONFIG_INCOMPLETE',
-  'REGISTRY_FULL',
-  'ENDPOINT_NOT_ALLOWED',
-  'COMMAND_NOT_ALLOWED',
-  'SHUTTING_DOWN',
+  ...(['TEMPLATE_NOT_FOUND', 'DUPLICATE_SERVER', 'CONFIG_INCOMPLETE', 'REGISTRY_FULL'] as const),
+  ...(['ENDPOINT_NOT_ALLOWED', 'COMMAND_NOT_ALLOWED', 'SHUTTING_DOWN'] as const),
 ];
 
 /** `wait`: seconds until the instance has to be healthy. */
