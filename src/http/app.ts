@@ -15,7 +15,6 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
 import { Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';
-import type { HttpCounts } from '../metrics/traffic-counts.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
@@ -24,7 +23,7 @@ import { readDirect, readKoaBody } from './body/read.ts';
 import { ConsoleFiles } from './docs/console.ts';
 import { Documents } from './docs/documents.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import { accessLog, reportLog, tracing } from './middleware/access-log.ts';
+import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
 import { authorize, localAccounts } from './middleware/authorize.ts';
 import { body } from './middleware/body.ts';
@@ -33,13 +32,7 @@ import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-
 import { handle, knownPath, plainCalls, unmatched } from './middleware/routing.ts';
 import { createProxies } from './proxies.ts';
 import { json } from './reply.ts';
-import {
-  CLIENT_CLOSED_REQUEST,
-  type HttpMiddleware,
-  type ReportListener,
-  type RequestState,
-  type RouteMiddleware,
-} from './request.ts';
+import type { ReportListener, RequestState, RouteMiddleware } from './request.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
 import { startingReply } from './routes/health.ts';
@@ -146,9 +139,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
   app.use(errors(log));
-  app.use(countAnswers(metrics.http));
-  app.use(tracing(new Tracing()));
-  app.use(accessLog(log));
+  app.use(observe(log, metrics.http, new Tracing()));
   app.use(hostOriginCheck({ ...options, proxies }));
   app.use(plainCalls(rows));
   app.use(router.routes());
@@ -191,15 +182,6 @@ function unlessTemplate(
 ): RouteMiddleware {
   if (template === undefined) return steps;
   return (context, next) => (gateway.hasTemplate(template) ? next() : steps(context, next));
-}
-
-function countAnswers(counts: HttpCounts): HttpMiddleware {
-  return ({ res, state }, next) => {
-    res.on('close', () =>
-      counts.count(res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST, state.errorCode),
-    );
-    return next();
-  };
 }
 
 /**

@@ -22,15 +22,10 @@ export interface ReplyFields {
 export interface BytesReply extends ReplyFields {
   readonly kind: 'bytes';
   readonly status: number;
-  /** JSON text, unless there is another `type`. */
-  readonly bytes: Uint8Array | string;
+  /** JSON text, unless there is another `type`; absent for an answer without a body. */
+  readonly bytes?: Uint8Array | string;
   /** Media type. Default `application/json`. */
   readonly type?: string;
-}
-
-export interface EmptyReply extends ReplyFields {
-  readonly kind: 'empty';
-  readonly status: number;
 }
 
 export interface StreamEvent {
@@ -72,7 +67,7 @@ export interface McpEndpointReply {
   readonly serve: (reply: McpReply) => void | Promise<void>;
 }
 
-export type Reply = BytesReply | EmptyReply | StreamReply | McpEndpointReply;
+export type Reply = BytesReply | StreamReply | McpEndpointReply;
 
 export function json(status: number, value: unknown, fields: ReplyFields = {}): BytesReply {
   return bytes(status, JSON.stringify(value), fields);
@@ -88,8 +83,8 @@ export function bytes(status: number, text: Uint8Array | string, fields: ReplyFi
   return { kind: 'bytes', status, bytes: text, ...fields };
 }
 
-export function noContent(fields: ReplyFields = {}): EmptyReply {
-  return { kind: 'empty', status: 204, ...fields };
+export function noContent(fields: ReplyFields = {}): BytesReply {
+  return { kind: 'bytes', status: 204, ...fields };
 }
 
 /**

@@ -3,12 +3,12 @@
 // setters and its inspection of the body 23 us. Event streams are written in sse/.
 
 import { asBuffer } from '../domain/json.ts';
-import type { BytesReply, EmptyReply } from './reply.ts';
+import type { BytesReply } from './reply.ts';
 import type { HttpContext, RequestState } from './request.ts';
 import { limitWriteTime } from './unread-answers.ts';
 
 /** Does nothing when an answer has begun or the connection is closed. */
-export function respond(context: HttpContext, reply: BytesReply | EmptyReply): void {
+export function respond(context: HttpContext, reply: BytesReply): void {
   const { res: response, state } = context;
   context.respond = false;
   if (response.headersSent || response.destroyed) return;
@@ -18,13 +18,13 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
     headers.push('X-Instance-ID', reply.instanceId);
   }
   if (reply.headers !== undefined) headers.push(...reply.headers);
-  if (reply.kind === 'empty') {
+  const { bytes } = reply;
+  if (bytes === undefined) {
     // Without a length Node would begin a chunked body.
     if (!BODYLESS.includes(reply.status)) headers.push('Content-Length', '0');
     response.writeHead(reply.status, headers).end();
     return;
   }
-  const { bytes } = reply;
   const length = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
   headers.push('Content-Type', reply.type ?? 'application/json', 'Content-Length', String(length));
   response.writeHead(reply.status, headers);

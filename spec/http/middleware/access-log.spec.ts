@@ -1,17 +1,12 @@
 // The access log: the line of a request to the MCP endpoint and of others. That no line has secrets: log-redaction.spec.ts.
 
-import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { newKey } from '../../../src/auth/api-keys.ts';
-import { accessLog } from '../../../src/http/middleware/access-log.ts';
-import { json } from '../../../src/http/reply.ts';
 import { HttpCallReport } from '../../../src/http/request.ts';
-import { respond } from '../../../src/http/respond.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import { initialize, modern, toolCall } from '../../helpers/http-mcp.ts';
-import { startMiddlewares } from '../../helpers/http-middlewares.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the access log');
@@ -188,22 +183,6 @@ test('has the beginning of a path, the caller that is known, and the id of a ref
   const forbidden = await lineFor('/auth/users', await other.key(['tools:call']));
   assert.equal([forbidden.status, forbidden.refused_key], [403, undefined]);
   await other.close();
-});
-
-test('does not listen to the end of requests when its level is off', async () => {
-  let listeners = -1;
-  const silent = await startMiddlewares(
-    async (context, next) => {
-      const before = context.res.listenerCount('close');
-      await next();
-      listeners = context.res.listenerCount('close') - before;
-    },
-    accessLog(pino({ level: 'warn' })),
-    (context) => respond(context, json(200, {})),
-  );
-  await silent.ask('GET', '/');
-  assert.is(listeners, 0);
-  silent.close();
 });
 
 test('gets the report of a call once, which then drops the arguments', () => {

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { consoleNotBuilt, routeNotFound } from '../../domain/error-catalogue.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import type { BytesReply, EmptyReply } from '../reply.ts';
+import type { BytesReply } from '../reply.ts';
 import type { ContentEncoding, HttpRequest } from '../request.ts';
 import { type CachedDocument, cachedDocument, documentReply, makeOnce, REVALIDATED } from './documents.ts';
 
@@ -61,7 +61,7 @@ export class ConsoleFiles {
     path,
     headers,
     encoding,
-  }: Pick<HttpRequest, 'path' | 'headers' | 'encoding'>): Promise<BytesReply | EmptyReply> {
+  }: Pick<HttpRequest, 'path' | 'headers' | 'encoding'>): Promise<BytesReply> {
     const files = await this.#filesOnce('', () => this.#read());
     const name = path.slice('/console/'.length);
     const file = name === INDEX ? undefined : files.get(name);

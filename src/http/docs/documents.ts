@@ -10,9 +10,9 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import Koa from 'koa';
-import { type BytesReply, bytes, type EmptyReply } from '../reply.ts';
+import { type BytesReply, bytes, noContent } from '../reply.ts';
 
-type DocumentReply = Promise<BytesReply | EmptyReply>;
+type DocumentReply = Promise<BytesReply>;
 
 /** Answers the routes of routes/documents.ts; a matching `If-None-Match` header is answered 304. */
 export class Documents {
@@ -75,8 +75,9 @@ export function cachedDocument(content: Buffer, type: string, headers: readonly 
 export function documentReply(
   { bytes: content, type, etag, headers }: CachedDocument,
   ifNoneMatch: string | undefined,
-): BytesReply | EmptyReply {
-  if (ifNoneMatch !== undefined && matches(etag, ifNoneMatch)) return { kind: 'empty', status: 304, headers };
+): BytesReply {
+  if (ifNoneMatch !== undefined && matches(etag, ifNoneMatch))
+    return { ...noContent({ headers }), status: 304 };
   return { ...bytes(200, content, { headers }), type };
 }
 

@@ -1,5 +1,5 @@
 // One log line per request, written at its end, without bodies, headers and query strings, which may hold secrets. A session is
-// logged as its fingerprint, an API key as its id. Its span is ended here, too, while tracing is on.
+// logged as its fingerprint, an API key as its id. Each request is counted and traced here, too.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
@@ -7,6 +7,7 @@ import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { parseKey } from '../../auth/api-keys.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
+import type { HttpCounts } from '../../metrics/traffic-counts.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import {
@@ -17,19 +18,38 @@ import {
   type RequestState,
 } from '../request.ts';
 
-/** Logs at `info`. While that level is off, a request costs one comparison. */
-export function accessLog(log: Logger): HttpMiddleware {
+/**
+ * Observes each request until its connection is done with it: counts its answer, by status and error code; logs at `info`; and ends its
+ * span. While that level is off and there is no tracer, a request costs two look-ups. Liveness and readiness probes are not traced.
+ */
+export function observe(log: Logger, counts: HttpCounts, traces: Tracing): HttpMiddleware {
+  void traces.ready(); // so that the first request is traced, too, when a provider exists already
   return (context, next) => {
-    if (!log.isLevelEnabled('info')) return next();
-    const startMs = performance.now();
-    context.res.on('close', () => {
-      log.info(lineOf(context, performance.now() - startMs), 'request');
-      const { errored } = context.req.socket;
-      if (errored) log.debug({ err: errored }, 'connection broke');
-      context.state.isLogged = true;
+    const { res: response, state } = context;
+    const startMs = log.isLevelEnabled('info') ? performance.now() : undefined;
+    const { spans } = traces;
+    if (spans !== undefined && !PROBES.has(context.path))
+      state.trace = spans.requestSpan(context.req.headers);
+    response.on('close', () => {
+      counts.count(statusOf(response), state.errorCode);
+      if (state.trace !== undefined) endTrace(context);
+      if (startMs !== undefined) logEnd(context, performance.now() - startMs, log);
     });
     return next();
   };
+}
+
+const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
+
+function statusOf(response: HttpContext['res']): number {
+  return response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST;
+}
+
+function logEnd(context: HttpContext, ms: number, log: Logger): void {
+  log.info(lineOf(context, ms), 'request');
+  const { errored } = context.req.socket;
+  if (errored) log.debug({ err: errored }, 'connection broke');
+  context.state.isLogged = true;
 }
 
 /**
@@ -84,7 +104,7 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
   return {
     method: req.method,
     path: path.slice(0, HTTP_LIMITS.loggedPathCharacters),
-    status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
+    status: statusOf(res),
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
     principal: state.principal === NO_PRINCIPAL ? undefined : state.principal?.id,
@@ -118,33 +138,20 @@ function refusedKeyId(headers: IncomingHttpHeaders): string | undefined {
   return sent === undefined ? undefined : parseKey(sent.trim())?.id;
 }
 
-/** Without a tracer it costs a look-up per request. Liveness and readiness probes are not traced. */
-export function tracing(traces: Tracing): HttpMiddleware {
-  void traces.ready(); // so that the first request is traced, too, when a provider exists already
-  return (context, next) => {
-    const { spans } = traces;
-    if (spans === undefined || PROBES.has(context.path)) return next();
-    const span = spans.requestSpan(context.req.headers);
-    context.state.trace = span;
-    context.res.on('close', () => {
-      const { state } = context;
-      const isOpen = state.report !== undefined && state.report.outcome === undefined;
-      // A call that continues without its connection ends the span itself, unless it is one of a batch.
-      if (isOpen && state.rpcMessages === undefined) state.reportEnded = () => endSpan(context);
-      else endSpan(context);
-    });
-    return next();
-  };
+/** A call that continues without its connection ends the span itself, unless it is one of a batch. */
+function endTrace(context: HttpContext): void {
+  const { state } = context;
+  const isOpen = state.report !== undefined && state.report.outcome === undefined;
+  if (isOpen && state.rpcMessages === undefined) state.reportEnded = () => endSpan(context);
+  else endSpan(context);
 }
-
-const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
 function endSpan({ req, res, state }: HttpContext): void {
   const report = state.rpcMessages === undefined ? state.report : undefined;
   state.trace?.end({
     httpMethod: req.method ?? '',
     route: state.route,
-    status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
+    status: statusOf(res),
     requestId: state.requestId,
     template: state.template ?? report?.sentTo?.template,
     session: sessionOf(req, state),

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpEvent, McpReply, McpStream } from '../../protocol/endpoint-types.ts';
-import type { BytesReply, EmptyReply } from '../reply.ts';
+import type { BytesReply } from '../reply.ts';
 import { type HttpContext, noteFailure, whenGone } from '../request.ts';
 import { commonHeaders, respond } from '../respond.ts';
 import { limitReader, limitWriteTime } from '../unread-answers.ts';
@@ -43,7 +43,7 @@ export class HttpMcpReply implements McpReply {
   }
 
   empty(status: number, headers: readonly string[] = []): void {
-    this.#write({ kind: 'empty', status, headers });
+    this.#write({ kind: 'bytes', status, headers });
   }
 
   stream(headers: readonly string[] = []): McpStream {
@@ -92,7 +92,7 @@ export class HttpMcpReply implements McpReply {
     for (const listener of listeners ?? []) listener();
   }
 
-  #write(reply: BytesReply | EmptyReply): void {
+  #write(reply: BytesReply): void {
     const instanceId = this.#instanceId;
     respond(this.#context, instanceId === undefined ? reply : { ...reply, instanceId });
     this.#streams.unread.count(this.#context);
