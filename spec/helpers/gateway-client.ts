@@ -1,6 +1,8 @@
 // Calls a running gateway the way the journeys do: bounded, over real HTTP.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import * as assert from 'uvu/assert';
 import { caller } from './caller.ts';
 
 /** What came back. `body` is parsed JSON. */
@@ -42,6 +44,23 @@ export async function follow(url: string, template: string, tool: string, values
 export function textOf({ body }: Reply): string {
   const [part] = Array.isArray(body.content) ? body.content : [];
   return String(part?.text);
+}
+
+/** Asks again until this is the answer; fails when it is another one after the time. */
+export async function becomes<T>(ask: () => T | Promise<T>, wanted: T, withinMs?: number): Promise<void> {
+  const isIt = (answer: T): boolean => isDeepStrictEqual(answer, wanted);
+  assert.equal(await eventually(async () => ask(), isIt, withinMs), wanted);
+}
+
+/** Asks again until the answer has this status; fails with the last one when the time is over. */
+export async function comesTo<T extends { readonly status: number; readonly body: unknown }>(
+  status: number,
+  ask: () => Promise<T>,
+  withinMs?: number,
+): Promise<T> {
+  const answer = await eventually(ask, (one) => one.status === status, withinMs);
+  assert.is(answer.status, status, JSON.stringify(answer.body));
+  return answer;
 }
 
 /** Asks again until the answer is as wanted; the last answer when the time is over. */

@@ -10,7 +10,7 @@ import { stdioServerPath } from '../../fixtures/programs.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
 import { caller, field, newKey } from '../../helpers/caller.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { becomes } from '../../helpers/gateway-client.ts';
 import { head } from '../../helpers/http-raw.ts';
 import { ModernClient, POST_HEADERS } from '../../helpers/mcp-client.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
@@ -132,11 +132,7 @@ async function assertNothingIsHeld({ admin, url }: McpHarness, keys: readonly He
   for (const template of TEMPLATES) {
     const look = async () =>
       Object(field(await admin(`GET /mcp/${template}/health`), 'instances'))[template].in_flight;
-    assert.is(
-      await eventually(look, (count) => count === 0, 20_000),
-      0,
-      `calls of ${template} are in flight`,
-    );
+    await becomes(look, 0, 20_000);
   }
   // The largest body fits only when nothing of its caller is held; both together only when nothing at all is.
   for (const template of TEMPLATES) {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { caller, field, listed, tokenOf, verdictOf } from '../../helpers/caller.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { comesTo } from '../../helpers/gateway-client.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -60,28 +60,21 @@ onSmallDisk('a full disk refuses changes, and all is well once there is room', a
     assert.ok(await registered('first'));
 
     let count = 0;
-    const sick = await eventually(
-      async () => {
-        // A connection that is closed tidies up its journal, which makes room.
-        fill(join(folder, 'ballast'));
-        count += 1;
-        await registered(`filling-${count}`);
-        return anybody('GET /health');
-      },
-      ({ status }) => status === 503,
-    );
-    assert.equal([sick.status, field(sick, 'database')], [503, 'disconnected']);
+    const sick = await comesTo(503, async () => {
+      // A connection that is closed tidies up its journal, which makes room.
+      fill(join(folder, 'ballast'));
+      count += 1;
+      await registered(`filling-${count}`);
+      return anybody('GET /health');
+    });
+    assert.is(field(sick, 'database'), 'disconnected');
     assert.is(await registered('refused'), false);
     assert.is((await anybody('GET /readyz')).status, 200);
     const call = await admin('POST /mcp/far/tools/call', { name: 'name' });
     assert.is(call.status, 200, JSON.stringify(call.body));
 
     rmSync(join(folder, 'ballast'));
-    const well = await eventually(
-      () => anybody('GET /health'),
-      ({ status }) => status === 200,
-    );
-    assert.equal([well.status, field(well, 'database')], [200, 'connected']);
+    assert.is(field(await comesTo(200, () => anybody('GET /health')), 'database'), 'connected');
     for (const id of ['after-1', 'after-2']) assert.ok(await registered(id));
     assert.is((await anybody('POST /auth/login', { username: 'admin', password })).status, 200);
     assert.equal(Object.keys(await listed(admin)).toSorted(), acknowledged.toSorted());
