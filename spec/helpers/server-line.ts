@@ -1,4 +1,4 @@
-// A line to a server of any kind that a spec can break, cut, silence and mend: a TCP relay with a port of its own. It can also
+// A line to a server of any kind that a spec can cut, silence and mend: a TCP relay with a port of its own. It can also
 // be long: every byte arrives a little later.
 
 import { once } from 'node:events';
@@ -8,8 +8,6 @@ import * as assert from 'uvu/assert';
 export interface ServerLine {
   /** The URL of the server, through this line. */
   readonly url: string;
-  /** Breaks every connection; new ones work. */
-  break(): void;
   /** Breaks every connection and refuses new ones, as when the server is stopped. */
   cut(): Promise<void>;
   /** Connections stay open, new ones are accepted, and nothing passes any more, as when a cable is pulled. */
@@ -71,14 +69,11 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
     await once(server.listen(onPort, '127.0.0.1'), 'listening');
     return (server.address() as AddressInfo).port;
   };
-  const breakAll = (): void => {
-    for (const socket of sockets) socket.destroy();
-  };
   const cut = async (): Promise<void> => {
     if (server === undefined) return;
     const closed = once(server.close(), 'close');
     server = undefined;
-    breakAll();
+    for (const socket of sockets) socket.destroy();
     await closed;
   };
   url.hostname = '127.0.0.1';
@@ -86,7 +81,6 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
   const ownPort = Number(url.port);
   return {
     url: url.href,
-    break: breakAll,
     cut,
     silence: () => {
       isSilent = true;
