@@ -15,7 +15,7 @@ import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { becomes, eventually } from '../../helpers/gateway-client.ts';
 import { importNodeImage, importPostgresImage, importRedisImage } from '../../helpers/machine-images.ts';
 import { type Podman, startPodman } from '../../helpers/podman.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -132,19 +132,11 @@ test.needs(composer.program, composer.skip)('runs as a whole by podman-compose',
   try {
     await podmanCompose('up', '-d');
     const url = `http://127.0.0.1:${port}`;
-    const ready = await eventually(
-      () => fetch(`${url}/readyz`).then(({ status }) => status, String),
-      (status) => status === 200,
-      60_000,
-    );
-    assert.is(ready, 200, await logs(podman, 'stagedoor_gateway_1'));
+    await becomes<unknown>(() => fetch(`${url}/readyz`).then(({ status }) => status, String), 200, 60_000);
     const admin = caller(url, await tokenOf(url, 'admin', password));
-    const seen = await eventually(
-      () => admin('GET /mcp/everything/health'),
-      (answer) => field(answer, 'healthy_instances') === 1,
-      20_000,
-    );
-    assert.is(field(seen, 'healthy_instances'), 1, JSON.stringify(seen.body));
+    const healthyInstances = async () =>
+      field(await admin('GET /mcp/everything/health'), 'healthy_instances');
+    await becomes(healthyInstances, 1, 20_000);
     const call = { name: 'echo', arguments: { message: 'composed' } };
     assert.match(toolText(await admin('POST /mcp/everything/tools/call', call)), /composed/);
     assert.not.match(await logs(podman, 'stagedoor_gateway_1'), /a signing key|correct horse/);

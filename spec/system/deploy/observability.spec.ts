@@ -12,7 +12,7 @@ import { freePort } from '../../../src/cli/demo-servers.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { callTool, eventually, get } from '../../helpers/gateway-client.ts';
+import { becomes, callTool, get } from '../../helpers/gateway-client.ts';
 import { type Family, metricValue, parseMetrics } from '../../helpers/metrics-text.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -51,17 +51,16 @@ test('shows that a program was killed and came back, and forgets one that was de
   const { instances } = Object(body).templates.pair;
   const { pid } = instances.find(({ id }: { id: string }) => id === 'one');
   process.kill(Number(pid), 'SIGKILL');
-  const down = await eventually(
-    scrape,
-    (families) => metricValue(families, 'stagedoor_instance_up', one) === 0,
-  );
-  const two = { template: 'pair', instance_id: 'two' };
-  assert.is(metricValue(down, 'stagedoor_instance_up', two), 1);
-  const back = await eventually(
-    scrape,
-    (families) => metricValue(families, 'stagedoor_instance_up', one) === 1,
-  );
-  assert.is(metricValue(back, 'stagedoor_instance_restarts_total', { ...one, reason: 'failure' }), 1);
+  const upNow = async () => {
+    const families = await scrape();
+    return ['one', 'two'].map((instance_id) =>
+      metricValue(families, 'stagedoor_instance_up', { template: 'pair', instance_id }),
+    );
+  };
+  await becomes(upNow, [0, 1]);
+  await becomes(upNow, [1, 1]);
+  const restarts = { ...one, reason: 'failure' };
+  assert.is(metricValue(await scrape(), 'stagedoor_instance_restarts_total', restarts), 1);
   await gateway.run('gateway', 'deregister', 'pair', 'one');
   const text = await textOf();
   assert.not.match(text, 'instance_id="one"');

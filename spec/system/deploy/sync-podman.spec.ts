@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
-import { callTool, eventually, get, textOf } from '../../helpers/gateway-client.ts';
+import { becomes, callTool, get, textOf } from '../../helpers/gateway-client.ts';
 import { Podman, startPodman } from '../../helpers/podman.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -32,11 +32,12 @@ async function instancesOf(url: string, template: string): Promise<Record<string
   return status === 404 ? {} : Object(body.instances);
 }
 
-const healthy = (instances: Record<string, { healthy: boolean }>) =>
-  Object.entries(instances)
-    .filter(([, one]) => one.healthy)
-    .map(([id]) => id)
-    .sort();
+async function healthyOf(url: string, template: string): Promise<string[]> {
+  const instances = Object.entries(await instancesOf(url, template));
+  return instances.flatMap(([id, { healthy }]) => (healthy ? [id] : [])).sort();
+}
+
+const idOf = (container: string): string => `web-${container.slice(0, 8)}`;
 
 withEngine('an HTTP container is registered once, called, and removed when it is gone', async () => {
   const podman = engine as Podman;
@@ -44,7 +45,7 @@ withEngine('an HTTP container is registered once, called, and removed when it is
   try {
     const url = await gateway.url();
     const id = await startHttp(podman, 'one');
-    const instance = `web-${id.slice(0, 8)}`;
+    const instance = idOf(id);
     const dry = await gateway.run('gateway', 'sync', '--dry-run', '--json');
     assert.is(dry.code, 0, dry.err);
     assert.equal(JSON.parse(dry.out).added[0].instance_id, instance);
@@ -53,11 +54,7 @@ withEngine('an HTTP container is registered once, called, and removed when it is
     const first = await gateway.run('gateway', 'sync');
     assert.is(first.code, 0, first.err);
     assert.match(first.out, new RegExp(`added\\s+web\\s+${instance}`));
-    const found = await eventually(
-      () => instancesOf(url, 'web'),
-      (all) => healthy(all).length === 1,
-    );
-    assert.equal(healthy(found), [instance]);
+    await becomes(() => healthyOf(url, 'web'), [instance]);
     assert.match(textOf(await callTool(url, 'web', 'echo', { text: 'hi' })), 'hi');
     const again = await gateway.run('gateway', 'sync');
     assert.is(again.out.trim(), '0 added, 0 changed, 0 removed, 0 skipped, 1 unchanged');
@@ -86,15 +83,8 @@ withEngine('a killed container leaves the pool at once, and no call fails', asyn
   const gateway = open(podman, '--sync');
   try {
     const url = await gateway.url();
-    const both = await eventually(
-      () => instancesOf(url, 'web'),
-      (all) => healthy(all).length === 2,
-    );
-    assert.equal(healthy(both), [one, two].map((id) => `web-${id.slice(0, 8)}`).sort());
-    await eventually(
-      () => instancesOf(url, 'lines'),
-      (all) => healthy(all).length === 1,
-    );
+    await becomes(() => healthyOf(url, 'web'), [one, two].map(idOf).sort());
+    await becomes(async () => (await healthyOf(url, 'lines')).length, 1);
     assert.is(textOf(await callTool(url, 'lines', 'echo', { text: 'hi' })), 'hi');
 
     const killed = podman.podman('kill', one);
@@ -107,27 +97,13 @@ withEngine('a killed container leaves the pool at once, and no call fails', asyn
       assert.is(status, 200, JSON.stringify(body));
     }
     await killed;
-    const left = await eventually(
-      () => instancesOf(url, 'web'),
-      (all) => Object.keys(all).length === 1,
-      5_000,
-    );
-    assert.equal(Object.keys(left), [`web-${two.slice(0, 8)}`]);
+    await becomes(async () => Object.keys(await instancesOf(url, 'web')), [idOf(two)], 5_000);
 
     // What is started is added, and what was removed is gone, without a word from anybody.
     await podman.podman('start', one);
-    const back = await eventually(
-      () => instancesOf(url, 'web'),
-      (all) => healthy(all).length === 2,
-    );
-    assert.is(healthy(back).length, 2);
+    await becomes(() => healthyOf(url, 'web'), [one, two].map(idOf).sort());
     await podman.podman('rm', '-f', '-t', '0', one);
-    const last = await eventually(
-      () => instancesOf(url, 'web'),
-      (all) => Object.keys(all).length === 1,
-      5_000,
-    );
-    assert.equal(Object.keys(last), [`web-${two.slice(0, 8)}`]);
+    await becomes(async () => Object.keys(await instancesOf(url, 'web')), [idOf(two)], 5_000);
   } finally {
     await gateway.remove();
     await podman.podman('rm', '-f', '-a', '-t', '0');
@@ -146,15 +122,11 @@ withEngine('a program in a container ends with its gateway, also with one that w
       const gateway = open(podman, '--sync');
       try {
         const url = await gateway.url();
-        const all = await eventually(
-          () => instancesOf(url, 'lines'),
-          (found) => healthy(found).length === 2,
-        );
-        assert.is(healthy(all).length, 2, gateway.err);
+        await becomes(async () => (await healthyOf(url, 'lines')).length, 2);
         assert.is((await running()).length, 2);
         gateway.signal(end);
         await gateway.end();
-        assert.equal(await eventually(running, (left) => left.length === 0, 20_000), [], end);
+        await becomes(running, [], 20_000);
       } finally {
         await gateway.remove();
       }

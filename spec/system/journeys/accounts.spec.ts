@@ -9,7 +9,7 @@ import { freePort } from '../../../src/cli/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { becomes, comesTo } from '../../helpers/gateway-client.ts';
 import { AS_IT_COMES, binPath, canFindDescendants, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -95,11 +95,7 @@ test('from an empty folder to a revoked key, over a restart', async () => {
 
   await stop();
   await start();
-  const second = await eventually(
-    () => call(key),
-    ({ status }) => status === 200,
-  );
-  assert.equal([second.status, second.text], [200, 'one']);
+  await becomes(async () => (await call(key)).text, 'one');
   const listed = await succeeds(['gateway', 'api-keys']);
   assert.match(listed.out, /^[0-9a-f]{16} +ci +tools:call +all +active +\d{4}/m);
   assert.not.match(listed.out, key.slice(-43));
@@ -145,11 +141,7 @@ test('works on the database when no gateway runs, and a lost password is replace
   // The gateway runs: it hears of what is done behind its back.
   assert.is((await local(['gateway', 'delete-user', 'ada'])).code, 0);
   assert.is((await local(['gateway', 'revoke', 'ci'])).code, 0);
-  const after = await eventually(
-    () => ask('/gateway/audit', { 'X-API-Key': key }),
-    (reply) => reply.status === 401,
-  );
-  assert.is(after.status, 401);
+  await comesTo(401, () => ask('/gateway/audit', { 'X-API-Key': key }));
   const last = await local(['gateway', 'delete-user', 'admin']);
   assert.is(last.code, 1);
   assert.match(last.err, /\(LAST_ADMIN\)\n$/);

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
-import { callTool, eventually, follow, get, type Reply, textOf } from '../../helpers/gateway-client.ts';
+import { becomes, callTool, follow, get, type Reply, textOf } from '../../helpers/gateway-client.ts';
 import { canFindDescendants, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -24,11 +24,7 @@ test('answers every call when a child is killed under 200 of them, and brings it
   const calls = Array.from({ length: 200 }, (_, index) =>
     callTool(url, 'pair', index % 2 === 0 ? 'count' : 'sleep', { ms: 1_500 }),
   );
-  const busy = await eventually(
-    () => get(url, '/gateway/stats'),
-    ({ body }) => body.active_connections === 200,
-  );
-  assert.is(busy.body.active_connections, 200);
+  await inFlight(url, 200);
   process.kill(Number(one), 'SIGKILL');
 
   const codes = (await Promise.all(calls)).map(codeOf);
@@ -39,8 +35,7 @@ test('answers every call when a child is killed under 200 of them, and brings it
   assert.ok(codes.filter((code) => code === '200').length >= 100, 'the other instance answers its share');
   assert.ok(codes.includes('503 BACKEND_UNAVAILABLE'), 'what may not be repeated is not');
 
-  const { body } = await eventually(() => get(url, '/mcp/pair/health'), isAllHealthy);
-  assert.is(body.healthy_instances, 2);
+  await becomes(async () => (await get(url, '/mcp/pair/health')).body.healthy_instances, 2);
   assert.is.not((await pidsOf(url, 'pair')).one, one);
 });
 
@@ -126,11 +121,7 @@ async function register(template: string, id: string, flags: string): Promise<vo
 }
 
 async function inFlight(url: string, wanted: number): Promise<void> {
-  const { body } = await eventually(
-    () => get(url, '/gateway/stats'),
-    (reply) => reply.body.active_connections === wanted,
-  );
-  assert.is(body.active_connections, wanted);
+  await becomes(async () => (await get(url, '/gateway/stats')).body.active_connections, wanted);
 }
 
 /** Process ids by instance, as the servers say them. */
@@ -153,8 +144,4 @@ async function pidsOf(url: string, template: string): Promise<Record<string, str
 
 function codeOf({ status, body }: Reply): string {
   return status === 200 ? '200' : `${status} ${body.error_code}`;
-}
-
-function isAllHealthy({ body }: Reply): boolean {
-  return body.healthy_instances === body.total_instances;
 }

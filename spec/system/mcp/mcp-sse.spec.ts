@@ -7,7 +7,7 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import * as assert from 'uvu/assert';
 import { type Caller, field, newKey } from '../../helpers/caller.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { becomes } from '../../helpers/gateway-client.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -94,8 +94,7 @@ function registerPair(admin: Caller): Promise<void> {
 }
 
 async function inFlight(admin: Caller, wanted: number): Promise<void> {
-  const ask = async () => field(await admin('GET /gateway/stats'), 'active_connections');
-  assert.is(await eventually(ask, (calls) => calls === wanted), wanted);
+  await becomes(async () => field(await admin('GET /gateway/stats'), 'active_connections'), wanted);
 }
 
 /** The SDK's client, and what is seen of its transport. */

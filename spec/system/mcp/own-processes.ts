@@ -10,7 +10,7 @@ import type { ActorInspection } from '../../../src/domain/actor-inspection.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
 import { postTo } from '../../gateway/mcp-post.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { becomes, eventually } from '../../helpers/gateway-client.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import {
@@ -98,12 +98,7 @@ export class OwnHarness {
 
   /** Asks until it is let in: a place is free when its process is gone, a while after its session. */
   async comeIn(): Promise<void> {
-    const knocked = await eventually(
-      () => this.knock(),
-      ({ said }) => said === '200',
-      patienceMs,
-    );
-    assert.is(knocked.said, '200');
+    await becomes(async () => (await this.knock()).said, '200', patienceMs);
   }
 
   /** Ends a session by its id. */
@@ -274,12 +269,7 @@ export function said({ status, result, error }: Outcome): string {
 
 /** Waits until none of these processes runs. */
 export async function allGone(pids: readonly number[]): Promise<void> {
-  const left = await eventually(
-    async () => pids.filter(isRunning),
-    (running) => running.length === 0,
-    patienceMs,
-  );
-  assert.equal(left, [], 'they have ended');
+  await becomes(() => pids.filter(isRunning), [], patienceMs);
 }
 
 export function isQuestion({ id, method }: Message): boolean {

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { becomes } from '../../helpers/gateway-client.ts';
 import { type AskOptions, type ClientOptions, ModernClient } from '../../helpers/mcp-client.ts';
 import { type Message, Wire } from '../../helpers/mcp-wire.ts';
 import { Program } from '../../helpers/program.ts';
@@ -138,7 +138,6 @@ export function refusalOf({ status, error }: Round): readonly unknown[] {
 
 /** Waits until a node offers a template to these clients; fails when it takes longer than it may. */
 export async function isServed(node: McpNode, path: string, options: ClientOptions): Promise<void> {
-  const discover = () => askOnce(node, path, options, 'server/discover');
-  const { status } = await eventually(discover, (answer) => answer.status === 200, heardWithinMs);
-  assert.is(status, 200, `${path} is not served within ${heardWithinMs} ms`);
+  const discover = async () => (await askOnce(node, path, options, 'server/discover')).status;
+  await becomes(discover, 200, heardWithinMs);
 }

@@ -18,7 +18,7 @@ import {
   toolText,
   verdictOf,
 } from '../../helpers/caller.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { becomes, comesTo, eventually } from '../../helpers/gateway-client.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import type { Program } from '../../helpers/program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
@@ -54,11 +54,8 @@ onPostgresql(
     assert.is((await a.admin('POST /gateway/register?wait=10', shared)).status, 201);
     const child = await registerProgram(a);
 
-    const called = await soon(
-      () => b.admin('POST /mcp/far/tools/call', { name: 'name' }),
-      ({ status }) => status === 200,
-    );
-    assert.equal([called.status, toolText(called)], [200, 'shared']);
+    const callFar = () => b.admin('POST /mcp/far/tools/call', { name: 'name' });
+    assert.is(toolText(await comesTo(200, callFar, heardWithinMs)), 'shared');
     const foreign = await soonListed(b, 'near/program', (instance) => instance !== undefined);
     const { state, healthy, node_id, reason } = Object(foreign);
     const owner = `${hostname()}:${a.port}`;
@@ -79,20 +76,16 @@ onPostgresql(
     ]);
     assert.is((await soonListed(b, 'far/one', (one) => one?.weight === 5))?.weight, 5);
     assert.is((await soonListed(a, 'near/program', (one) => one?.weight === 3))?.weight, 3);
-    const settings = await soon(
-      () => loadBalancer(a, 'far'),
-      ({ strategy }) => strategy === 'random',
-    );
-    assert.equal([settings.strategy, settings.timeout], ['random', 7]);
+    const settings = async () => {
+      const { strategy, timeout } = await loadBalancer(a, 'far');
+      return [strategy, timeout];
+    };
+    await becomes(settings, ['random', 7], heardWithinMs);
     assert.ok(isRunning(child), 'a changed weight restarts no program');
 
     // Taken out by the one, stopped by the other.
     assert.is((await b.admin('DELETE /gateway/deregister/near/program')).status, 204);
-    await soon(
-      async () => isRunning(child),
-      (runs) => !runs,
-    );
-    assert.is(isRunning(child), false);
+    await becomes(() => isRunning(child), false, heardWithinMs);
     assert.equal(a.program.descendants(), []);
     for (const { admin } of [a, b]) assert.equal(Object.keys(await listed(admin)), ['far/one']);
   },
@@ -118,17 +111,11 @@ onPostgresql(
         const path = `/auth/users/${field(made, 'id')}`;
         const changed = change === undefined ? a.admin(`DELETE ${path}`) : a.admin(`PATCH ${path}`, change);
         await succeeds(changed);
-        const refused = await soon(
-          () => onB('GET /auth/users'),
-          ({ status }) => status !== 200,
-        );
-        return [username, ...verdictOf(refused)];
+        const verdict = async () => verdictOf(await onB('GET /auth/users'));
+        return eventually(verdict, ([status]) => status !== 200, heardWithinMs);
       }),
     );
-    assert.equal(
-      outcomes,
-      Object.keys(changes).map((username) => [username, 401, 'INVALID_CREDENTIALS']),
-    );
+    assert.equal(outcomes, Array(4).fill([401, 'INVALID_CREDENTIALS']));
     // Logging in again on B finds what A did.
     const again = caller(b.url, await tokenOf(b.url, 'demoted', password));
     assert.equal(verdictOf(await again('GET /auth/users')), [403, 'INSUFFICIENT_PERMISSIONS']);
@@ -158,21 +145,15 @@ onPostgresql(
       }),
     );
     const child = await registerProgram(a);
-    await soon(
-      () => b.admin('POST /mcp/far/tools/call', { name: 'name' }),
-      ({ status }) => status === 200,
-    );
+    await comesTo(200, () => b.admin('POST /mcp/far/tools/call', { name: 'name' }), heardWithinMs);
 
     a.program.signal('SIGKILL');
     assert.equal(await a.program.end(), { code: null, signal: 'SIGKILL' });
     for (let calls = 20; calls > 0; calls -= 1)
       assert.is(toolText(await b.admin('POST /mcp/far/tools/call', { name: 'name' })), 'shared');
     assert.is((await b.admin('GET /health')).status, 200);
-    await soon(
-      async () => isRunning(child),
-      (runs) => !runs,
-    );
-    assert.is(isRunning(child), false, 'its input ended with its gateway');
+    // Its input ended with its gateway.
+    await becomes(() => isRunning(child), false, heardWithinMs);
 
     const again = await node(a.port);
     const back = await soonListed(again, 'near/program', (instance) => instance?.healthy === true);
@@ -269,16 +250,12 @@ async function backend(name: string): Promise<string> {
   return started.url;
 }
 
-function soon<T>(ask: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> {
-  return eventually(ask, isWanted, heardWithinMs);
-}
-
 function soonListed(
   { admin }: McpNode,
   name: string,
   isWanted: (instance: Listed | undefined) => boolean,
 ): Promise<Listed | undefined> {
-  return soon(async () => (await listed(admin))[name], isWanted);
+  return eventually(async () => (await listed(admin))[name], isWanted, heardWithinMs);
 }
 
 async function loadBalancer({ admin }: McpNode, template: string): Promise<Record<string, unknown>> {
