@@ -47,13 +47,6 @@ test('says it all when it names an endpoint or a command', () => {
   assert.equal(serverInput('weather', command, remote), command);
 });
 
-test('is completed by the definition', () => {
-  const remote = definition({ endpoint: 'http://elsewhere.example/mcp', transport: 'http' });
-  assert.equal(serverInput('weather', { headers: { a: 'b' } }, remote), {
-    ...{ endpoint: 'http://elsewhere.example/mcp', transport: 'http', headers: { a: 'b' } },
-  });
-});
-
 test('sets the variables that the definition maps its settings to, over the defaults', () => {
   const config = {
     ...{ api_key: 'k', region: 'us', days: 3, tags: ['a', 'b'], options: { deep: true } },

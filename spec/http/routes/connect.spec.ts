@@ -78,14 +78,4 @@ test('puts nothing of a request into a snippet that a shell would run', async ()
   await other.close();
 });
 
-test('knows the templates of the caller only', async () => {
-  const elsewhere = await app.key(['gateway:read'], ['other']);
-  for (const [path, who] of [
-    ['/gateway/connect/demo', elsewhere],
-    ['/gateway/connect/nothing', app.user],
-  ] as const) {
-    assert.is((await app.as(who, 'GET', path)).outcome, '404 TEMPLATE_NOT_FOUND');
-  }
-});
-
 test.run();

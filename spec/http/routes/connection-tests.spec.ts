@@ -102,12 +102,6 @@ test('follow the rules of a registration', async () => {
     [{ template_name: 'new', endpoint: 'http://a:b@127.0.0.1/' }, app.admin, 400, 'ENDPOINT_NOT_ALLOWED'],
     [{ template_name: 'new' }, app.admin, 400, 'CONFIG_INCOMPLETE'],
     [{ template_name: 'new', endpoint: 'http://127.0.0.1:1', weight: 0 }, app.admin, 422, 'VALIDATION_ERROR'],
-    [{ template_name: 'new', endpoint: 'http://127.0.0.1:1' }, app.user, 403, 'INSUFFICIENT_PERMISSIONS'],
-    [
-      { template_name: 'new', endpoint: 'http://127.0.0.1:1' },
-      await app.key(['gateway:write'], ['other']),
-      ...([404, 'TEMPLATE_NOT_FOUND'] as const),
-    ],
   ];
   for (const [body, who, status, code] of refusals) {
     const answer = await tryOut(body, who);

@@ -43,26 +43,6 @@ test('need no body for a command, and mind none', async () => {
   assert.is((await app.ask('POST', '/gateway/instances/demo/one/resume', { body: '{"broken' })).status, 200);
 });
 
-for (const command of ['drain', 'resume', 'restart']) {
-  test(`are 404 for a ${command} of what is not there`, async () => {
-    assert.is(
-      (await app.ask('POST', `/gateway/instances/demo/nope/${command}`)).outcome,
-      '404 SERVER_NOT_FOUND',
-    );
-    assert.is(
-      (await app.ask('POST', `/gateway/instances/nope/one/${command}`)).outcome,
-      '404 TEMPLATE_NOT_FOUND',
-    );
-  });
-}
-
-test('are 404 for a change of what is not there', async () => {
-  assert.is(
-    (await app.ask('PATCH', '/gateway/instances/demo/nope', { body: { weight: 1 } })).outcome,
-    '404 SERVER_NOT_FOUND',
-  );
-});
-
 test.run();
 
 const record = suite('the instance record');
