@@ -12,21 +12,6 @@ const instance = { atMs: 0, template: 't', instanceId: 'i', serverId: 's' };
 const who = { template: 't', instance_id: 'i', server_id: 's' };
 const trouble = { isPlanned: false, isProgram: true };
 
-test('logs what an operator wants to know, and the rest for debugging', () => {
-  const { events, lines } = open();
-  const omitted = { tool: 'x', reason: 'a header is asked for "a", which is no string, integer or boolean' };
-  events.next({ type: 'instance.restarting', ...instance, ...trouble, reason: 'exited', delayMs: 1 });
-  events.next({ type: 'instance.healthy', ...instance, era: 'legacy' });
-  events.next({ type: 'instance.unhealthy', ...instance, reason: 'exited', isPlanned: false });
-  events.next({ type: 'probe.finished', ...instance, passed: true, durationMs: 1 });
-  events.next({ type: 'tool.omitted', ...instance, ...omitted });
-  assert.equal(lines.slice(2), [
-    ['warn', 'instance is unhealthy', { ...who, reason: 'exited', is_planned: false }],
-    ['debug', 'probe.finished', { ...who, passed: true, duration_ms: 1 }],
-    ['warn', 'tool is omitted from all lists: clients must not call it', { ...who, ...omitted }],
-  ]);
-});
-
 test('writes one line for each start that fails', () => {
   const { events, lines } = open();
   const fail = (reason: string, delayMs: number) => {

@@ -89,21 +89,6 @@ sink('writes many lines at once, when enough has come together', () => {
   assert.is(writes.length, 2);
 });
 
-sink('drops and counts what cannot be written, and tells it once it can again', () => {
-  const { sink, writes, outcome } = open();
-  outcome.error = 'ENOSPC';
-  sink.write('a\nb\n');
-  sink.flushSync();
-  sink.write('c\n');
-  sink.flushSync();
-  outcome.error = undefined;
-  sink.write('d\n');
-  sink.flushSync();
-  sink.write('e\n');
-  sink.flushSync();
-  assert.equal(writes, ['3 dropped\nd\n', 'e\n']);
-});
-
 sink('keeps what a busy reader does not take, within a bound', () => {
   const { sink, writes, outcome } = open();
   outcome.error = 'EAGAIN';
@@ -115,29 +100,6 @@ sink('keeps what a busy reader does not take, within a bound', () => {
   const kept = writes.join('').match(/^x+$/gm)?.length ?? 0;
   assert.is(kept, 1024);
   assert.match(writes.join(''), /^976 dropped$/m);
-});
-
-sink('starts a new line after one of which half was lost', () => {
-  const { sink, writes, outcome } = open();
-  outcome.most = 3;
-  outcome.errorAfter = 'EIO';
-  sink.write('abcdef\n');
-  sink.flushSync();
-  outcome.error = undefined;
-  outcome.most = Number.POSITIVE_INFINITY;
-  sink.write('g\n');
-  sink.flushSync();
-  assert.equal(writes, ['abc', '\n1 dropped\ng\n']);
-});
-
-sink('tells at the end what was dropped, also when no line follows', () => {
-  const { sink, writes, outcome } = open();
-  outcome.error = 'ENOSPC';
-  sink.write('a\n');
-  sink.flushSync();
-  outcome.error = undefined;
-  sink.close();
-  assert.equal(writes, ['1 dropped\n']);
 });
 
 sink('whatever fails, each line is delivered whole or counted in a notice that was', () => {
@@ -189,17 +151,12 @@ sink.run();
 
 function open() {
   const writes: string[] = [];
-  const outcome: { error?: string | undefined; errorAfter?: string; most: number; tries: number } = {
-    most: Number.POSITIVE_INFINITY,
-    tries: 0,
-  };
+  const outcome: { error?: string | undefined; tries: number } = { tries: 0 };
   const write = (bytes: Uint8Array) => {
     outcome.tries += 1;
     if (outcome.error !== undefined) throw Object.assign(new Error('no'), { code: outcome.error });
-    const taken = bytes.subarray(0, outcome.most);
-    writes.push(Buffer.from(taken).toString());
-    outcome.error = outcome.errorAfter;
-    return taken.length;
+    writes.push(Buffer.from(bytes).toString());
+    return bytes.length;
   };
   const sink = new LogSink(write, (dropped) => `${dropped} dropped\n`);
   return { sink, writes, outcome };

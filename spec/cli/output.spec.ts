@@ -8,14 +8,6 @@ import { recordingTerminal } from './recording-terminal.ts';
 const test = suite('output');
 const plain = recordingTerminal();
 
-test('draws a table in columns, without borders, colours or trailing spaces', () => {
-  const text = table(plain, { NAME: 'name', COUNT: ({ count }) => count }, [
-    { name: 'a', count: 1 },
-    { name: 'longer name', count: 23 },
-  ]);
-  assert.is(text, ['NAME         COUNT', 'a            1', 'longer name  23'].join('\n'));
-});
-
 test('draws a table that fits the terminal, with all of its text', () => {
   const headings = { NAME: 'name', STATE: 'state', BACKEND: 'backend', REASON: 'reason' } as const;
   const backend = '/opt/somewhere/very/deep/below/there/bin/server-program';

@@ -128,15 +128,6 @@ function loggedIn(kept = { ...token, expires_at: '2999-01-01T00:00:00.000Z' }): 
   return env;
 }
 
-test('sends the token to the gateway that issued it only, unless the environment has credentials', () => {
-  const env = loggedIn();
-  const headers = (to: string, more = {}) => requestCredentials(to, { ...env, ...more }).headers;
-  assert.equal(headers(url), { Authorization: 'Bearer planted-token' });
-  assert.equal(headers('http://127.0.0.1:8000'), {});
-  assert.equal(headers(url, { STAGEDOOR_TOKEN: 'given' }), { Authorization: 'Bearer given' });
-  assert.equal(headers('http://elsewhere', { STAGEDOOR_API_KEY: 'sd_1' }), { 'X-API-Key': 'sd_1' });
-});
-
 test('refuses credentials that contradict each other or cannot be sent, and does not show them', () => {
   const refuses = (env: Record<string, string>, message: RegExp) =>
     assert.throws(
