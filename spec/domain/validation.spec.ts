@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { InstanceInput, RegisterInput } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
-import { compileShape, inspect, issuesOf, pathTo } from '../../src/domain/validation.ts';
+import { compileShape, inspect, issuesOf } from '../../src/domain/validation.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('validation');
@@ -180,13 +180,6 @@ test('is not confused by __proto__', () => {
   assert.equal(found, [['body', '__proto__']]);
 });
 
-test('writes paths the way people read them', () => {
-  assert.is(pathTo('', 'servers'), 'servers');
-  assert.is(pathTo('servers', 0), 'servers[0]');
-  assert.is(pathTo('servers[0]', 'env_vars'), 'servers[0].env_vars');
-  assert.is(pathTo('servers', 'my "server"'), 'servers["my \\"server\\""]');
-});
-
 test('names each fault once, with its path and never its value', () => {
   const names = Type.Record(Type.String({ pattern: '^[A-Z]+$' }), Type.String(), {
     additionalProperties: false,
@@ -209,12 +202,6 @@ test('names each fault once, with its path and never its value', () => {
     'here.names.A: must be string',
     'here.names["b/~"]: is no valid name',
   ]);
-});
-
-test('names what is missing, at the top and below', () => {
-  const schema = Type.Object({ a: Type.Object({ b: Type.String() }), c: Type.String() });
-  assert.equal(issuesOf(Compile(schema).Errors({ a: {} })).toSorted(), ['a.b: is missing', 'c: is missing']);
-  assert.equal(issuesOf(Compile(schema).Errors(7)), ['must be object']);
 });
 
 test('finds bad strings anywhere and says where', () => {

@@ -97,21 +97,6 @@ test('reads the servers of MCP clients, each a template of its own', async () =>
   assert.equal((await contentsOf({ mcpServers: [] })).problems, ['mcpServers: must be an object by name']);
 });
 
-test('reads servers by id that name their template, and instances by id', async () => {
-  const contents = await contentsOf({
-    templates: { files: { instances: { one: { command: 'run' } } } },
-    servers: { 'Weather 1': { id: 'w1', template_name: 'weather', url: 'http://h' } },
-  });
-  assert.equal(contents, {
-    templates: [{ name: 'files', loadBalancer: {} }],
-    entries: [
-      ['files', 'one', 'run'],
-      ['weather', 'w1', 'http://h'],
-    ],
-    problems: [],
-  });
-});
-
 test('reports what cannot be used with its path and uses the rest', async () => {
   const contents = await contentsOf({
     templates: {

@@ -14,19 +14,6 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('store errors');
 
-test('reads codes and numbers of every driver', () => {
-  const of = (facts: object) => driverErrorOf(Object.assign(new Error('m'), facts));
-  for (const [facts, code, number] of [
-    [{ code: '57P01' }, '57P01', 0],
-    [{ code: 'ER_DUP_ENTRY', errno: 1062 }, 'ER_DUP_ENTRY', 1062],
-    [{ code: 'EREQUEST', number: 2627 }, 'EREQUEST', 2627],
-    [{ errorNum: 1, code: 'ORA-00001' }, 'ORA-00001', 1],
-    // libuv's, which says what the code says.
-    [{ code: 'ECONNREFUSED', errno: -111 }, 'ECONNREFUSED', 0],
-  ] as const)
-    assert.equal(of(facts), { code, number, isFatal: false, message: 'm' });
-});
-
 test('reads of pg and mysql2 whether the connection is lost with it', () => {
   const of = (facts: object) => driverErrorOf(Object.assign(new Error('m'), facts))?.isFatal;
   const sqlState = 'HY000';
