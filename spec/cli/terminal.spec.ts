@@ -183,13 +183,6 @@ prompt('gives back what was typed and shows the question only', async () => {
   assert.equal((await type('\r'))[0], '');
 });
 
-prompt('knows backspace, arrows and the deletion of the line', async () => {
-  const [backspace, left, clear] = ['\u007f', '\u001b[D', '\u0015'];
-  assert.equal((await type(`abx${backspace}c\r`))[0], 'abc');
-  assert.equal((await type(`ac${left}b\r`))[0], 'abc');
-  assert.equal((await type(`wrong${clear}right\r`))[0], 'right');
-});
-
 prompt('is interrupted by Ctrl-C, on a line of its own', async () => {
   const { input, said, answer } = ask();
   input.write('half\u0003');
