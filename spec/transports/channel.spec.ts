@@ -60,14 +60,6 @@ test('gives what the protocol does not know to an exchange only when no other ca
   assert.equal([one.seen, two.seen], [['notifications/vendor {"n":1}'], []]);
 });
 
-test('passes no cancellation of the backend on: its ids have no meaning elsewhere', () => {
-  const channel = make();
-  const only = caller();
-  const { id } = channel.open({ method: 'tools/call' }, only);
-  assert.ok(channel.takes(notification('notifications/cancelled', { requestId: id })));
-  assert.equal(only.seen, []);
-});
-
 test('gives what belongs to a subscription to the exchange that opened it', () => {
   const channel = make();
   const [one, two] = [caller(), caller()];
@@ -180,19 +172,6 @@ test('keeps a log line from who called after somebody else, until a minute has p
   assert.equal(bo.seen, ['notifications/message {"data":"x"}']);
 });
 
-test('counts what nobody in particular asks, such as a probe, as no other caller', () => {
-  const channel = make(() => 0);
-  const probe = channel.open({ method: 'ping' }, caller());
-  channel.receive(resultFor(probe.id, 1));
-  const ada = caller();
-  const first = channel.open({ method: 'a', caller: 'ada' }, ada);
-  channel.receive(resultFor(first.id, 1));
-  const again = channel.open({ method: 'ping' }, caller());
-  channel.receive(resultFor(again.id, 1));
-  channel.open({ method: 'b', caller: 'ada' }, ada);
-  assert.is(channel.takes(notification('notifications/message', {})), true);
-});
-
 // The exchange of a message that cannot be read.
 
 test('finds the id of an answer that breaks the rules', () => {
@@ -254,20 +233,6 @@ test('finds the owner of an oversize line at its head or its tail', () => {
     };
     assert.is(exchangeOfOversize(edges), owner, line.slice(0, 60));
   }
-});
-
-test('is not taken in by text that looks like the end of a message', () => {
-  const text = JSON.stringify(`${'x'.repeat(EDGE_BYTES)},"jsonrpc":"2.0","id":1}`);
-  const line = Buffer.from(`{"result":{"text":${text}},"jsonrpc":"2.0","id":5}`);
-  assert.is(
-    exchangeOfOversize({
-      head: line.subarray(0, EDGE_BYTES),
-      tail: line.subarray(-EDGE_BYTES),
-      bytes: 1,
-      isCut: false,
-    }),
-    5,
-  );
 });
 
 test.run();

@@ -1,34 +1,16 @@
 // Whether a session may move when its instance is lost or leaves: by policy, by what its conversation holds, and by the
 // calls that it has under way.
 
-import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import type { HeldReservation } from '../../../src/actors/client-sessions/client-session-calls.ts';
 import { isSafeToRepeat } from '../../../src/actors/client-sessions/client-state.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
-import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
 import { listen, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import {
-  ASKABLE,
-  answers,
-  ask,
-  codeOf,
-  FULL,
-  HTTP,
-  listenTo,
-  MODERN,
-  PLAIN,
-  pass,
-  resultOf,
-  SessionHarness,
-  settled,
-  silent,
-  simulateTime,
-} from './client-session-harness.ts';
+import { ASKABLE, answers, ask, codeOf, FULL, HTTP, listenTo, MODERN, PLAIN, resultOf, SessionHarness, settled, silent, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client session: failover');
 let harness = new SessionHarness();
@@ -38,8 +20,6 @@ const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
   'it is drained': (id) => harness.ref(id).drain(),
   'it leaves': (id) => void harness.inner.fleet.remove('t', id, 0),
 };
-const PROGRAM: Partial<InstanceDefinition> = { transport: 'stdio', command: 'serve' };
-
 simulateTime(test, () => harness.close());
 
 for (const [loss, lose] of Object.entries(LOSSES)) {
@@ -85,58 +65,6 @@ test('knows by its method and by its tool what may be made twice', async () => {
   );
 });
 
-for (const failover of ['never', 'auto', 'always'] as const) {
-  test(`goes on with its process, its calls and its stream, with failover ${failover} and another instance`, async () => {
-    harness = new SessionHarness({ policy: { sessionFailover: failover } });
-    await harness.add('a', { fields: PROGRAM, peer: FULL, script: silent });
-    const session = await harness.open(ASKABLE);
-    const [own] = harness.upstreams('a');
-    assert.ok(own);
-    await harness.add('b', { fields: PROGRAM });
-    const heard = listenTo(session);
-    const before = ask(session, 'write');
-    harness.transport('a').lose();
-    await settled();
-    assert.is(harness.ref('a').state, 'unhealthy');
-    const meanwhile = ask(session, 'write');
-    own.tell('notifications/tools/list_changed');
-    for (const exchange of own.open) exchange.result('done');
-    assert.equal([await resultOf(before), await resultOf(meanwhile)], ['done', 'done']);
-    assert.equal([heard.messages.length, heard.isOver, session.instance?.id], [1, false, 'a']);
-    await pass((ms) => mock.timers.tick(ms), 1_000);
-    await settled();
-    assert.is(harness.ref('a').state, 'healthy');
-    const after = ask(session, 'write');
-    own.last.result('still here');
-    assert.equal(
-      [await resultOf(after), own.isClosed, harness.upstreams('a').length],
-      ['still here', false, 0],
-    );
-  });
-}
-
-test('its end is its own also then, and that of the others theirs', async () => {
-  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
-  await harness.add('a', { fields: PROGRAM, peer: FULL, script: silent });
-  const [alone, other, shares] = [
-    await harness.open(ASKABLE),
-    await harness.open(ASKABLE),
-    await harness.open(PLAIN),
-  ];
-  const [own, others] = harness.upstreams('a');
-  await harness.add('b', { fields: PROGRAM });
-  harness.transport('a').lose();
-  await settled();
-  assert.is(await codeOfRead(shares), 'SESSION_NOT_FOUND');
-  own?.lose();
-  assert.is(await codeOfRead(alone), 'SESSION_NOT_FOUND');
-  const call = ask(other, 'write');
-  others?.last.result('untouched');
-  assert.is(await resultOf(call), 'untouched');
-  await other.close();
-  assert.is(others?.isClosed, true);
-});
-
 for (const failover of ['never', 'auto'] as const) {
   for (const profile of [PLAIN, ASKABLE]) {
     const whose = profile === PLAIN ? 'a shared' : 'its own';
@@ -165,16 +93,6 @@ for (const failover of ['never', 'auto'] as const) {
     });
   }
 }
-
-test('ends when the conversation breaks in which it was finishing', async () => {
-  const session = await openOnSilent('never', ASKABLE);
-  const call = ask(session, 'write');
-  harness.ref('a').drain();
-  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-  harness.upstreams('a')[0]?.lose();
-  assert.is(codeOf(await call.end), 'BACKEND_UNAVAILABLE');
-  assert.is(harness.sessions.find(session.id), undefined);
-});
 
 for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
   for (const failover of ['never', 'always'] as const) {
@@ -218,20 +136,6 @@ test('closes the conversation that it left with the last call there, whose messa
   assert.equal([await calls[1]?.end, left.isClosed, left.listeners], ['a', true, 0]);
 });
 
-test('asks another instance when the conversation of a continued call is over', async () => {
-  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
-  await harness.add('a', { peer: MODERN, fields: HTTP });
-  const session = await harness.open(ASKABLE);
-  await harness.add('b', { peer: MODERN, fields: HTTP });
-  const place = await betweenRounds(session);
-  assert.is(session.isBusy, true);
-  harness.transport('a').lose();
-  await settled();
-  assert.is(await resultOf(listen(place.exchange(toolCall('write')))), 'b');
-  place.leave();
-  assert.is(session.isBusy, false);
-});
-
 test.run();
 
 /** A session on `a`, with `b` beside it. */
@@ -241,11 +145,6 @@ async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession>
   const session = await harness.open(PLAIN);
   await harness.add('b', { peer: FULL, script: answers('b') });
   return session;
-}
-
-async function codeOfRead(session: Parameters<typeof ask>[0]): Promise<unknown> {
-  const end = await ask(session, 'read').end;
-  return typeof end === 'string' ? end : end.code;
 }
 
 /** Keeps a place when an answer comes, as a call does that is to go on. */

@@ -61,13 +61,6 @@ function modern(
 
 const failed = (text: string) => ({ content: [{ type: 'text', text }], isError: true });
 
-test('a legacy backend is asked as it is', () => {
-  const backends = new SessionBackends();
-  const session = backends.add('one', 'ann');
-  exchangeInSession(session, CALL).subscribe();
-  assert.is(session.last.request, CALL);
-});
-
 test('a modern backend gets client info and capabilities', () => {
   const { run, session } = modern({ capabilities: { roots: {} }, clientInfo: { name: 'c', version: '1' } });
   session.logLevel = 'debug';
@@ -145,17 +138,6 @@ test('state without questions is another try after a moment, with its own deadli
   assert.is('arrivedAtMs' in session.last.request, false);
 });
 
-test('notifications on the way go through in every round', () => {
-  const { run, session, require, answer, events } = modern();
-  run();
-  session.last.notify('a');
-  require({ a: QUESTION });
-  answer(0, { result: 1 });
-  session.last.notify('b');
-  const methods = events.map((event) => (event !== 'end' && 'method' in event ? event.method : event));
-  assert.equal(methods, ['a', 'elicitation/create', 'b']);
-});
-
 test('a client without the capability gets a result with the reason', () => {
   const { run, session, require, questions, end } = modern({ capabilities: { elicitation: {} } });
   run();
@@ -163,23 +145,6 @@ test('a client without the capability gets a result with the reason', () => {
   assert.equal(questions(), []);
   const why = 'the client did not declare the required capability';
   assert.equal(end(), failed(`Cannot request input 'b' (roots/list): ${why}.`));
-  assert.is(session.exchanges.length, 1);
-});
-
-test('where there is no such result it is an error', () => {
-  const { run, require, end } = modern({ capabilities: {} });
-  run({ method: 'prompts/get', params: { name: 'p' } });
-  require({ a: QUESTION });
-  assert.is(Object(end()).code, -32603);
-});
-
-test('an error of the client ends the call, and later answers are dropped', () => {
-  const { run, session, require, answer, end } = modern();
-  run();
-  require({ a: QUESTION, b: QUESTION });
-  answer(1, { error: { code: -1, message: 'User rejected' } });
-  answer(0, { result: 1 });
-  assert.equal(end(), failed("Fulfilling input required by 'tools/call' failed: User rejected"));
   assert.is(session.exchanges.length, 1);
 });
 
@@ -224,49 +189,6 @@ test('cancelling between two rounds leaves nothing behind', () => {
   }
 });
 
-test('cancelling while the backend works cancels there', () => {
-  const { run, session, require, answer } = modern();
-  const subscription = run();
-  require({ a: QUESTION });
-  answer(0, { result: 1 });
-  subscription.unsubscribe();
-  assert.is(session.last.isCancelled, true);
-});
-
-test('a failure in a later round is the failure of the call', () => {
-  const { run, session, require, answer, failures } = modern();
-  run();
-  require({ a: QUESTION });
-  answer(0, { result: 1 });
-  const failure = new Error('gone');
-  session.last.fail(failure);
-  assert.equal(failures, [failure]);
-});
-
-test('a reservation that is lost while the client is asked ends the call', () => {
-  for (const inputRequests of [{ a: QUESTION }, undefined]) {
-    const { run, session, require, answer, failures } = modern();
-    run();
-    require(inputRequests, 'state');
-    const gone = backendUnavailable('it is gone', { delivered: 'unknown' });
-    session.lose(gone);
-    session.lose(gone);
-    answer(0, { result: 1 });
-    mock.timers.tick(10 * 60_000);
-    assert.equal([failures, session.exchanges.length, session.reservations], [[gone], 1, []]);
-  }
-});
-
-test('a reservation that is lost at once ends the call without a question', () => {
-  const { run, session, require, questions, failures, events } = modern();
-  const gone = backendUnavailable('it is gone', { delivered: 'unknown' });
-  session.onReserve = () => session.lose(gone);
-  run();
-  require({ a: QUESTION });
-  mock.timers.tick(10 * 60_000);
-  assert.equal([failures, questions(), events], [[gone], [], []]);
-});
-
 test('a reservation that is lost during an exchange is reported by that exchange', () => {
   const { run, session, require, answer, failures, end } = modern();
   run();
@@ -276,13 +198,6 @@ test('a reservation that is lost during an exchange is reported by that exchange
   assert.equal(failures, []);
   session.last.result('{"resultType":"complete"}');
   assert.equal(end(), { resultType: 'complete' });
-});
-
-test('only three methods may ask', () => {
-  const { run, require, end } = modern();
-  run({ method: 'completion/complete' });
-  require({ a: QUESTION });
-  assert.is(Object(end()).resultType, 'input_required');
 });
 
 test.run();

@@ -12,7 +12,7 @@ import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
-import { withRawServer } from '../raw-server.ts';
+import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
 import { httpDefinition, openOptions, withBackend } from './open-http.ts';
 
 const test = suite('http transport');
@@ -31,6 +31,12 @@ test('says why it could not open', async () => {
     (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>'),
     async ({ url }) => {
       assert.match((await openingFails(url)).message, 'not JSON-RPC');
+    },
+  );
+  await withRawServer(
+    async (request, response) => answerJson(response, 200, await messageOf(request)),
+    async ({ url }) => {
+      assert.match((await openingFails(url)).message, 'it returns what it is sent');
     },
   );
   assert.match((await openingFails('not a url')).message, 'cannot be used');
