@@ -76,37 +76,6 @@ test('never calls the function when the caller unsubscribes at once', async () =
   assert.is(calls, 1);
 });
 
-test('aborts the function when the caller unsubscribes, and when the transport closes', async () => {
-  const signals: AbortSignal[] = [];
-  const { promise: bothRun, resolve } = Promise.withResolvers<void>();
-  const transport = await open((_, { signal }) => {
-    signals.push(signal);
-    if (signals.length === 2) resolve();
-    return new Promise(() => {});
-  });
-  const left = transport.exchange({ method: 'ping' }).subscribe();
-  const pending = see(transport.exchange({ method: 'ping' }));
-  await bothRun;
-  left.unsubscribe();
-  assert.equal(
-    signals.map(({ aborted }) => aborted),
-    [true, false],
-  );
-  await transport.close();
-  assert.equal(failure((await pending).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.equal(
-    signals.map(({ aborted }) => aborted),
-    [true, true],
-  );
-});
-
-test('says that a call was not delivered when it was closed before the function ran', async () => {
-  const transport = await open(() => ({}));
-  const pending = see(transport.exchange({ method: 'ping' }));
-  await transport.close();
-  assert.equal(failure((await pending).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-});
-
 test('makes a JSON-RPC error of whatever is thrown', async () => {
   const thrown: readonly (readonly [unknown, unknown])[] = [
     [
@@ -129,28 +98,6 @@ test('makes a JSON-RPC error of whatever is thrown', async () => {
     const seen = await see(transport.exchange({ method: 'ping' }));
     assert.equal(seen, { events: [{ kind: 'error', error }], end: 'completed' });
   }
-});
-
-test('makes a JSON-RPC error of a result that is no JSON', async () => {
-  const circular: Record<string, unknown> = {};
-  circular.self = circular;
-  const transport = await open(() => circular);
-  const { events } = await see(transport.exchange({ method: 'ping' }));
-  assert.is(events[0]?.kind === 'error' && events[0].error.code, -32603);
-});
-
-test('answers an empty object when the function returns nothing', async () => {
-  const transport = await open(() => {});
-  const { events } = await see(transport.exchange({ method: 'ping' }));
-  assert.equal(events[0]?.kind === 'result' && events[0].result.value, {});
-});
-
-test('keeps a result as it was when it was returned', async () => {
-  const shared = { count: 1 };
-  const transport = await open(() => shared);
-  const { events } = await see(transport.exchange({ method: 'ping' }));
-  shared.count = 2;
-  assert.equal(events[0]?.kind === 'result' && events[0].result.value, { count: 1 });
 });
 
 test('counts a notification that comes after the answer', async () => {

@@ -3,27 +3,12 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { BoundRoute } from '../../../src/actors/calls/routes.ts';
-import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import type { ClientProfile } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Tracker } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Upstream } from '../../../src/transports/transport.ts';
-import {
-  answers,
-  fails,
-  Harness,
-  listen,
-  type Script,
-  settled,
-  silent,
-  told,
-  toolCall,
-} from '../../helpers/failing-backend.ts';
+import { answers, Harness, type Script, settled, silent, told, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { openOwn } from '../instances/instance-harness.ts';
 
 const test = suite('call: time');
 let harness = new Harness();
@@ -98,19 +83,6 @@ test('when one of the two fails the other continues, and a third is asked', asyn
   assert.is(harness.backend('c').last.isCancelled, true);
 });
 
-test('when both fail the last failure is reported, and when both are silent the call times out', async () => {
-  await addAll({ a: silent, b: silent });
-  const failing = harness.call('read');
-  mock.timers.tick(2_000);
-  breaks(harness.backend('a').last);
-  breaks(harness.backend('b').last);
-  assert.equal(told(await failing.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  const waiting = harness.call('read');
-  mock.timers.tick(6_000);
-  assert.equal(told(await waiting.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
-  assert.equal([harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0]);
-});
-
 test('a time in the waiting line is not taken for silence', async () => {
   const a = await harness.add('a', silent);
   for (let place = 0; place < a.capacity; place += 1) harness.call('write', { timeoutMs: 60_000 });
@@ -131,22 +103,6 @@ test('a time in the waiting line is not taken for silence', async () => {
   call.subscription.unsubscribe();
 });
 
-test('an instance whose calls were taken over five times is ejected', async () => {
-  await addAll({ a: silent, b: answers() });
-  for (let time = 0; time < 5; time += 1) {
-    const call = harness.call('read');
-    mock.timers.tick(2_000);
-    assert.is(await call.end, 'b');
-    await harness.call('read').end;
-  }
-  assert.equal(
-    harness.told('instance.ejected').map(({ instanceId, reason, forMs }) => [instanceId, reason, forMs]),
-    [['a', '5 calls in a row failed', 5_000]],
-  );
-  assert.is(harness.ref('a').state, 'healthy');
-  assert.is(await harness.call('write').end, 'b');
-});
-
 test('an ejected instance has a trial call, which is a repeatable one, and comes back with its answer', async () => {
   await addAll({ a: breaks, b: answers() });
   for (let time = 0; time < 10; time += 1) await harness.call('write').end;
@@ -160,20 +116,6 @@ test('an ejected instance has a trial call, which is a repeatable one, and comes
     harness.told('instance.readmitted').map(({ instanceId }) => instanceId),
     ['a'],
   );
-});
-
-test('calls that wait in line are tried when an ejected instance comes back', async () => {
-  await addAll({ a: breaks, b: silent });
-  const b = harness.ref('b');
-  for (let time = 0; time < 10; time += 1) harness.call('write', { timeoutMs: 60_000 });
-  assert.is(harness.told('instance.ejected').length, 1);
-  while (b.inFlight < b.capacity) harness.call('write', { timeoutMs: 60_000 });
-  harness.rewrite('a', answers());
-  mock.timers.tick(5_500);
-  const waiting = Array.from({ length: 3 }, () => harness.call('write'));
-  assert.is(harness.fleet.group('t').queue.length, 3);
-  assert.is(await harness.call('read').end, 'a');
-  assert.equal(await Promise.all(waiting.map(({ end }) => end)), ['a', 'a', 'a']);
 });
 
 test('a waiting call takes no offered place at an ejected instance', async () => {
@@ -217,18 +159,6 @@ test('ends a call after the hard maximum, whatever progress it reports', async (
   assert.is(last.isCancelled, true);
 });
 
-test('does not count against the instance when the caller left in time', async () => {
-  const ref = await harness.add('a', silent);
-  harness.call('write').subscription.unsubscribe();
-  assert.equal(
-    harness.told('exchange.finished').map(({ outcome, isLast }) => [outcome, isLast]),
-    [['cancelled', true]],
-  );
-  assert.is(harness.told('exchange.cancelled').length, 0);
-  assert.is(ref.successRate, 1);
-  assert.is(ref.snapshot(0).errors, 0);
-});
-
 test('counts the time in the queue, and reports then that nothing was delivered', async () => {
   await harness.add('a', silent);
   fill('a');
@@ -241,28 +171,6 @@ test('counts the time in the queue, and reports then that nothing was delivered'
     harness.told('exchange.refused').map(({ code }) => code),
     ['BACKEND_TIMEOUT'],
   );
-});
-
-test('reports an unknown delivery when it had been sent to an instance before', async () => {
-  await harness.add('b', silent);
-  fill('b');
-  await harness.add('a', silent);
-  const call = harness.call('read', { timeoutMs: 1_000 });
-  fails('unknown')(harness.backend('a').last);
-  assert.is(harness.fleet.group('t').queue.length, 1);
-  mock.timers.tick(1_000);
-  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
-});
-
-test('waits in line when the instance is full, and goes through its upstream then', async () => {
-  const { ref, upstream } = await opened();
-  for (let place = 0; place < ref.capacity; place += 1) harness.call('write');
-  const call = within(ref, upstream);
-  assert.equal([upstream.asked, harness.fleet.group('t').queue.length], [[], 1]);
-  harness.backend('a').open[0]?.result();
-  assert.equal(upstream.asked, ['tools/call']);
-  upstream.last.result();
-  assert.is(await call.end, 'a');
 });
 
 test('pauses while the client has questions to answer, until the last of them is answered', async () => {
@@ -327,23 +235,3 @@ function fill(id: string): void {
   }
 }
 
-/** A call at this instance only, through the upstream. */
-function within(ref: InstanceRef, upstream: Upstream) {
-  const request = toolCall('write');
-  const group = harness.fleet.group('t');
-  const route = new BoundRoute(ref, request, { isContinuation: false, upstream });
-  const order = { group, request, route, wantedTool: undefined, timeoutMs: 5_000 };
-  return listen(harness.dispatcher.carry('t', request, () => order));
-}
-
-const PROFILE: ClientProfile = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
-
-/** An instance whose own conversation is silent, with one for a client. */
-async function opened() {
-  const ref = await harness.add('a', silent);
-  await openOwn(ref, PROFILE);
-  const [upstream] = harness.backend('a').upstreams;
-  if (upstream === undefined) throw new Error('nothing was opened');
-  upstream.onExchange = undefined;
-  return { ref, upstream };
-}

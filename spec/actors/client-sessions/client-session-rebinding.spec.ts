@@ -169,18 +169,6 @@ test('retries to bind while its client listens', async () => {
   assert.is(heard.messages.length, 1);
 });
 
-test('ends at once while its client listens, when it may not move', async () => {
-  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
-  await harness.add('a', { peer: FULL });
-  const session = await harness.open();
-  await harness.add('b', { peer: FULL });
-  const heard = listenTo(session);
-  harness.transport('a').lose();
-  await settled();
-  assert.is(heard.isOver, true);
-  assert.is(harness.sessions.size, 0);
-});
-
 test('refuses to let more than so many wait for a move', async () => {
   harness = new SessionHarness();
   await harness.add('a', { fields: HTTP });
@@ -224,59 +212,6 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     assert.is(harness.upstreams('a').length, 1, 'it is known');
     await harness.close();
   }
-});
-
-test('another session finds out when the first one left, or had no room', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { peer: MODERN, fields: PIPE, own: { ...FULL, era: 'legacy' } });
-  const transport = harness.transport('a');
-  const open = transport.openUpstream.bind(transport);
-  const held = Promise.withResolvers<undefined>();
-  transport.openUpstream = (_, signal) => {
-    transport.openUpstream = open;
-    signal.addEventListener('abort', () => held.reject(signal.reason));
-    return held.promise;
-  };
-  const { binder } = harness.sessions;
-  const needs = { template: 't', ownerId: 'ann', profile: ASKABLE, asksForLog: false };
-  const leaving = new AbortController();
-  const left = binder.findBinding(needs, { signal: leaving.signal }).catch(() => 'left');
-  const later = binder.findBinding(needs, { signal: new AbortController().signal });
-  await settled();
-  leaving.abort(new Error('it left'));
-  assert.is(await left, 'left');
-  const binding = await later;
-  assert.is(binding.peer.era, 'legacy');
-  await binding.close();
-});
-
-test('asks a backend that keeps no conversations once, and again when it was restarted', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { peer: MODERN, fields: HTTP });
-  for (let n = 0; n < 3; n += 1) {
-    const session = await harness.open();
-    assert.equal([session.isShared, session.peer.era], [true, 'modern']);
-  }
-  assert.is(harness.transport('a').profiles.length, 1);
-  harness.ref('a').restart();
-  await settled();
-  await settled();
-  assert.is(harness.transports.get('a')?.length, 2);
-  await harness.open();
-  assert.is(harness.transport('a').profiles.length, 1);
-});
-
-test('moves when the backend was replaced during the opening', async () => {
-  harness = new SessionHarness({ policy: { maxRetries: 0 } });
-  await harness.add('a', { peer: MODERN, fields: HTTP });
-  const asked = harness.transport('a');
-  asked.openUpstream = async () => {
-    asked.lose();
-    await settled();
-    return undefined;
-  };
-  const failure: unknown = await harness.open().catch((thrown: unknown) => thrown);
-  assert.match(failure instanceof Error ? failure.message : '', 'it is not connected');
 });
 
 test('closes a conversation that breaks while the state is repeated', async () => {

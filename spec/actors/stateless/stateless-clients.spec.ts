@@ -107,18 +107,6 @@ test('keeps tasks in dedicated conversations, or refuses them', async () => {
   );
 });
 
-test('gives a program to one call at a time, and to the next one afterwards', async () => {
-  await harness.add('a', 'stdio', silent);
-  const first = harness.call(modernCall(), { profile: ASKABLE });
-  harness.call(modernCall(), { profile: ASKABLE });
-  await settled();
-  assert.equal(harness.calls('a'), [0, 1, 1]);
-  harness.upstreams('a')[0]?.last.result();
-  assert.is(await first.end, 'a');
-  harness.call(modernCall(), { profile: ASKABLE });
-  assert.equal(harness.calls('a'), [0, 2, 1]);
-});
-
 test('does not reuse a program that may still ask about a cancelled call', async () => {
   await harness.add('a', 'stdio', silent);
   const first = harness.call(modernCall(), { profile: ASKABLE });
@@ -142,16 +130,6 @@ test('chooses and counts in one block where a conversation is at hand', async ()
     harness.inner.fleet.refs('t').map(({ inFlight }) => inFlight),
     [100, 100, 100, 100],
   );
-});
-
-test('asks only the instance that is named', async () => {
-  await harness.add('a', 'http', answers());
-  await harness.add('b', 'http', answers());
-  for (let n = 0; n < 3; n += 1) assert.is(await harness.call(modernCall(), { instanceId: 'b' }).end, 'b');
-  assert.equal(told(await harness.call(modernCall(), { instanceId: 'c' }).end), {
-    code: 'SERVER_NOT_FOUND',
-    delivered: 'no',
-  });
 });
 
 for (const [transport, peer] of [
@@ -193,20 +171,6 @@ test('reopens, once, a conversation that had ended unnoticed', async () => {
   assert.equal(harness.calls('a'), [0, 2, 1]);
 });
 
-test('continues in a dedicated process while the shared one is lost', async () => {
-  const ref = await harness.add('a', 'stdio', silent);
-  harness.backend('a').upstreamsAreIndependent = true;
-  const call = harness.call(modernCall(), { profile: ASKABLE });
-  await settled();
-  const [own] = harness.upstreams('a');
-  const other = harness.call(modernCall(), { profile: profile({ sampling: {} }) });
-  harness.backend('a').lose(); // while the conversation of the other is being opened
-  await settled();
-  assert.equal([ref.state, own?.isClosed], ['unhealthy', false]);
-  for (const { last } of harness.upstreams('a')) last.result('done');
-  assert.equal([await call.end, await other.end, ref.inFlight], ['a', 'a', 0]);
-});
-
 test('leaves no process of its own behind when its instance goes, whatever becomes of the shared one', async () => {
   await harness.add('a', 'stdio', silent);
   harness.backend('a').upstreamsAreIndependent = true;
@@ -237,14 +201,6 @@ test('sets the level of log lines before the first call that wants them, and whe
     'tools/call',
     'tools/call',
   ]);
-});
-
-test('waits with a call for the level that another one has it set to', async () => {
-  await harness.add('a', 'http', answers(), LOGGING);
-  await harness.call(modernCall()).end;
-  const callers = [harness.call(LEVEL('info')), harness.call(LEVEL('info'))];
-  for (const { end } of callers) await end;
-  assert.equal(heard(0), ['tools/call', 'logging/setLevel info', 'tools/call', 'tools/call']);
 });
 
 test('delivers the log messages that a client opted in to, and no others', async () => {
@@ -342,20 +298,6 @@ test('waits for a program, or the instance that is named, all of its time', asyn
   );
   mock.timers.tick(1);
   for (const { end } of calls) assert.equal(told(await end), TOO_LATE);
-});
-
-test('leaves nothing behind when its caller leaves, at whatever point that is', async () => {
-  await harness.add('a', 'http', silent);
-  harness.call(modernCall()).subscription.unsubscribe();
-  await settled();
-  assert.equal(harness.calls('a'), [0, 0]);
-  const caller = harness.call(modernCall());
-  caller.subscription.unsubscribe();
-  const [upstream] = harness.upstreams('a');
-  assert.is(upstream?.last.isCancelled, true);
-  mock.timers.tick(2 * LIMITS.statelessIdleMs);
-  await settled();
-  assert.is(harness.pool.size, 0);
 });
 
 test.run();

@@ -4,7 +4,6 @@
 import { mock } from 'node:test';
 import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { placeYielded } from '../../../src/domain/error-catalogue.ts';
 import { shuttingDown } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { LegacyConversations } from '../../../src/protocol/legacy/legacy-conversation.ts';
@@ -18,52 +17,6 @@ const test = suite('legacy conversation');
 
 test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
-
-test('a notification begins a stream, with an event id to resume it with', () => {
-  const { call, session, endpoint } = legacyHarness();
-  const { reply } = call('c');
-  session.last.notify('notifications/progress', { progressToken: 'tok', progress: 1 });
-  session.last.result('{"ok":true}');
-  const { events, messages, isEnded } = reply.events;
-  const found = [events[0]?.data, typeof events[0]?.id, new Set(events.map(({ id }) => id)).size];
-  assert.equal(found, ['', 'string', 3]);
-  assert.equal(messages, [
-    { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 'tok', progress: 1 } },
-    { jsonrpc: '2.0', id: 'c', result: { ok: true } },
-  ]);
-  assert.equal([isEnded, reply.instanceId, endpoint.conversations], [true, 'one', 1]);
-  pass(30_000);
-  assert.is(endpoint.conversations, 0);
-});
-
-test('older clients get no event without data', () => {
-  const { call, session } = legacyHarness({ protocolVersion: '2025-06-18' });
-  const { reply } = call();
-  session.last.notify('notifications/message');
-  session.last.interrupt(500);
-  assert.equal([reply.events.isEnded, reply.events.events.length], [false, 1]);
-  session.last.result();
-  assert.is(reply.events.isEnded, true);
-});
-
-test('a lost connection is resumed with the missed messages, then new ones', async () => {
-  const { call, listen, session, endpoint } = legacyHarness();
-  const { reply } = call(1);
-  session.last.notify('a');
-  const { lastEventId } = reply.events;
-  session.last.notify('b');
-  reply.lose();
-  session.last.notify('c');
-  assert.is(session.last.isOpen, true);
-  const again = listen(lastEventId);
-  assert.is(await again.done, undefined);
-  session.last.notify('d');
-  session.last.result();
-  assert.equal(again.reply.events.methods, ['b', 'c', 'd', 1]);
-  assert.is(again.reply.events.isEnded, true);
-  pass(30_000);
-  assert.is(endpoint.conversations, 0);
-});
 
 test('an answer to a disconnected client is stored for a minute, and not longer', async () => {
   const { call, listen, session, endpoint } = legacyHarness();
@@ -86,32 +39,6 @@ test('an answer to a disconnected client is stored for a minute, and not longer'
   assert.is(endpoint.conversations, 0);
   const refusal = { status: 400, code: -32000, id: null };
   assert.equal(await listen(lost.reply.events.lastEventId).done, refusal);
-});
-
-test('a stream whose connection accepted all events is stored for 15 s: the client may not have them', async () => {
-  const { call, listen, session, endpoint } = legacyHarness();
-  const { reply } = call(1);
-  session.last.notify('a');
-  const { lastEventId } = reply.events;
-  reply.events.unsentBytes = 10;
-  session.last.result('{"ok":true}');
-  reply.events.unsentBytes = 0;
-  await new Promise(setImmediate);
-  assert.equal([endpoint.conversations, session.holds], [1, 0]);
-  pass(10_000);
-  const again = listen(lastEventId);
-  assert.equal(again.reply.events.messages, [answer(1, { ok: true })]);
-  assert.is(again.reply.events.isEnded, true);
-});
-
-test('a connection that hangs is replaced by the one that resumes', () => {
-  const { call, listen, session } = legacyHarness();
-  const { reply } = call(1);
-  session.last.notify('a');
-  const again = listen(reply.events.lastEventId);
-  session.last.notify('b');
-  assert.equal([reply.events.isEnded, reply.events.messages.length], [true, 1]);
-  assert.equal(again.reply.events.methods, ['b']);
 });
 
 test("another session's events are not to be had", async () => {
@@ -203,21 +130,6 @@ test('a client whose call is not answered yet, or that listens, is not away', as
   for (const exchange of session.exchanges) exchange.result();
   pass(10_000);
   assert.equal(session.away, [true, false]);
-});
-
-test('the error of a call that yielded its place is stored for its client', async () => {
-  const { call, listen, session } = legacyHarness();
-  const { reply } = call(1);
-  session.last.notify('a');
-  reply.lose();
-  pass(80_000);
-  session.last.fail(placeYielded());
-  pass(50_000);
-  const again = listen(reply.events.lastEventId);
-  await again.done;
-  const [message] = again.reply.events.messages;
-  assert.equal([message?.id, again.reply.events.isEnded], [1, true]);
-  assert.match(JSON.stringify(message?.error), /its client was away for over 60 s/);
 });
 
 /** Conversations, and the beginning of a call in one of them. */

@@ -16,8 +16,7 @@ import type { FailureName } from '../../fixtures/http-failures.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf } from '../raw-server.ts';
-import { withBackend, withRawTransport } from './open-http.ts';
+import { withBackend } from './open-http.ts';
 
 const test = suite('http call');
 
@@ -112,28 +111,6 @@ test('a refused connection is unreachable and undelivered; the instance serves a
   });
 });
 
-test('a JSON-RPC error is an answer whatever its status, unless a proxy may have made it', async () => {
-  const error = { code: -32602, message: 'no such tool' };
-  const outcomes: unknown[] = [];
-  for (const status of [200, 400, 404, 500, 503]) {
-    await withRawTransport(
-      async (request, response) => {
-        const { id, method } = await messageOf(request);
-        if (method === 'ping') answerJson(response, 200, { jsonrpc: '2.0', id, result: {} });
-        else answerJson(response, method === 'tools/call' ? status : 400, { jsonrpc: '2.0', id, error });
-      },
-      async (transport) => {
-        assert.is(transport.peer.era, 'bare');
-        const { events, end } = await see(transport.exchange(echo('hello')));
-        outcomes.push(end === 'completed' ? events : failure(end));
-      },
-    );
-  }
-  const answered = [{ kind: 'error', error }];
-  const unavailable = { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' };
-  assert.equal(outcomes, [answered, answered, answered, answered, unavailable]);
-});
-
 test('a legacy server is told that a call is cancelled, a modern one sees the stream close', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport, server }) => {
     await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
@@ -157,16 +134,6 @@ test('a legacy server is told the reason of a client that gives one', async () =
     await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
     const told = server.requests.find(({ message }) => message?.method === 'notifications/cancelled');
     assert.is(told?.message?.params?.reason, 'too slow');
-  });
-});
-
-test('a call that was never answered is cancelled too', async () => {
-  await withBackend({}, async ({ transport, server }) => {
-    server.failNext('never', { method: 'tools/call' });
-    const subscription = transport.exchange(echo('hello')).subscribe();
-    await until(() => calls(server) === 1, 'the call arrived');
-    subscription.unsubscribe();
-    await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
   });
 });
 

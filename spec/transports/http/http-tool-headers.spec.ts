@@ -21,18 +21,6 @@ import {
 
 const test = suite('http tool headers');
 
-test('are added to a call when the tool was listed', async () => {
-  await withBackend(async (transport, backend) => {
-    const bad = tool('bad', { a: { type: 'array', 'x-mcp-header': 'A' } });
-    backend.pages = [[tool('one', { region: REGION }), bad]];
-    assert.equal(await outcomeOf(transport, { method: 'tools/list' }), {
-      tools: [tool('one', { region: REGION })],
-    });
-    await outcomeOf(transport);
-    assert.equal(backend.regions, ['x']);
-  });
-});
-
 test('that the caller wrote himself stay as they are', async () => {
   await withBackend(async (transport, backend) => {
     await outcomeOf(transport, { method: 'tools/list' });
@@ -80,38 +68,12 @@ test('are learned when the backend misses them, from all pages, and the call is 
   });
 });
 
-test('are learned once for calls that miss them at the same time', async () => {
-  await withBackend(async (transport, backend) => {
-    backend.refuses = (headers) => headers['mcp-param-region'] !== 'x';
-    const outcomes = await Promise.all([1, 2, 3].map(() => outcomeOf(transport)));
-    assert.equal(outcomes, [{ content: [] }, { content: [] }, { content: [] }]);
-    assert.ok(backend.lists <= 2, `${backend.lists} lists`);
-  });
-});
-
-test('are not looked for again when that did not help', async () => {
-  await withBackend(async (transport, backend) => {
-    backend.refuses = () => true;
-    assert.is(await outcomeOf(transport), -32020);
-    assert.equal([backend.regions, backend.lists], [[undefined, 'x'], 1]);
-  });
-});
-
 test('that were sent already are no reason to call again', async () => {
   await withBackend(async (transport, backend) => {
     await outcomeOf(transport, { method: 'tools/list' });
     backend.refuses = () => true;
     assert.is(await outcomeOf(transport), -32020);
     assert.equal([backend.regions, backend.lists], [['x'], 2]);
-  });
-});
-
-test('that no tool asks for are no reason to call again', async () => {
-  await withBackend(async (transport, backend) => {
-    backend.pages = [[tool('one', {})]];
-    backend.refuses = () => true;
-    assert.is(await outcomeOf(transport), -32020);
-    assert.equal([backend.calls.length, backend.lists], [1, 1]);
   });
 });
 
@@ -186,40 +148,6 @@ test('are no reason to call again after something was heard, on whatever stream'
     refuse();
     assert.equal(await heard, ['notifications/progress', -32020]);
     assert.equal([backend.calls.length, backend.lists], [2, 0]);
-  });
-});
-
-test('are learned for others when the one who waits leaves, and his call is not made again', async () => {
-  await withBackend(async (transport, backend) => {
-    let answer: (() => void) | undefined;
-    backend.onList = (answerList) => {
-      answer = answerList;
-    };
-    backend.refuses = (headers) => headers['mcp-param-region'] !== 'x';
-    const subscription = transport.exchange(CALL).subscribe();
-    await until(() => answer !== undefined, 'the tools are being listed');
-    const other = heardBy(transport);
-    await until(() => backend.calls.length === 2, 'another call was made');
-    subscription.unsubscribe();
-    answer?.();
-    assert.equal(await other, [{ content: [] }]);
-    assert.equal([backend.regions, backend.lists], [[undefined, undefined, 'x'], 1]);
-  });
-});
-
-test('are no reason for a listing when they were learned in the meantime', async () => {
-  await withBackend(async (transport, backend) => {
-    let refuse = (): void => undefined;
-    backend.onCall = (response, call) => {
-      refuse = () => refusalWith(400)(response, call);
-    };
-    const outcome = outcomeOf(transport);
-    await until(() => backend.calls.length === 1, 'the call is under way');
-    await outcomeOf(transport, { method: 'tools/list' });
-    backend.onCall = undefined;
-    refuse();
-    assert.equal(await outcome, { content: [] });
-    assert.equal([backend.regions, backend.lists], [[undefined, 'x'], 1]);
   });
 });
 
