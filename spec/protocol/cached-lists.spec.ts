@@ -2,7 +2,7 @@
 // the notices when a list changes.
 
 import { mock } from 'node:test';
-import { firstValueFrom, type Observable, of, Subject, throwError } from 'rxjs';
+import { firstValueFrom, type Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../src/domain/client.ts';
 import { noHealthyInstance } from '../../src/domain/error-catalogue.ts';
@@ -10,7 +10,7 @@ import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { ListField } from '../../src/domain/mcp.ts';
 import { CachedLists, ListMemory, listNotices } from '../../src/protocol/cached-lists.ts';
-import type { McpSession, SessionlessOptions } from '../../src/protocol/ports.ts';
+import type { SessionlessOptions } from '../../src/protocol/ports.ts';
 import { suite } from '../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from './listing-backends.ts';
 
@@ -128,24 +128,6 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
   assert.is(isOver, true);
 });
 
-test('serves a session the list of its own instance, also when the list is public', async () => {
-  const { inner, openSession } = setUp();
-  const listed = async (session: Pick<McpSession, 'exchange'>) => {
-    const { event } = await firstValueFrom(session.exchange({ method: 'tools/list' }));
-    return event.kind === 'result' ? Object(event.result.value).tools : event;
-  };
-  const [one, same, other] = [await openSession(), await openSession(), await openSession()];
-  const answer = (name: string) => answered({ tools: [{ name }], ttlMs: 60_000, cacheScope: 'public' });
-  inner.instead = of(answer('old'));
-  assert.equal([await listed(one), await listed(same)], [[{ name: 'old' }], [{ name: 'old' }]]);
-  assert.is(inner.asked.length, 1);
-  const [, , moved] = inner.sessions;
-  assert.ok(moved);
-  moved.peer = { ...inner.peer };
-  inner.instead = of(answer('new'));
-  assert.equal([await listed(other), await listed(one)], [[{ name: 'new' }], [{ name: 'old' }]]);
-});
-
 function noticing() {
   const changes$ = new Subject<ListField>();
   const received: string[] = [];
@@ -164,14 +146,6 @@ test('sends at most one notice a second for a list that changes all the time, an
   changes$.next('tools');
   mock.timers.tick(1_050);
   assert.ok(received.length > before);
-});
-
-test('leaves no timer behind without a subscriber', () => {
-  const { changes$, received, subscription } = noticing();
-  changes$.next('tools');
-  subscription.unsubscribe();
-  mock.timers.tick(5_000);
-  assert.equal([received, changes$.observed], [[], false]);
 });
 
 /** A cache whose loads the spec answers by hand. */
@@ -209,14 +183,6 @@ function caching(memory = new ListMemory(), template = 't') {
   };
   return { clock, loads, changes$, serve, ask, answer, gone };
 }
-
-test('loads once for all callers at the same time', () => {
-  const { loads, ask, answer } = caching();
-  const [first, second] = [ask(), ask()];
-  assert.is(loads.length, 1);
-  answer({ tools: [] });
-  assert.equal([first.received, second.received], [[{ tools: [] }], [{ tools: [] }]]);
-});
 
 test('a shared load continues when one subscriber leaves, and stops when all have left', () => {
   const { loads, ask } = caching();
@@ -289,17 +255,6 @@ test('serves a stale list for ten minutes when no instance answers', () => {
   const refused = ask();
   loads.at(-1)?.error(new Error('gone'));
   assert.equal(refused.received, ['gone']);
-});
-
-test('loads again when the listing instance is gone, and serves the stale list if no other answers', () => {
-  const { gone, loads, ask, answer } = caching();
-  ask();
-  answer({ tools: [{ name: 'a' }], nextCursor: 'of one' });
-  gone.add('one');
-  const served = ask();
-  assert.is(loads.length, 2);
-  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
-  assert.equal(served.received, [{ tools: [{ name: 'a' }], nextCursor: 'of one' }]);
 });
 
 test('marks an answer from the cache, and not one that is shared while it loads', async () => {

@@ -35,15 +35,6 @@ simulateTime(
   },
 );
 
-test('reports why no session can be opened', async () => {
-  assert.is(await codeOf(harness.sessions.open('nothing', 'x', PLAIN)), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(harness.open()), 'NO_HEALTHY_INSTANCE');
-  await harness.add('a');
-  harness.inner.isAccepting = false;
-  assert.is(await codeOf(harness.open()), 'SHUTTING_DOWN');
-  assert.is(harness.sessions.size, 0);
-});
-
 test('gives up an opening that takes too long', async () => {
   await harness.add('a', { fields: HTTP });
   harness.transport('a').openUpstream = () => new Promise(() => undefined);
@@ -53,45 +44,6 @@ test('gives up an opening that takes too long', async () => {
   mock.timers.tick(LIMITS.handshakeMs);
   assert.is(await opening, 'BACKEND_TIMEOUT');
   assert.is(harness.sessions.size, 0);
-});
-
-test('opens one where all instances are full: a session is no call', async () => {
-  const ref = await harness.add('a', { script: () => undefined });
-  const session = await harness.open();
-  const calls = Array.from({ length: ref.capacity }, () => ask(session, 'read'));
-  assert.is(ref.inFlight, ref.capacity);
-  assert.is((await harness.open()).isShared, true);
-  for (const { subscription } of calls) subscription.unsubscribe();
-});
-
-test('opens no more than its limit, and ends no session in use', async () => {
-  await harness.add('a');
-  const sessions = await openAll(50);
-  assert.is(await codeOf(harness.open()), 'SESSION_LIMIT');
-  mock.timers.tick(LIMITS.sessionIdleMs - 1);
-  assert.is(await codeOf(harness.open()), 'SESSION_LIMIT');
-  await sessions[0]?.close();
-  await harness.open();
-  assert.is(harness.sessions.size, 50);
-});
-
-test('lets calls finish within the grace when it closes, and ends the others at once', async () => {
-  await harness.add('a', { fields: HTTP, script: () => undefined });
-  const [busy, idle, slow] = await openAll(3);
-  if (busy === undefined || idle === undefined || slow === undefined) throw new Error('not opened');
-  const calls = [ask(busy, 'read'), ask(slow, 'read')];
-  assert.is(harness.sessions.calling, 2);
-  const closed = harness.sessions.closeAll(10_000);
-  assert.is(harness.sessions.size, 2);
-  assert.is(await codeOf(harness.open()), 'SHUTTING_DOWN');
-  harness.upstreams('a')[0]?.last.result('done');
-  assert.is(await resultOf(calls[0] ?? ask(busy, 'read')), 'done');
-  assert.is(harness.sessions.size, 1);
-  mock.timers.tick(10_000);
-  await closed;
-  assert.is(harness.sessions.size, 0);
-  assert.is((await calls[1]?.end) instanceof Error, true);
-  for (const { isClosed } of harness.upstreams('a')) assert.is(isClosed, true);
 });
 
 test('calls off what is being opened when it closes', async () => {
@@ -169,30 +121,6 @@ test('has one actor while it is in use, and none while it is parked', async () =
   assert.equal(statuses(), ['done', 'done']);
 });
 
-test('keeps what a parked session has at its backend', async () => {
-  await harness.add('a', { peer: FULL, script: answers({}) });
-  const session = await harness.open(ASKABLE);
-  await resultOf(ask(session, { method: 'logging/setLevel', params: { level: 'info' } }));
-  await rest();
-  const [own] = harness.upstreams('a');
-  own?.tell('notifications/message', { data: 'said meanwhile' });
-  assert.is(harness.sessions.parked, 1);
-  assert.is(own?.isClosed, false);
-  assert.is(session.logLevel, 'info');
-  assert.is(listenTo(session).messages.length, 1);
-});
-
-test('moves a parked session whose instance died', async () => {
-  await harness.add('a');
-  const session = await harness.open();
-  await harness.add('b');
-  await rest();
-  harness.transport('a').lose();
-  await settled();
-  assert.is(harness.sessions.parked, 1);
-  assert.is(await resultOf(ask(session, 'read')), 'b');
-});
-
 test('ends a session that was idle for too long, at its backend, too', async () => {
   await harness.add('a', { fields: HTTP });
   const [idle, busy] = [await harness.open(), await harness.open()];
@@ -223,16 +151,6 @@ test('ends an idle session although it listens; until then it gets messages', as
   assert.equal([harness.sessions.size, heard.messages.length, heard.isOver], [1, 1, false]);
   await pass(tick, 2_000);
   assert.equal([harness.sessions.size, heard.isOver], [0, true]);
-});
-
-test('does not count it as use that a client stops listening', async () => {
-  await harness.add('a', { peer: FULL });
-  const session = await harness.open();
-  const heard = listenTo(session);
-  await pass(tick, LIMITS.sessionIdleMs - 1_000);
-  heard.subscription.unsubscribe();
-  await pass(tick, 2_000);
-  assert.is(harness.sessions.size, 0);
 });
 
 test('has one timer for all of them', async () => {

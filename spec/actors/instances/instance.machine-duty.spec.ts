@@ -33,6 +33,17 @@ check('waits for them no longer than 30 s, and answers them', async (harness) =>
   assert.is(harness.ref.inFlight, 0);
 });
 
+check('restarts immediately during a back-off, and waits again', async (harness) => {
+  for (let round = 1; round <= 5; round += 1) {
+    harness.opener.last.fail();
+    await settled();
+    assert.is(harness.actor.getSnapshot().context.backOffMs, 500);
+    harness.ref.restart();
+    await settled(); // there may be processes of single clients: it waits for their end, which comes with the next turn
+    assert.is(harness.opener.openings.length, round + 1);
+  }
+});
+
 check('lets the last word count: drain or resume calls a restart off', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();

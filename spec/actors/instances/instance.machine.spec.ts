@@ -133,17 +133,6 @@ check('gives the probes as the reason, not its own closing', async (harness) => 
   ]);
 });
 
-check('keeps trying to open when the backend is gone', async (harness) => {
-  await unhealthy(harness);
-  for (const ms of WAITS) await harness.pass(ms);
-  await harness.pass(500);
-  for (const ms of [1_000, 2_000, 4_000]) {
-    harness.opener.last.fail();
-    await settled();
-    assert.ok(await harness.happensAfter(ms, () => harness.opener.openings.length), `not after ${ms} ms`);
-  }
-});
-
 check('answers the caller when exchanging throws, and carries the next call', async (harness) => {
   const transport = await harness.healthy();
   transport.thrownByExchange = fault;
@@ -156,17 +145,6 @@ check('answers the caller when exchanging throws, and carries the next call', as
     [next.ends, next.error, harness.ref.inFlight, harness.ref.state],
     [1, undefined, 0, 'healthy'],
   );
-});
-
-check('takes a probe that throws for one that failed', async (harness) => {
-  const transport = await harness.healthy();
-  transport.thrownByExchange = fault;
-  for (const ms of [30_000, 1_000]) await harness.pass(ms);
-  assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'a fault of the transport']);
-  transport.thrownByExchange = undefined;
-  transport.onExchange = (probe) => probe.result();
-  await harness.pass(500);
-  assert.is(harness.ref.state, 'healthy');
 });
 
 check('answers the caller when an exchange ends without an answer', async (harness) => {
@@ -189,17 +167,6 @@ check('answers the caller once when an exchange is answered twice', async (harne
     caller.endings.map(({ outcome }) => outcome),
     ['result'],
   );
-});
-
-check('waits until the old session is gone before it opens a new one by hand', async (harness) => {
-  const transport = await harness.healthy();
-  transport.closesSlowly = true;
-  harness.ref.restart();
-  await harness.pass(5_000);
-  assert.is(harness.opener.openings.length, 1);
-  transport.finishClosing();
-  await settled();
-  assert.is(harness.opener.openings.length, 2);
 });
 
 check('does not wait for ever for an old session when it is restarted', async (harness) => {
