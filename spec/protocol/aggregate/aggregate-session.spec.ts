@@ -64,24 +64,6 @@ test('opens a session with a template when it is first used, once', async () => 
   assert.is((await firstValueFrom(session.exchange(request))).instanceId, 'a/one');
 });
 
-test('opens another when an inner session has ended', async () => {
-  const { a, call } = setUp();
-  await call('a__x');
-  await a.sessions[0]?.close();
-  await settled();
-  await call('a__x');
-  assert.is(a.sessions.length, 2);
-});
-
-test('forgets a session that could not be opened', async () => {
-  const { a, call } = setUp();
-  const open = a.openSession.bind(a);
-  a.openSession = () => Promise.reject(new Error('full'));
-  assert.is(await call('a__x').catch(({ message }) => message), 'full');
-  a.openSession = open;
-  assert.equal(await call('a__x'), { called: { name: 'x' } });
-});
-
 test('lets a call wait for a session no longer than for its answer, and opens it all the same', async () => {
   const { a, session, call } = setUp();
   const open = a.openSession.bind(a);
@@ -186,16 +168,6 @@ test('counts its calls and not its holds, and reports the end of each call to it
   assert.equal(uses, [0, 0, 'removed']);
 });
 
-test('ends with its inner sessions, and refuses calls from then on', async () => {
-  const { a, session, call } = setUp();
-  await call('a__x');
-  await session.close();
-  await session.close();
-  assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
-  assert.is(await call('a__x').catch(({ code }) => code), 'SESSION_NOT_FOUND');
-  assert.is(a.sessions.length, 1);
-});
-
 test('ends the sessions with templates that its owner may not use any more', async () => {
   const { a, b, session, ask, call, listChanges$ } = setUp();
   await call('a__x');
@@ -233,20 +205,6 @@ test('a session that was being opened while its template was taken away is close
   opening.resolve();
   assert.is(await failed, 'SESSION_NOT_FOUND');
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
-});
-
-test('is where its session with a template is, as long as its owner may use that', async () => {
-  const { a, session, call } = setUp();
-  const at = () => ['a/one', 'a/two', 'b/one', 'one'].map((id) => session.at(id)?.id);
-  assert.equal(at(), [undefined, undefined, undefined, undefined]);
-  await call('a__x');
-  assert.equal(at(), [a.sessions[0]?.id, undefined, undefined, undefined]);
-  await a.sessions[0]?.close();
-  assert.is(session.at('a/one'), undefined);
-  await call('a__x');
-  assert.is(session.at('a/one'), a.sessions[1]);
-  session.updateOwner({ ...ADA, templates: new Set(['b']) });
-  assert.is(session.at('a/one'), undefined);
 });
 
 function codeOf({ code, delivered }: { readonly code: string; readonly delivered: string }) {

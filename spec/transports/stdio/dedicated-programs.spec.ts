@@ -38,19 +38,6 @@ test('starts nothing before the first is opened', async () => {
   assert.equal([started.length, pool.waiting], [1 + LIMITS.warmProcesses, LIMITS.warmProcesses]);
 });
 
-test('gives the one that waits away first, and has another wait then', async () => {
-  const { started, open } = make();
-  await open();
-  assert.is(await open(), started[1]);
-  assert.is(started.length, 2 + LIMITS.warmProcesses);
-});
-
-test('has none wait for a program that could not be opened', async () => {
-  const { started, open } = make({ onRequest: (observer) => observer.error(queueFull('it is sick')) });
-  assert.is(await codeOf(open()), 'QUEUE_FULL');
-  assert.is(started.length, 1);
-});
-
 test('ends one that nobody came for, and none that was taken', async () => {
   const { started, pool, open } = make();
   await open();
@@ -119,13 +106,6 @@ test('uses the era that an earlier opening found, until that fails', async () =>
   behave((observer) => observer.error(queueFull('it is sick')));
   assert.is(await codeOf(open()), 'QUEUE_FULL');
   assert.is(memory.dedicatedEra, undefined);
-});
-
-test('speaks the legacy era with programs of both eras, and remembers that', async () => {
-  const memory: OpeningMemory = {};
-  const { openPeer } = make({ era: 'modern', memory });
-  assert.is((await openPeer()).era, 'legacy');
-  assert.is(memory.dedicatedEra, 'legacy');
 });
 
 test('gives a program the time that the shared one took to start, and does not remember what a slow one did', async () => {
