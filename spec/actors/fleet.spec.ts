@@ -26,38 +26,19 @@ test.after.each(() => {
 
 test('distinguishes an unknown template from an unknown instance', async () => {
   await harness.add('a', silent);
-  assert.is(
-    codeOf(() => harness.fleet.group('x')),
-    'TEMPLATE_NOT_FOUND',
-  );
-  assert.is(
-    codeOf(() => harness.fleet.get('x', 'a')),
-    'TEMPLATE_NOT_FOUND',
-  );
-  assert.is(
-    codeOf(() => harness.fleet.refs('x')),
-    'TEMPLATE_NOT_FOUND',
-  );
-  assert.is(
-    codeOf(() => harness.fleet.get('t', 'b')),
-    'SERVER_NOT_FOUND',
-  );
-  assert.is(
-    codeOf(() => harness.fleet.remove('t', 'b', 0)),
-    'SERVER_NOT_FOUND',
-  );
-  assert.is(
-    codeOf(() => harness.fleet.byServerId('b')),
-    'SERVER_NOT_FOUND',
-  );
-  assert.is(
-    codeOf(() => harness.fleet.add(definition('a', { template: 'x' }))),
-    'TEMPLATE_NOT_FOUND',
-  );
-  assert.equal(
-    [harness.fleet.find('x', 'a'), harness.fleet.find('t', 'b'), harness.fleet.has('x')],
-    [undefined, undefined, false],
-  );
+  const { fleet } = harness;
+  for (const [asked, code] of [
+    [() => fleet.group('x'), 'TEMPLATE_NOT_FOUND'],
+    [() => fleet.get('x', 'a'), 'TEMPLATE_NOT_FOUND'],
+    [() => fleet.refs('x'), 'TEMPLATE_NOT_FOUND'],
+    [() => fleet.add(definition('a', { template: 'x' })), 'TEMPLATE_NOT_FOUND'],
+    [() => fleet.get('t', 'b'), 'SERVER_NOT_FOUND'],
+    [() => fleet.remove('t', 'b', 0), 'SERVER_NOT_FOUND'],
+    [() => fleet.byServerId('b'), 'SERVER_NOT_FOUND'],
+  ] as const) {
+    assert.is(codeOf(asked), code, String(asked));
+  }
+  assert.equal([fleet.find('x', 'a'), fleet.find('t', 'b'), fleet.has('x')], [undefined, undefined, false]);
 });
 
 test('gives a new policy to the instances that are there and to those that come', async () => {
@@ -206,20 +187,17 @@ test('gives instances that leave already no more than the grace', async () => {
   await closed;
   for (const { end } of [running, other])
     assert.equal(told(await end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.equal(
-    harness.told('instance.stopped').map(({ instanceId }) => instanceId),
-    ['a', 'b'],
-  );
+  const found = harness.told('instance.stopped').map(({ instanceId }) => instanceId);
+  assert.equal(found, ['a', 'b']);
   assert.equal([harness.fleet.all(), harness.fleet.inFlight], [[], 0]);
 });
 
 test('starts nothing once it closes', async () => {
   await harness.fleet.close(0);
-  for (const template of ['t', 'x'])
-    assert.is(
-      codeOf(() => harness.fleet.add(definition('late', { template }))),
-      'SHUTTING_DOWN',
-    );
+  for (const template of ['t', 'x']) {
+    const found = codeOf(() => harness.fleet.add(definition('late', { template })));
+    assert.is(found, 'SHUTTING_DOWN');
+  }
 });
 
 test('keeps the group of a deleted template, which comes back with it', () => {
@@ -266,10 +244,8 @@ test('scores an instance against the best of its pool', async () => {
       ['b', 80],
     ],
   );
-  assert.equal(
-    members.map((member) => harness.fleet.group('t').view(member)),
-    views,
-  );
+  const found = members.map((member) => harness.fleet.group('t').view(member));
+  assert.equal(found, views);
 });
 
 test.run();

@@ -124,10 +124,8 @@ test('opens views of its own on the same function, each with its own end', async
     await openFor(transport, profile),
     await openFor(transport, { ...profile, protocolVersion: '2026-07-28' }),
   ];
-  assert.equal(
-    [one, two].map(({ peer }) => peer.protocolVersion),
-    ['2025-03-26', '2025-11-25'],
-  );
+  const found = [one, two].map(({ peer }) => peer.protocolVersion);
+  assert.equal(found, ['2025-03-26', '2025-11-25']);
   const heard: string[] = [];
   for (const [name, conversation] of Object.entries({ transport, one, two })) {
     conversation.messages$.subscribe({

@@ -49,10 +49,8 @@ test('ends each call once, as its instances left it', () =>
       for (const [number, name] of names.entries()) {
         await check(callers[number], fates[number] ?? [], name !== 'write');
       }
-      assert.equal(
-        harness.fleet.all().map(({ inFlight }) => inFlight),
-        [0, 0, 0, 0, 0],
-      );
+      const found = harness.fleet.all().map(({ inFlight }) => inFlight);
+      assert.equal(found, [0, 0, 0, 0, 0]);
       const finished = harness.told('exchange.finished').length;
       assert.is(finished, fates.flat().length);
       assert.is(finished - harness.told('exchange.retried').length, names.length);

@@ -91,15 +91,11 @@ test('a time in the waiting line is not taken for silence', async () => {
   await harness.add('b', silent);
   await harness.add('c', silent);
   mock.timers.tick(1_500);
-  assert.equal(
-    ['b', 'c'].map((id) => harness.asked(id, 'resources/list')),
-    [1, 0],
-  );
+  const found = ['b', 'c'].map((id) => harness.asked(id, 'resources/list'));
+  assert.equal(found, [1, 0]);
   mock.timers.tick(600);
-  assert.equal(
-    ['b', 'c'].map((id) => harness.asked(id, 'resources/list')),
-    [1, 1],
-  );
+  const seen = ['b', 'c'].map((id) => harness.asked(id, 'resources/list'));
+  assert.equal(seen, [1, 1]);
   call.subscription.unsubscribe();
 });
 
@@ -112,10 +108,8 @@ test('an ejected instance has a trial call, which is a repeatable one, and comes
   assert.is(await harness.call('write').end, 'b');
   assert.is(await harness.call('read').end, 'a');
   assert.equal([before, harness.asked('a')], [5, 6]);
-  assert.equal(
-    harness.told('instance.readmitted').map(({ instanceId }) => instanceId),
-    ['a'],
-  );
+  const found = harness.told('instance.readmitted').map(({ instanceId }) => instanceId);
+  assert.equal(found, ['a']);
 });
 
 test('a waiting call takes no offered place at an ejected instance', async () => {
@@ -167,10 +161,8 @@ test('counts the time in the queue, and reports then that nothing was delivered'
   const expected = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
   assert.equal(told(await call.end), expected);
   assert.is(harness.fleet.group('t').queue.length, 0);
-  assert.equal(
-    harness.told('exchange.refused').map(({ code }) => code),
-    ['BACKEND_TIMEOUT'],
-  );
+  const found = harness.told('exchange.refused').map(({ code }) => code);
+  assert.equal(found, ['BACKEND_TIMEOUT']);
 });
 
 test('pauses while the client has questions to answer, until the last of them is answered', async () => {

@@ -52,10 +52,8 @@ for (const [tool, failover, isRepeated] of [
     else assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     assert.is(harness.inner.told('exchange.retried').length, isRepeated ? 1 : 0);
     const attempts = harness.inner.told('exchange.finished').filter((event) => event.tool === tool);
-    assert.equal(
-      attempts.map(({ attempt }) => attempt),
-      isRepeated ? [1, 2] : [1],
-    );
+    const found = attempts.map(({ attempt }) => attempt);
+    assert.equal(found, isRepeated ? [1, 2] : [1]);
     const calls = new Set(attempts.map(({ call }) => call));
     const started = harness.inner.told('exchange.started').filter((event) => calls.has(event.call));
     assert.equal([calls.size, started.length], [1, 1], 'it is one call');
@@ -141,14 +139,6 @@ test('a call that is not safe to repeat stays where it is silent, although its s
   write?.subscription.unsubscribe();
 });
 
-test('a subscription that breaks off is made again after the session has moved', async () => {
-  const session = await openOnA('auto', fails('unknown'));
-  const subscribed = ask(session, { method: 'resources/subscribe', params: { uri: 'a:b' } });
-  await judged();
-  await resultOf(subscribed);
-  assert.equal([subscribed.answers.at(-1)?.instanceId, session.instanceId], ['b', 'b']);
-});
-
 test('a read that alone is silent stays where it is', async () => {
   const session = await openOnA('auto');
   const call = ask(session, 'read');
@@ -173,18 +163,6 @@ test('a call that may have arrived is made again once', async () => {
   harness.transport(second).lose();
   await judged();
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-});
-
-test('the first failure is reported when no other instance takes the call', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { script: silent });
-  const session = await harness.open();
-  const call = ask(session, 'read');
-  harness.transport('a').lose('exited with code 7');
-  await judged();
-  const end = await call.end;
-  assert.equal(told(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.match(end instanceof Error ? end.message : end, 'exited with code 7');
 });
 
 test('a call that keeps failing before it arrives fails in the end', async () => {
@@ -215,15 +193,6 @@ test('a repeat takes from the budget of the gateway', async () => {
   await judged();
   const ends = await Promise.all(calls.map(({ end }) => end));
   assert.is(ends.filter((end) => end === 'b').length, 16); // a fifth of the calls, and the allowance
-});
-
-test('a call that the gateway answers is reported, too', async () => {
-  const session = await openOnA('auto');
-  await ask(session, { method: 'resources/unsubscribe', params: { uri: 'a:b' } }).end;
-  assert.equal(reported(), [
-    ['exchange.started', 1],
-    ['exchange.finished', 1, 1, true],
-  ]);
 });
 
 test('a call in the queue of a full instance goes where its session goes', async () => {
@@ -367,16 +336,6 @@ async function openBeforeFrozen() {
     return open(...whose);
   };
   return { session, thaw };
-}
-
-/** The events of calls: type, number of the call, number of the attempt, whether it is the last one. */
-function reported(): unknown[] {
-  return harness.inner.events.flatMap((event): unknown[][] => {
-    if (!('call' in event)) return [];
-    const { type, call } = event;
-    if (type === 'exchange.finished') return [[type, call, event.attempt, event.isLast]];
-    return [type === 'exchange.retried' ? [type, call, event.attempt] : [type, call]];
-  });
 }
 
 function asked(id: string): number {

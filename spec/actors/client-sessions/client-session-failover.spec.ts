@@ -55,14 +55,10 @@ test('knows by its method and by its tool what may be made twice', async () => {
   const ref = await harness.add('a');
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
-  assert.equal(
-    safe.map((method) => isSafeToRepeat({ method }, ref)),
-    safe.map(() => true),
-  );
-  assert.equal(
-    unsafe.map((method) => isSafeToRepeat({ method }, ref)),
-    unsafe.map(() => false),
-  );
+  const found = safe.map((method) => isSafeToRepeat({ method }, ref));
+  assert.equal(found, safe.map(() => true));
+  const seen = unsafe.map((method) => isSafeToRepeat({ method }, ref));
+  assert.equal(seen, unsafe.map(() => false));
 });
 
 for (const failover of ['never', 'auto'] as const) {
@@ -78,10 +74,8 @@ for (const failover of ['never', 'auto'] as const) {
       const [own] = harness.upstreams('a');
       const backend = own ?? harness.transport('a');
       session.notify('notifications/custom', {});
-      assert.equal(
-        own?.notified.map(({ method }) => method),
-        own && ['notifications/custom'],
-      );
+      const found = own?.notified.map(({ method }) => method);
+      assert.equal(found, own && ['notifications/custom']);
       other.subscription.unsubscribe();
       assert.is(harness.sessions.find(session.id), session);
       backend.open.at(-1)?.result('done');

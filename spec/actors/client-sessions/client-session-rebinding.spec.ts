@@ -147,10 +147,8 @@ test('waits all of its time for a program, or without another instance', async (
   await settled();
   mock.timers.tick(LIMITS.handshakeMs - 1);
   await settled();
-  assert.equal(
-    programs.flat().map(({ aborted }) => aborted),
-    [false],
-  );
+  const found = programs.flat().map(({ aborted }) => aborted);
+  assert.equal(found, [false]);
   mock.timers.tick(1);
   assert.is(await late, 'BACKEND_TIMEOUT');
 });
@@ -202,10 +200,8 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     harness = new SessionHarness({ own });
     await harness.add('a', { peer: MODERN, fields: PIPE, own: peer });
     const first = await Promise.all(Array.from({ length: 4 }, (_, n) => harness.open(ASKABLE, `owner ${n}`)));
-    assert.equal(
-      first.map(({ isShared }) => isShared),
-      Array.from({ length: 4 }, () => !isOwn),
-    );
+    const found = first.map(({ isShared }) => isShared);
+    assert.equal(found, Array.from({ length: 4 }, () => !isOwn));
     assert.is(harness.upstreams('a').length, isOwn ? 4 : 1);
     if (isOwn) break;
     await Promise.all(Array.from({ length: 8 }, () => harness.open(ASKABLE)));

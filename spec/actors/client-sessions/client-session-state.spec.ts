@@ -75,10 +75,8 @@ test('has a process of its own from its first log level on', async () => {
   assert.is(session.isShared, true);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
   assert.is(session.isShared, false);
-  assert.equal(
-    harness.upstreams('a')[0]?.exchanges.map(({ request }) => request),
-    [LEVEL],
-  );
+  const found = harness.upstreams('a')[0]?.exchanges.map(({ request }) => request);
+  assert.equal(found, [LEVEL]);
   assert.is(harness.transport('a').asked.includes('logging/setLevel'), false);
 });
 
@@ -131,10 +129,8 @@ test('answers for a dedicated modern process, too, and subscribes there', async 
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(questions(to), [wanted]);
-  assert.equal(
-    harness.upstreams(to)[0]?.asked.filter((method) => method.startsWith('logging')),
-    [],
-  );
+  const found = harness.upstreams(to)[0]?.asked.filter((method) => method.startsWith('logging'));
+  assert.equal(found, []);
   subscription.unsubscribe();
   assert.equal(questions(to), []);
 });
@@ -207,10 +203,8 @@ test('subscribes once at a modern instance for all sessions, and delivers to eac
   listen?.notify(UPDATED, { uri: 'x:0' });
   listen?.notify('notifications/resources/list_changed');
   listen?.notify('notifications/message', { data: 'of nobody' });
-  assert.equal(
-    heard.map(({ messages }) => messages.map(({ params }) => params.uri ?? 'list')),
-    [['x:0', 'list'], ['list'], ['x:0', 'list']],
-  );
+  const found = heard.map(({ messages }) => messages.map(({ params }) => params.uri ?? 'list'));
+  assert.equal(found, [['x:0', 'list'], ['list'], ['x:0', 'list']]);
   for (const { subscription } of heard) subscription.unsubscribe();
   assert.is(listen?.isOpen, false);
   assert.is(harness.ref('a').inFlight, 0);

@@ -114,10 +114,8 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
   assert.equal(own?.replies, [{ error: { code: -32603, message: 'The client does not listen.' } }]);
   const heard = listenTo(session);
   own?.tell('notifications/message', { n: 64 });
-  assert.equal(
-    heard.messages.map(({ params }) => params.n),
-    Array.from({ length: 65 }, (_, n) => n),
-  );
+  const found = heard.messages.map(({ params }) => params.n);
+  assert.equal(found, Array.from({ length: 65 }, (_, n) => n));
   heard.subscription.unsubscribe();
   own?.tell('notifications/message', { n: 65 });
   assert.is(listenTo(session).messages.length, 1);
@@ -132,10 +130,8 @@ test('listens to an HTTP backend only while its client does', async () => {
   own?.tell('notifications/message', { n: 1 });
   heard.subscription.unsubscribe();
   own?.tell('notifications/message', { n: 2 });
-  assert.equal(
-    heard.messages.map(({ params }) => params.n),
-    [1],
-  );
+  const found = heard.messages.map(({ params }) => params.n);
+  assert.equal(found, [1]);
 });
 
 test('gets only the messages of a shared process that concern all clients', async () => {
@@ -145,10 +141,8 @@ test('gets only the messages of a shared process that concern all clients', asyn
   harness.transport('a').tell('notifications/message', { data: 'of nobody' });
   harness.transport('a').tell('notifications/resources/updated', { uri: 'file:///x' });
   for (const { messages } of heard) {
-    assert.equal(
-      messages.map(({ method }) => method),
-      ['notifications/tools/list_changed'],
-    );
+    const found = messages.map(({ method }) => method);
+    assert.equal(found, ['notifications/tools/list_changed']);
   }
 });
 

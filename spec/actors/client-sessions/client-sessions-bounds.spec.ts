@@ -128,10 +128,8 @@ test('makes room with sessions that expired: of the owner where the share is ful
   mock.timers.setTime(Date.now() + LIMITS.sessionParkMs - 1);
   mock.timers.setTime(Date.now() + LIMITS.sessionIdleMs);
   add();
-  assert.equal(
-    [idle.some(({ endReason }) => endReason === undefined), others[0]?.endReason],
-    [false, undefined],
-  );
+  const found = [idle.some(({ endReason }) => endReason === undefined), others[0]?.endReason];
+  assert.equal(found, [false, undefined]);
 });
 
 test('when it is closed refuses new ones, and ends all: one with a call under way after that', async () => {

@@ -42,10 +42,8 @@ check('emits every probe, of which the handshake is the first', async (harness) 
   const transport = await unhealthy(harness);
   passes(transport);
   await harness.pass(500);
-  assert.equal(
-    harness.emissions.map((emission) => emission.type === 'probed' && emission.passed),
-    [true, false, false, true],
-  );
+  const found = harness.emissions.map((emission) => emission.type === 'probed' && emission.passed);
+  assert.equal(found, [true, false, false, true]);
 });
 
 check('probes when the calls in flight said nothing since the last time', async (harness) => {

@@ -163,10 +163,8 @@ check('answers the caller once when an exchange is answered twice', async (harne
   last.say({ kind: 'result', result: JsonText.ofValue(2) });
   last.fail(fault);
   assert.equal([caller.events.length, caller.ends, caller.error], [1, 1, undefined]);
-  assert.equal(
-    caller.endings.map(({ outcome }) => outcome),
-    ['result'],
-  );
+  const found = caller.endings.map(({ outcome }) => outcome);
+  assert.equal(found, ['result']);
 });
 
 check('does not wait for ever for an old session when it is restarted', async (harness) => {

@@ -79,10 +79,8 @@ test('gives each client its part when too much is wanted, and the rest when ther
   const [many, more] = [await want(...names('many', 9_999)), await want(...names('more', 4))];
   acknowledge(backend.exchanges[0]);
   const second = () => Object(wanted().at(-1));
-  assert.equal(
-    [second().length, second().filter((uri: string) => uri.startsWith('more')).length],
-    [10_000, 4],
-  );
+  const found = [second().length, second().filter((uri: string) => uri.startsWith('more')).length];
+  assert.equal(found, [10_000, 4]);
   acknowledge();
   const late = await want('late:1');
   acknowledge();

@@ -126,10 +126,8 @@ test('chooses and counts in one block where a conversation is at hand', async ()
   }
   await settled();
   for (let n = 0; n < 396; n += 1) harness.call(modernCall());
-  assert.equal(
-    harness.inner.fleet.refs('t').map(({ inFlight }) => inFlight),
-    [100, 100, 100, 100],
-  );
+  const found = harness.inner.fleet.refs('t').map(({ inFlight }) => inFlight);
+  assert.equal(found, [100, 100, 100, 100]);
 });
 
 for (const [transport, peer] of [
@@ -292,10 +290,8 @@ test('waits for a program, or the instance that is named, all of its time', asyn
   ];
   mock.timers.tick(3_999);
   await settled();
-  assert.equal(
-    calls.map(({ subscription }) => subscription.closed),
-    [false, false],
-  );
+  const found = calls.map(({ subscription }) => subscription.closed);
+  assert.equal(found, [false, false]);
   mock.timers.tick(1);
   for (const { end } of calls) assert.equal(told(await end), TOO_LATE);
 });

@@ -96,10 +96,8 @@ test('forwards messages outside of calls of a process, and over HTTP where quest
       pool.lease(pipe, guest('ann')),
     ].map(({ conversation }) => conversation.opened),
   );
-  assert.equal(
-    opened.map((upstream) => upstream instanceof StatelessUpstream),
-    [true, false, true],
-  );
+  const found = opened.map((upstream) => upstream instanceof StatelessUpstream);
+  assert.equal(found, [true, false, true]);
 });
 
 test('emits the conversations of one owner with one instance, present and future', async () => {
@@ -124,10 +122,8 @@ test('ends the conversations of one owner, and no other', async () => {
   assert.equal(pool.owners.toSorted(), ['ann', 'ann', 'bob']);
   await pool.endOf('ann');
   assert.equal(pool.owners, ['bob']);
-  assert.equal(
-    one.transport.upstreams.map(({ isClosed }) => isClosed),
-    [true, false, true],
-  );
+  const found = one.transport.upstreams.map(({ isClosed }) => isClosed);
+  assert.equal(found, [true, false, true]);
   assert.equal([pool.size, leases[1]?.conversation.upstream?.peer.era], [1, 'legacy']);
 });
 

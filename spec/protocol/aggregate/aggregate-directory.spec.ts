@@ -2,19 +2,11 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { AggregateDirectory, aggregateItem } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import {
-  aggregateInstance,
-  aggregateName,
-  MOST_NAME_CHARACTERS,
-  mayBeCut,
-  splitInstance,
-  splitName,
-  withAggregateInstance,
-} from '../../../src/protocol/aggregate/aggregate-names.ts';
+import { aggregateName, MOST_NAME_CHARACTERS, mayBeCut, splitName } from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answered, CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
+import { CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 
 const test = suite('aggregate directory');
 
@@ -65,18 +57,6 @@ test('looks up a name that may be a cut one', async () => {
   assert.equal(await named(aggregateName({ template: 'a', name: LONG })), { template: 'a', name: LONG });
   const whole = `b__${'t'.repeat(40)}_0123abcd`;
   assert.equal(await named(whole), { template: 'b', name: whole.slice(3) });
-});
-
-test('looks a name up once that only looks like a cut one', async () => {
-  const { named, all } = setUp();
-  const name = `${'t'.repeat(40)}_0123abcd`;
-  const b = all.get('b');
-  assert.ok(b);
-  b.lists = { tools: [{ name }] };
-  assert.equal(await named(`b__${name}`), { template: 'b', name });
-  const { length } = b.asked;
-  await named(`b__${name}`);
-  assert.is(b.asked.length, length);
 });
 
 test('lists a name once, for the first item that has it', async () => {
@@ -163,32 +143,6 @@ test('gives different aggregate names to different long names', () => {
     ...cut.slice(0, 2).map((name) => `a__${'x'.repeat(52)}${name.slice(-9)}`),
     ...cut.slice(2).map((name) => `${'y'.repeat(24)}__read${name.slice(-9)}`),
   ]);
-});
-
-test('joins template and instance in a name, and splits it', () => {
-  const seen = withAggregateInstance('t')({ ...answered({}, 'a/b'), isRemembered: true });
-  assert.equal([seen.instanceId, seen.isRemembered], ['t/a/b', true]);
-  assert.is(aggregateInstance({ template: 't', instanceId: 'a/b' }), 't/a/b');
-  assert.equal(splitInstance('t/a/b'), { template: 't', instanceId: 'a/b' });
-  assert.is(splitInstance('one'), undefined);
-});
-
-test('adds the fields that clients require to items', () => {
-  const schemas = [undefined, 'none', null, { type: 'string' }].map((inputSchema) =>
-    aggregateItem('tools', 't', { name: 'x', ...(inputSchema === undefined ? {} : { inputSchema }) }),
-  );
-  for (const item of schemas) assert.equal(item?.shown, shownTool('t__x'));
-  assert.equal(aggregateItem('resources', 't', { uri: 'a:1' })?.shown, { uri: 'a:1', name: 'a:1' });
-  const resource = { uri: 'a:1', name: 'one' };
-  assert.is(aggregateItem('resources', 't', resource)?.shown, resource);
-  assert.equal(aggregateItem('resourceTemplates', 't', { uriTemplate: 'a:{x}' })?.key, 'a:{x}');
-});
-
-test('leaves out items without a usable name', () => {
-  for (const name of [undefined, 7, '', 'x'.repeat(100_000)])
-    assert.is(aggregateItem('tools', 't', name === undefined ? {} : { name }), undefined);
-  for (const uri of [7, '']) assert.is(aggregateItem('resources', 't', { uri, name: 'x' }), undefined);
-  assert.is(aggregateItem('resourceTemplates', 't', { uri: 'a:1' }), undefined);
 });
 
 test.run();

@@ -66,20 +66,6 @@ test('a question of a finished call is cancelled', () => {
   assert.equal(session.last.replies, []);
 });
 
-test('a question outside of any call goes to the listening stream, and only there; no answer does', () => {
-  const { call, listen, post, session } = legacyHarness(ASKABLE);
-  const open = listen();
-  const { reply } = call(0);
-  const { asked, replies } = question();
-  session.messages.next(asked);
-  const [message] = open.reply.events.messages;
-  assert.equal([message?.method, reply.isAnswered], ['roots/list', false]);
-  post(answer(message?.id, { roots: [] }));
-  assert.equal(replies, [{ result: { roots: [] } }]);
-  session.last.result();
-  assert.is(open.reply.events.messages.length, 1);
-});
-
 test('a message that cannot be serialized is dropped and reported; a question is answered at once', () => {
   const faults: unknown[] = [];
   const { call, listen, session } = legacyHarness(ASKABLE, 'one', (error) => faults.push(error));
@@ -101,21 +87,6 @@ test('a message that cannot be serialized is dropped and reported; a question is
   assert.equal(seen, [true, true]);
 });
 
-test('the cancellation of a question is not passed on: its id differs there', () => {
-  const { call, listen, session } = legacyHarness(ASKABLE);
-  const { reply } = call(0);
-  session.last.ask('elicitation/create');
-  session.last.notify('notifications/cancelled', { requestId: reply.events.messages[0]?.id ?? 0 });
-  assert.is(reply.events.messages.length, 1);
-  const open = listen();
-  session.messages.next({
-    kind: 'notification',
-    method: 'notifications/cancelled',
-    params: { requestId: 1 },
-  });
-  assert.equal(open.reply.events.messages, []);
-});
-
 test('without a listening stream it goes to an open call', () => {
   const { call, session } = legacyHarness(ASKABLE);
   session.isShared = false;
@@ -126,17 +97,6 @@ test('without a listening stream it goes to an open call', () => {
   session.messages.next(question().asked);
   assert.equal(reply.events.methods, ['roots/list']);
   assert.is(gone.reply.isAnswered, false);
-});
-
-test('without any stream a question waits for the next listening stream', () => {
-  const { call, listen, session } = legacyHarness(ASKABLE);
-  session.isShared = false;
-  call(0);
-  session.last.result();
-  session.messages.next(question().asked);
-  session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
-  const { reply } = listen();
-  assert.equal(reply.events.methods, ['roots/list', 'notifications/tools/list_changed']);
 });
 
 test('waiting messages are bounded, and questions replace notifications', () => {
@@ -222,19 +182,6 @@ for (const [how, isDeleted] of [
   });
 }
 
-test('a question that waits for a listening stream keeps its conversation until it expires', () => {
-  const { call, listen, session, endpoint } = legacyHarness(ASKABLE);
-  session.isShared = false;
-  call(0);
-  session.last.result();
-  const { asked, replies } = question();
-  session.messages.next(asked);
-  pass(5 * 60_000);
-  assert.equal(listen().reply.events.methods, ['roots/list']);
-  pass(6 * 60_000);
-  assert.equal([replies.length, endpoint.conversations], [1, 1]);
-});
-
 test('the listening stream begins at once, holds the session and carries notifications', () => {
   const { listen, session, endpoint } = legacyHarness();
   const { reply } = listen();
@@ -264,23 +211,6 @@ test('a lost listening stream is resumed with what was missed', () => {
   say('d');
   assert.equal(again.reply.events.methods, ['b', 'c', 'd']);
   assert.is(session.holds, 1);
-});
-
-test('a stream that is not stored any more begins anew', () => {
-  const { listen, session } = legacyHarness();
-  const { reply } = listen();
-  reply.lose();
-  pass(200_000);
-  const again = listen(reply.events.lastEventId);
-  session.messages.next({ kind: 'notification', method: 'a', params: {} });
-  assert.is(again.reply.events.messages.length, 1);
-});
-
-test('it ends with the session', () => {
-  const { listen, session, endpoint } = legacyHarness();
-  const { reply } = listen();
-  void session.close();
-  assert.equal([reply.events.isEnded, session.holds, endpoint.conversations], [true, 0, 0]);
 });
 
 test('calls of clients without capabilities do not subscribe to messages', () => {

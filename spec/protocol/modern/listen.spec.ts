@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import { grant, isGranted } from '../../../src/protocol/modern/listen.ts';
+import { grant } from '../../../src/protocol/modern/listen.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernHarness, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
@@ -62,16 +62,6 @@ test('ends at once when there is nothing to tell', async () => {
     { jsonrpc: '2.0', id: 5, result: { resultType: 'complete', _meta } },
   ]);
   assert.equal([reply.events.isEnded, harness.backends.wanted.length], [true, 0]);
-});
-
-test('unsubscribes from the backends when the client leaves', async () => {
-  const harness = modernHarness();
-  const reply = await harness.send('subscriptions/listen', { notifications });
-  assert.is(harness.backends.changes$.observed, true);
-  reply.lose();
-  assert.equal([harness.backends.changes$.observed, reply.events.isEnded], [false, false]);
-  harness.endpoint.close();
-  assert.is(reply.events.messages.length, 1);
 });
 
 test('ends with an answer when the gateway closes, or the backends do', async () => {
@@ -181,19 +171,6 @@ test('refuses each filter that is none', () => {
       assert.equal([thrown.status, thrown.error.code], [200, -32602]);
     }
   }
-});
-
-test('a message is granted by its kind, and by the resource it is about', () => {
-  const { wanted } = grant({ notifications: { ...everything, promptsListChanged: false } }, all);
-  const granted = (kind: string, params: JsonObject = {}) =>
-    isGranted(`notifications/${kind}`, params, wanted);
-  assert.is(granted('tools/list_changed'), true);
-  assert.is(granted('resources/list_changed'), true);
-  assert.is(granted('prompts/list_changed'), false);
-  for (const uri of ['a://b', 'a://b/c', 'a://b?q', 'a://b#f'])
-    assert.is(granted('resources/updated', { uri }), true);
-  for (const uri of ['a://bc', 'a://', 'x', 7]) assert.is(granted('resources/updated', { uri }), false);
-  for (const other of ['message', 'progress', 'cancelled']) assert.is(granted(other), false);
 });
 
 test.run();

@@ -283,16 +283,6 @@ test('the next page comes from the instance that gave the cursor', async () => {
   }
 });
 
-test('every list has cursors, also that of a legacy backend', async () => {
-  const harness = modernHarness();
-  for (const method of ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']) {
-    const { nextCursor, resultType, ttlMs } = await harness.call(method, {}, { items: [], nextCursor: 'c' });
-    assert.equal([resultType, ttlMs], ['complete', 0]);
-    await harness.send(method, { cursor: nextCursor ?? '' });
-    assert.is(harness.backends.last.params.cursor, 'c');
-  }
-});
-
 test('a list without one stays as it is', async () => {
   const harness = modernHarness();
   for (const result of [page, { ...page, tools: [{ name: 'nextCursor' }] }, { ...page, nextCursor: null }]) {

@@ -198,10 +198,8 @@ test('brings notifications to messages$, also those of a session that was opened
     await until(open, 'it listens again');
     server.notify('notifications/resources/list_changed');
     await until(() => messages.length === 2, 'the second notification arrived');
-    assert.equal(
-      messages.map(({ method }) => method),
-      [changed, 'notifications/resources/list_changed'],
-    );
+    const found = messages.map(({ method }) => method);
+    assert.equal(found, [changed, 'notifications/resources/list_changed']);
   });
 });
 
@@ -220,10 +218,8 @@ test('tells when the stream is open, refused or dropped, and after a while in an
     open();
     await until(() => told.length === 2, 'the stream is open');
     assert.equal(told, ['at last', 'open']);
-    assert.is(
-      listener.whenSettled(() => told.push('no'), 60_000),
-      undefined,
-    );
+    const found = listener.whenSettled(() => told.push('no'), 60_000);
+    assert.is(found, undefined);
     listener.stop();
     listener.start();
     listener.whenSettled(() => told.push('dropped'), 60_000);

@@ -71,10 +71,8 @@ test('starts the program, tells it its port, and stops it in the end', async () 
     assert.match(env.PORT, /^\d+$/);
     // Node hands NODE_V8_COVERAGE to every child by itself while coverage is measured.
     const known = ['PATH', 'HOME', 'LANG', 'PORT', 'NODE_V8_COVERAGE', ...PASS_ENV];
-    assert.equal(
-      Object.keys(env).filter((name) => !known.includes(name)),
-      [],
-    );
+    const found = Object.keys(env).filter((name) => !known.includes(name));
+    assert.equal(found, []);
   });
   assert.not.ok(isRunning(pid));
 });

@@ -88,10 +88,8 @@ test('waits once for a modern program that does not answer initialize', async ()
   mock.timers.tick(PROBE_TIMEOUT_MS);
   await turn();
   mock.timers.tick(LATE_MS);
-  assert.equal(
-    (await Promise.all(all)).map(({ era }) => era),
-    ['modern', 'modern', 'modern'],
-  );
+  const found = (await Promise.all(all)).map(({ era }) => era);
+  assert.equal(found, ['modern', 'modern', 'modern']);
   assert.is(memory.dedicatedEra, 'modern');
   assert.equal(started[0]?.heard, ['initialize', 'server/discover']);
   const next = await open('dee');

@@ -99,10 +99,8 @@ test('an oversize line that tells nothing fails everything that is pending', () 
     scripted(`if (method === 'a') return; process.stdout.write('x'.repeat(${OVER_THE_LIMIT}) + '\\n')`),
     async (transport) => {
       const all = await Promise.all(['a', 'b'].map((method) => see(transport.exchange({ method }))));
-      assert.equal(
-        all.map(({ end }) => failure(end)),
-        [LOST, LOST],
-      );
+      const found = all.map(({ end }) => failure(end));
+      assert.equal(found, [LOST, LOST]);
     },
   ));
 
@@ -148,10 +146,8 @@ test('requests that wait for a server that does not read are known to be undeliv
     assert.ok(pid !== null && pid > 0); // 0 would be our own group
     process.kill(Number(pid), 'SIGKILL');
     const ends = await Promise.all([first, second, third]);
-    assert.equal(
-      ends.map(({ end }) => end !== 'completed' && end.delivered),
-      ['unknown', 'no', 'no'],
-    );
+    const found = ends.map(({ end }) => end !== 'completed' && end.delivered);
+    assert.equal(found, ['unknown', 'no', 'no']);
   }));
 
 test('a server that does not read is refused more than fits, and undelivered calls can still be cancelled', () =>
@@ -180,10 +176,8 @@ test('a server that closes its stdin and lives on is given up', () =>
       await until(() => transport.facts().stderr.includes('deaf'), 'the server closed its stdin');
       const unheard = ['b', 'c'].map((method) => see(transport.exchange({ method })));
       const refused = await Promise.all(unheard);
-      assert.equal(
-        refused.map(({ end }) => failure(end)?.code),
-        ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
-      );
+      const found = refused.map(({ end }) => failure(end)?.code);
+      assert.equal(found, ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE']);
       assert.equal(failure((await see(transport.exchange({ method: 'd' }))).end)?.delivered, 'no');
       assert.equal(await closed, { reason: 'closed its standard input', expected: false });
       assert.equal(failure((await heard).end), LOST);
@@ -245,10 +239,8 @@ test('forgets a request that JSON cannot say', async () => {
     assert.is(failure(end)?.code, 'VALIDATION_ERROR');
     // A log line is about the only exchange under way: a forgotten one would stand in its way.
     const { events } = await see(transport.exchange(callTool('log', { text: 'hello' })));
-    assert.equal(
-      events.map((event) => event.kind),
-      ['notification', 'result'],
-    );
+    const found = events.map((event) => event.kind);
+    assert.equal(found, ['notification', 'result']);
   });
 });
 

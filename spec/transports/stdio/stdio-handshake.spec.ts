@@ -43,10 +43,8 @@ test('gives up a silent server in time, never cancels initialize, and leaves not
   assert.match(error.message, 'no handshake within 0.4 s');
   const [pid, ...received] = wordsOf(error);
   assert.not(isRunning(Number(pid)));
-  assert.equal(
-    received.map((line) => JSON.parse(line).method),
-    ['server/discover', 'initialize'],
-  );
+  const found = received.map((line) => JSON.parse(line).method);
+  assert.equal(found, ['server/discover', 'initialize']);
 });
 
 for (const how of ['garbage', 'silence', 'exit'] as const) {
@@ -88,10 +86,8 @@ test('asks again whether a slow server speaks the modern era that refuses the le
 test('forgets the probe, so that what belongs to the only exchange is known to belong to it', async () => {
   const transport = await openStdio(fixture('--before-initialize=silence'), {}, IMPATIENT);
   const { events } = await see(transport.exchange(callTool('log', { text: 'mine' })));
-  assert.equal(
-    events.map(({ kind }) => kind),
-    ['notification', 'result'],
-  );
+  const found = events.map(({ kind }) => kind);
+  assert.equal(found, ['notification', 'result']);
   assert.equal(await cancelledOn(transport), [1]);
   await transport.close();
 });

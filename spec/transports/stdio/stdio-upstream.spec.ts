@@ -51,10 +51,8 @@ test('tells questions and log lines at large when several exchanges are under wa
     const other = upstream.exchange(callTool('sleep', { ms: 60_000 })).subscribe();
     const asked = await see(upstream.exchange(ask('roots/list', {})));
     const logged = await see(upstream.exchange(callTool('log', { text: 'note' })));
-    assert.equal(
-      [asked, logged].map(({ events }) => events.map(({ kind }) => kind)),
-      [['result'], ['result']],
-    );
+    const found = [asked, logged].map(({ events }) => events.map(({ kind }) => kind));
+    assert.equal(found, [['result'], ['result']]);
     assert.equal(JSON.parse(textOf(asked.events[0])), { result: { roots: [] } });
     assert.equal(
       messages.map(({ kind, method }) => [kind, method]),
@@ -79,10 +77,8 @@ test('passes on what a server asks by itself as soon as it may', () =>
       const messages: ServerMessage[] = [];
       upstream.messages$.subscribe((message) => messages.push(message));
       await until(() => messages.length > 0, 'the server asked');
-      assert.equal(
-        messages.map(({ method }) => method),
-        ['roots/list'],
-      );
+      const found = messages.map(({ method }) => method);
+      assert.equal(found, ['roots/list']);
     },
   ));
 
@@ -113,10 +109,8 @@ test('is independent: it goes on when the shared process is gone, and those that
     assert.equal(await Promise.all([one, two].map((upstream) => answerTo(upstream, 'count'))), ['1', '1']);
     assert.is(await codeOf(open(transport)), 'BACKEND_UNAVAILABLE', 'no other is started');
     await Promise.all([one.close(), two.close()]);
-    assert.equal(
-      [one, two].map(({ pid }) => isRunning(Number(pid))),
-      [false, false],
-    );
+    const found = [one, two].map(({ pid }) => isRunning(Number(pid)));
+    assert.equal(found, [false, false]);
   }));
 
 test('goes on being opened when the shared process goes away meanwhile', () =>
@@ -163,10 +157,8 @@ test('a program of the modern era only has a process for each client all the sam
     assert.equal([await answerTo(one, 'count'), await answerTo(one, 'count')], ['1', '2']);
     assert.is(await answerTo(two, 'count'), '1');
     await one.close();
-    assert.equal(
-      pids.map((pid) => isRunning(Number(pid))),
-      [true, false, true],
-    );
+    const found = pids.map((pid) => isRunning(Number(pid)));
+    assert.equal(found, [true, false, true]);
     assert.is(failure((await see(one.exchange({ method: 'tools/list' }))).end)?.delivered, 'no');
   }));
 
