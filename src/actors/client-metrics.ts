@@ -82,42 +82,29 @@ export class ClientMetrics {
 
   #count(event: GatewayEvent): void {
     switch (event.type) {
-      case 'session.opened': {
-        const { sessions } = this.#tallyOf(event.template);
-        sessions.open += 1;
-        sessions.opened += 1;
+      case 'session.opened':
+        add(this.#tallyOf(event.template).sessions, { open: 1, opened: 1 });
         this.#change(event.serverId, 1, 0);
         break;
-      }
       case 'session.moved':
-        this.#tallyOf(event.template).sessions.moved += 1;
+        add(this.#tallyOf(event.template).sessions, { moved: 1 });
         this.#change(event.fromServerId, -1, 0);
         this.#change(event.serverId, 1, 0);
         break;
-      case 'session.ended': {
-        const { sessions } = this.#tallyOf(event.template);
-        sessions.open -= 1;
-        sessions.ended += 1;
-        if (event.isLost) sessions.lost += 1;
+      case 'session.ended':
+        add(this.#tallyOf(event.template).sessions, { open: -1, ended: 1, lost: event.isLost ? 1 : 0 });
         this.#change(event.serverId, -1, 0);
         break;
-      }
-      case 'upstream.opened': {
+      case 'upstream.opened':
         if (!isProcess(event)) break;
-        const { ownProcesses } = this.#tallyOf(event.template);
-        ownProcesses.running += 1;
-        ownProcesses.started += 1;
+        add(this.#tallyOf(event.template).ownProcesses, { running: 1, started: 1 });
         this.#processOpened(event);
         break;
-      }
-      case 'upstream.ended': {
+      case 'upstream.ended':
         if (!isProcess(event)) break;
-        const { ownProcesses } = this.#tallyOf(event.template);
-        ownProcesses.running -= 1;
-        if (event.isLost) ownProcesses.lost += 1;
+        add(this.#tallyOf(event.template).ownProcesses, { running: -1, lost: event.isLost ? 1 : 0 });
         this.#processEnded(event);
         break;
-      }
     }
   }
 
@@ -161,16 +148,17 @@ export function sumOf(counts: Iterable<ClientCounts>): ClientTally {
     ownProcesses: { running: 0, started: 0, lost: 0 },
   };
   for (const { sessions, ownProcesses } of counts) {
-    sum.sessions.open += sessions.open;
-    sum.sessions.opened += sessions.opened;
-    sum.sessions.ended += sessions.ended;
-    sum.sessions.lost += sessions.lost;
-    sum.sessions.moved += sessions.moved;
-    sum.ownProcesses.running += ownProcesses.running;
-    sum.ownProcesses.started += ownProcesses.started;
-    sum.ownProcesses.lost += ownProcesses.lost;
+    add(sum.sessions, sessions);
+    add(sum.ownProcesses, ownProcesses);
   }
   return sum;
+}
+
+function add<C extends string>(
+  counts: { [Count in C]: number },
+  more: { readonly [Count in C]?: number },
+): void {
+  for (const count in more) counts[count] += more[count] ?? 0;
 }
 
 /** Over HTTP, a client's own conversation is a session of the backend. */

@@ -13,7 +13,7 @@ import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
 import { dedicatedBounds, LIMITS } from '../domain/limits.ts';
-import { type BalancerPolicy, DEFAULT_POLICY } from '../domain/policy.ts';
+import { DEFAULT_POLICY } from '../domain/policy.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { VERSION } from '../domain/version.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
@@ -35,19 +35,7 @@ import { Mcp } from './mcp.ts';
 import { Status } from './status.ts';
 import { Sync } from './sync.ts';
 
-export interface GatewayDeps {
-  /** Defaults for templates without settings of their own. */
-  readonly policy: BalancerPolicy;
-  readonly database: DatabaseStatus;
-  readonly fleet: Fleet;
-  readonly registry: Registry;
-  readonly dispatcher: Dispatcher;
-  readonly mcp: Mcp;
-  readonly status: Status;
-  readonly sync: Sync;
-  readonly tests: ConnectionTests;
-  readonly tracing: Tracing;
-}
+export type GatewayDeps = ReturnType<typeof composeGateway>;
 
 /** Starts nothing. The caller closes `events`. */
 export function composeGateway(
@@ -55,7 +43,7 @@ export function composeGateway(
   options: GatewayOptions,
   events: EventStream,
   isAccepting: () => boolean,
-): GatewayDeps {
+) {
   const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, storeChanges$ } = options;
   const inspect = options.inspect && guarded(options.inspect);
   const { events$ } = events;

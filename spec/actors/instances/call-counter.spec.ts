@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
-import { type ProbeInput, type ProbeResult, probe } from '../../../src/actors/instances/probe.ts';
+import { type ProbeInput, type ProbeResult, probe } from '../../../src/actors/instances/session.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
 import type { FinalEvent } from '../../../src/domain/exchange.ts';
 import { OwnerShares } from '../../../src/domain/held-bytes.ts';
@@ -32,7 +32,9 @@ async function probed(era: Era, answers: readonly Answer[], lastMessageAtMs: () 
   const timeouts: number[] = [];
   const link: ProbeInput['link'] = {
     peer: { ...PEER, era },
-    lastMessageAtMs,
+    get lastMessageAtMs() {
+      return lastMessageAtMs();
+    },
     ask: async ({ method }, timeoutMs) => {
       asked.push(method);
       timeouts.push(timeoutMs);

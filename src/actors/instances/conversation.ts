@@ -9,6 +9,7 @@ import {
   filter,
   lastValueFrom,
   NEVER,
+  type Observable,
   type Observer,
   of,
   takeUntil,
@@ -19,7 +20,7 @@ import {
 import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
-import { type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import { includesLevel } from '../../domain/mcp.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
@@ -225,12 +226,7 @@ export class Conversation implements Observer<Closed> {
   /** A request of the gateway itself. Rejects with BACKEND_TIMEOUT, or like the exchange. */
   async ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
     await this.opening;
-    return lastValueFrom(
-      (this.shared?.exchange(request) ?? NEVER).pipe(
-        filter(isFinal),
-        timeout({ first: timeoutMs, with: () => throwError(() => backendTimeout(timeoutMs)) }),
-      ),
-    );
+    return answerOf(this.shared?.exchange(request) ?? NEVER, timeoutMs);
   }
 
   // --- observer of the end of its upstream, with or without a reason --------------------------------------------------
@@ -310,6 +306,12 @@ export class Conversation implements Observer<Closed> {
 }
 
 const NO_REASON: Closed = { reason: 'it did not say why', expected: false };
+
+/** The answer in an exchange of the gateway itself, which is cancelled after `timeoutMs`. BACKEND_TIMEOUT. */
+export function answerOf(exchange$: Observable<ExchangeEvent>, timeoutMs: number): Promise<FinalEvent> {
+  const late = () => throwError(() => backendTimeout(timeoutMs));
+  return lastValueFrom(exchange$.pipe(filter(isFinal), timeout({ first: timeoutMs, with: late })));
+}
 
 /** Resolves when nothing is left of it, for which its transport has bounded time. Never rejects. */
 export async function closeQuietly(upstream: Pick<Upstream, 'close'>): Promise<void> {

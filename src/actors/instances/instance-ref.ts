@@ -212,7 +212,7 @@ export class InstanceRef implements Candidate {
 
   /** Notifies the backend in the conversation of the instance; dropped without a session. */
   notify(method: string, params: JsonObject): void {
-    this.#link?.notify(method, params);
+    this.#link?.transport.notify(method, params);
   }
 
   /**

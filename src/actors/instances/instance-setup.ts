@@ -20,8 +20,14 @@ import {
   type InstanceStatistics,
 } from './instance-statistics.ts';
 import type { Leases } from './leases.ts';
-import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
-import { type SessionChange, type SessionLink, session } from './session.ts';
+import {
+  type ProbeInput,
+  type ProbeResult,
+  probe,
+  type SessionChange,
+  type SessionLink,
+  session,
+} from './session.ts';
 
 export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
@@ -109,7 +115,7 @@ export const instanceSetup = setup({
     /** A backend that answers calls needs no probe; a message from before the last probe proves nothing. */
     hasNewMessage: ({ context }) =>
       context.calls.carried > 0 &&
-      (context.link?.lastMessageAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
+      (context.link?.lastMessageAtMs ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
     /** A leaving instance waits for calls in conversations that are independent, and needs no new session. */
     isStaying: not(stateIn({ duty: 'leaving' })),

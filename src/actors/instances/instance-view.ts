@@ -66,7 +66,7 @@ export function snapshotOf(
 ): InstanceSnapshot {
   const { definition, link, starting, statistics, calls, stderr } = snapshot.context;
   const state = stateOf(snapshot);
-  const facts = factsOf(link === undefined ? starting : () => link.facts());
+  const facts = factsOf(link === undefined ? starting : () => link.transport.facts());
   return {
     id: definition.id,
     serverId: definition.serverId,
@@ -97,7 +97,7 @@ function foundTransportOf(
   { transport }: InstanceDefinition,
   link: SessionLink | undefined,
 ): Pick<InstanceSnapshot, 'foundTransport'> {
-  const found = link?.transport ?? transport;
+  const found = link?.transport.kind ?? transport;
   const isOther = found !== transport && TRANSPORT_TRAITS[found].isNetworked;
   return isOther ? { foundTransport: found } : {};
 }
@@ -134,7 +134,7 @@ export function streamsOf(actor: InstanceActor) {
     shareReplay({ bufferSize: 1, refCount: true }),
   );
   const messages$ = links$.pipe(
-    switchMap((link) => link?.messages$.pipe(catchError(() => EMPTY)) ?? EMPTY),
+    switchMap((link) => link?.transport.messages$.pipe(catchError(() => EMPTY)) ?? EMPTY),
     catchError(() => EMPTY),
     share(),
   );

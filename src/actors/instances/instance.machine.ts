@@ -40,7 +40,7 @@ export const instanceMachine = instanceSetup.createMachine({
       bounds,
       now: input.now,
       alarm,
-      link: () => self.getSnapshot().context.link,
+      link: () => self.getSnapshot().context.link?.transport,
     }),
     link: undefined,
     starting: undefined,

@@ -1,50 +1,67 @@
 // The actor that owns one transport, and with it one process or one connection: opens it, offers it as a link for requests, and
 // reports its end. instance.machine.ts decides about health and restarts.
 
-import {
-  defer,
-  filter,
-  firstValueFrom,
-  lastValueFrom,
-  type Observable,
-  takeUntil,
-  tap,
-  throwError,
-  timeout,
-} from 'rxjs';
-import { fromCallback } from 'xstate';
-import { backendTimeout, backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
+import { defer, firstValueFrom, type Observable, takeUntil, tap } from 'rxjs';
+import { fromCallback, fromPromise } from 'xstate';
+import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
-import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
-import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
+import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { changedList, type ListField, type Tool } from '../../domain/mcp.ts';
+import { changedList, type Era, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';
 import { listChanges } from '../sharing/listen-client.ts';
-import { closeQuietly } from './conversation.ts';
+import { answerOf, closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
 import { ToolCache } from './tool-cache.ts';
 
-export interface SessionLink
-  extends Pick<Transport, 'peer' | 'messages$' | 'facts' | 'notify' | 'openUpstream'> {
-  /** The transport that the endpoint turned out to speak. Undefined: as registered. */
-  readonly transport?: TransportKind | undefined;
+/** An open session as its instance sees it. */
+export class SessionLink {
+  readonly transport: Transport;
   readonly tools: ToolCache;
+  /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
+  lastMessageAtMs: number;
+  readonly #ending: AbortSignal;
+  /** To be called for each message of an exchange. */
+  readonly noteMessage: () => void;
+
+  /** `toolsChanged`: see ToolCache. */
+  constructor(transport: Transport, now: () => number, ending: AbortSignal, toolsChanged: () => void) {
+    this.transport = transport;
+    this.tools = new ToolCache(() => listTools(transport), now, toolsChanged);
+    this.lastMessageAtMs = now();
+    this.#ending = ending;
+    this.noteMessage = () => {
+      this.lastMessageAtMs = now();
+    };
+  }
+
+  get peer(): Peer {
+    return this.transport.peer;
+  }
+
   /**
    * One call, in the conversation of the instance or in a dedicated one that depends on it. Throws BACKEND_UNAVAILABLE once the
-   * session is ending. The caller reports each emitted message to `noteMessage`.
+   * session is ending.
    */
-  exchange(request: ExchangeRequest, upstream: Upstream | undefined): Observable<ExchangeEvent>;
-  noteMessage(): void;
+  exchange(request: ExchangeRequest, upstream: Upstream = this.transport): Observable<ExchangeEvent> {
+    if (this.#ending.aborted) throw notConnected();
+    return upstream.exchange(request);
+  }
+
   /** The answer to a request of the gateway itself (a probe, a list). Rejects with BACKEND_TIMEOUT after `timeoutMs`. */
-  ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
+  ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
+    return answerOf(this.transport.exchange(request), timeoutMs);
+  }
+
   /** Like Transport.exchange, for what stays open and is no call: neither counted nor timed. */
-  listen(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
-  lastMessageAtMs(): number;
+  listen(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return defer(() => this.transport.exchange(request)).pipe(tap(this.noteMessage));
+  }
 }
 
 export interface SessionInput {
@@ -84,10 +101,6 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   const startedAtMs = now();
   let transport: Transport | undefined;
   let endOfLeases: Promise<void> | undefined;
-  let lastMessageAtMs = startedAtMs;
-  const noteMessage = () => {
-    lastMessageAtMs = now();
-  };
 
   receive(({ type }) => (type === 'close' ? close() : end()));
 
@@ -128,15 +141,15 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   }
 
   function follow(opened: Transport): void {
-    const link = linkOf(opened);
+    const toolsChanged = () => sendBack({ type: 'list.changed', list: 'tools' });
+    const link = new SessionLink(opened, now, ending.signal, toolsChanged);
     const changed = (list: ListField) => {
       if (list === 'tools') void link.tools.invalidate();
       sendBack({ type: 'list.changed', list });
     };
-    noteMessage();
     opened.messages$.subscribe({
       next: ({ method }) => {
-        noteMessage();
+        link.noteMessage();
         const list = changedList(method);
         if (list !== undefined) changed(list);
       },
@@ -152,33 +165,9 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     });
     void link.tools.refresh();
     sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
-    listChanges(opened.peer, { listen: link.listen, now })
+    listChanges(opened.peer, { listen: (request) => link.listen(request), now })
       .pipe(takeUntil(opened.closed$))
       .subscribe({ next: changed, error: () => undefined }); // as above
-  }
-
-  function linkOf(opened: Transport): SessionLink {
-    return {
-      transport: opened.kind,
-      peer: opened.peer,
-      tools: new ToolCache(
-        () => listTools(opened),
-        now,
-        () => sendBack({ type: 'list.changed', list: 'tools' }),
-      ),
-      messages$: opened.messages$,
-      facts: () => opened.facts(),
-      exchange: (request, upstream = opened) => {
-        if (ending.signal.aborted) throw notConnected();
-        return upstream.exchange(request);
-      },
-      noteMessage,
-      ask: (request, timeoutMs) => answerOf(opened, request, timeoutMs),
-      listen: (request) => defer(() => opened.exchange(request)).pipe(tap(noteMessage)),
-      notify: (method, params) => opened.notify(method, params),
-      openUpstream: (...whose) => opened.openUpstream(...whose),
-      lastMessageAtMs: () => lastMessageAtMs,
-    };
   }
 
   function close(): void {
@@ -197,7 +186,7 @@ export async function listTools(transport: Transport): Promise<Tool[]> {
   const { era, capabilities } = transport.peer;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
   const items = await gatherPages('tools', async (request) => {
-    const answer = await answerOf(transport, request, LIMITS.toolListMs);
+    const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs);
     if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
     return answer.result.value;
   });
@@ -208,19 +197,59 @@ function isTool(item: JsonObject): item is JsonObject & Tool {
   return typeof item.name === 'string';
 }
 
-/** One request of the gateway itself; cancelled after `timeoutMs`. */
-function answerOf(transport: Transport, request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
-  return lastValueFrom(
-    transport
-      .exchange(request)
-      .pipe(
-        filter(isFinal),
-        timeout({ each: timeoutMs, with: () => throwError(() => backendTimeout(timeoutMs)) }),
-      ),
-  );
-}
-
 function endOf(thrown: unknown): SessionEnd {
   const stderr = thrown instanceof GatewayError ? thrown.facts.stderr : undefined;
   return { reason: reasonOf(thrown), stderr: stderr ?? [] };
+}
+
+// --- health probes: what passed and failed ones mean is decided in instance.machine.ts --------------------------------
+
+export interface ProbeInput {
+  readonly link: Pick<SessionLink, 'peer' | 'ask' | 'lastMessageAtMs'>;
+  readonly timeoutMs: number;
+  readonly now: () => number;
+}
+
+/** A passed probe. */
+export interface ProbeResult {
+  readonly durationMs: number;
+  /** False when the backend did not answer the probe, but sent another message meanwhile. */
+  readonly isAnswered: boolean;
+}
+
+/** The method of the probe, by era. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7. */
+const PROBE_METHODS: Readonly<Record<Era, string>> = {
+  legacy: 'ping',
+  modern: 'server/discover',
+  bare: 'ping',
+};
+
+/**
+ * Resolves when the backend answered. A server that does not know `ping` passes, too; a bare one must then list its tools.
+ * Rejects on any other error, and without an answer, unless the backend sent another message meanwhile.
+ */
+export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
+  const startedAtMs = input.now();
+  let isAnswered = true;
+  try {
+    await ask(input);
+  } catch (failure) {
+    if (input.link.lastMessageAtMs <= startedAtMs) throw failure;
+    isAnswered = false;
+  }
+  return { durationMs: input.now() - startedAtMs, isAnswered };
+});
+
+async function ask({ link, timeoutMs }: ProbeInput): Promise<void> {
+  const { era } = link.peer;
+  const answer = await link.ask({ method: PROBE_METHODS[era] }, timeoutMs);
+  if (answer.kind === 'result') return;
+  if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);
+  if (era !== 'bare') return;
+  const list = await link.ask({ method: 'tools/list' }, timeoutMs);
+  if (list.kind === 'error') throw refusal(list);
+}
+
+function refusal(answer: Extract<FinalEvent, { kind: 'error' }>) {
+  return backendUnavailable(`its probe was answered with error ${answer.error.code}`, { delivered: 'yes' });
 }

@@ -73,11 +73,11 @@ interface ResourceEntry {
   readonly uri: string;
   parts: number;
   /** The last answer to `resources/subscribe`, and the peer that gave it. */
-  answered: { readonly peer: Peer; readonly answer: FinalEvent } | undefined;
+  answered?: { readonly peer: Peer; readonly answer: FinalEvent } | undefined;
   /** The request under way; one at a time, so that the backend gets them in order. */
-  request: Subscription | undefined;
+  request?: Subscription | undefined;
   /** The callers that wait for the next answer. */
-  waiting: PromiseWithResolvers<FinalEvent> | undefined;
+  waiting?: PromiseWithResolvers<FinalEvent> | undefined;
 }
 
 /** The subscriptions of one conversation. */
@@ -127,13 +127,7 @@ class ConversationSubscriptions {
 
   #entry(uri: string): ResourceEntry | undefined {
     if (this.#entries.size >= MOST_RESOURCES) return undefined;
-    const entry: ResourceEntry = {
-      uri,
-      parts: 0,
-      answered: undefined,
-      request: undefined,
-      waiting: undefined,
-    };
+    const entry: ResourceEntry = { uri, parts: 0 };
     this.#entries.set(uri, entry);
     return entry;
   }
@@ -161,11 +155,11 @@ class ConversationSubscriptions {
     this.#ask(entry, 'resources/subscribe', {
       answered: (answer) => {
         entry.answered = { peer, answer };
-        this.#notifyWaiting(entry, (waiting) => waiting.resolve(answer));
+        takeWaiting(entry)?.resolve(answer);
         this.#update(entry);
       },
       failed: (error) => {
-        this.#notifyWaiting(entry, (waiting) => waiting.reject(error));
+        takeWaiting(entry)?.reject(error);
         this.#updateLater(entry);
       },
     });
@@ -216,15 +210,9 @@ class ConversationSubscriptions {
     else this.#watch.add(timer(RETRY_MS).subscribe(() => this.#update(entry)));
   }
 
-  #notifyWaiting(entry: ResourceEntry, notify: (waiting: PromiseWithResolvers<FinalEvent>) => void): void {
-    const { waiting } = entry;
-    entry.waiting = undefined;
-    if (waiting !== undefined) notify(waiting);
-  }
-
   #forget(entry: ResourceEntry): void {
     this.#entries.delete(entry.uri);
-    this.#notifyWaiting(entry, (waiting) => waiting.reject(notConnected()));
+    takeWaiting(entry)?.reject(notConnected());
     if (this.#entries.size === 0) this.#end();
   }
 
@@ -235,11 +223,17 @@ class ConversationSubscriptions {
     this.#watch.unsubscribe();
     for (const entry of this.#entries.values()) {
       entry.request?.unsubscribe();
-      this.#notifyWaiting(entry, (waiting) => waiting.reject(notConnected()));
+      takeWaiting(entry)?.reject(notConnected());
     }
     this.#entries.clear();
     this.#onEmpty();
   }
+}
+
+function takeWaiting(entry: ResourceEntry): ResourceEntry['waiting'] {
+  const { waiting } = entry;
+  entry.waiting = undefined;
+  return waiting;
 }
 
 function refused(error: GatewayError): SharedSubscription {

@@ -68,7 +68,7 @@ export class StatelessClients {
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
       const timeoutMs = group.policy.callTimeoutMs;
       const endsAtMs = (request.arrivedAtMs ?? now()) + timeoutMs;
-      const route = new StatelessRoute(this.#deps, { client, group, request, bound, endsAtMs });
+      const route = new StatelessRoute(this.#deps, client, group, request, bound, endsAtMs);
       return { group, request, route, wantedTool: undefined, timeoutMs };
     });
   }
@@ -77,15 +77,6 @@ export class StatelessClients {
 interface StatelessRouteDeps extends Clock {
   readonly pool: StatelessPool;
   readonly equalToolLists: EqualToolLists;
-}
-
-interface StatelessCall {
-  readonly client: StatelessClient;
-  readonly group: Group;
-  readonly request: ExchangeRequest;
-  readonly bound: InstanceRef | undefined;
-  /** The end of its timeout, in ms of the clock. */
-  readonly endsAtMs: number;
 }
 
 /** A leased conversation for an attempt that is not sent yet. */
@@ -99,7 +90,10 @@ interface HeldLease {
 class StatelessRoute implements CallRoute {
   readonly bound: InstanceRef | undefined;
   readonly #deps: StatelessRouteDeps;
-  readonly #call: StatelessCall;
+  readonly #client: StatelessClient;
+  readonly #group: Group;
+  readonly #request: ExchangeRequest;
+  readonly #endsAtMs: number;
   readonly #legacyRequest: ExchangeRequest;
   readonly #logLevel: string | undefined;
   readonly #unleased: BalancedRoute | BoundRoute;
@@ -111,11 +105,24 @@ class StatelessRoute implements CallRoute {
   /** There is no room for a dedicated process. */
   #usesShared = false;
 
-  constructor(deps: StatelessRouteDeps, call: StatelessCall) {
-    const { bound, group, request } = call;
+  /**
+   * `bound`: the only instance that may answer, even drained or unhealthy. `endsAtMs`: the end of the timeout of the call, in ms of the
+   * clock.
+   */
+  constructor(
+    deps: StatelessRouteDeps,
+    client: StatelessClient,
+    group: Group,
+    request: ExchangeRequest,
+    bound: InstanceRef | undefined,
+    endsAtMs: number,
+  ) {
     this.bound = bound;
     this.#deps = deps;
-    this.#call = call;
+    this.#client = client;
+    this.#group = group;
+    this.#request = request;
+    this.#endsAtMs = endsAtMs;
     this.#legacyRequest = forLegacy(request);
     this.#logLevel = logLevelOf(request);
     this.#unleased = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
@@ -150,7 +157,7 @@ class StatelessRoute implements CallRoute {
 
   planFor(ref: InstanceRef, tried: Tried): AttemptPlan {
     const routing = this.#routingTo(ref);
-    const { request } = this.#call;
+    const request = this.#request;
     if (routing === 'direct') return { request };
     if (routing === 'refused') return { request, answer: of(NO_TASKS) };
     if (routing === 'shared') return this.#shared();
@@ -175,18 +182,15 @@ class StatelessRoute implements CallRoute {
   }
 
   #routingTo(ref: InstanceRef): Routing {
-    const { client, group, request } = this.#call;
-    const { profile } = client;
-    const hasEqualTools =
-      request.method === LIST_METHODS.tools && this.#deps.equalToolLists.has(ref, profile);
-    const facts = {
-      sharing: group.policy.session,
+    const request = this.#request;
+    const { profile } = this.#client;
+    const routing = routingTo(ref, {
+      sharing: this.#group.policy.session,
       profile,
       request,
       logLevel: this.#logLevel,
-      hasEqualTools,
-    };
-    const routing = routingTo(ref, facts);
+      hasEqualTools: request.method === LIST_METHODS.tools && this.#deps.equalToolLists.has(ref, profile),
+    });
     return routing === 'dedicated' && this.#usesShared ? 'shared' : routing;
   }
 
@@ -214,7 +218,7 @@ class StatelessRoute implements CallRoute {
   }
 
   #hold(ref: InstanceRef): HeldLease {
-    const lease = this.#deps.pool.lease(ref, this.#call.client);
+    const lease = this.#deps.pool.lease(ref, this.#client);
     const { upstream } = lease.conversation;
     const level = this.#logLevel;
     const isReady =
@@ -258,33 +262,34 @@ class StatelessRoute implements CallRoute {
   }
 
   #routeTo(ref: InstanceRef, upstream?: Upstream): BoundRoute {
-    return new BoundRoute(ref, this.#call.request, { isContinuation: this.bound !== undefined, upstream });
+    return new BoundRoute(ref, this.#request, { isContinuation: this.bound !== undefined, upstream });
   }
 
   #halfTime(): Observable<never> {
     const { now, alarm } = this.#deps;
     return new Observable((subscriber) => {
-      const waitMs = Math.max(0, Math.ceil((this.#call.endsAtMs - now()) / 2));
+      const waitMs = Math.max(0, Math.ceil((this.#endsAtMs - now()) / 2));
       return alarm(waitMs, () => subscriber.error(backendTimeout(waitMs, 'no')));
     });
   }
 
   #hasOther(ref: InstanceRef, tried: Tried): boolean {
-    const { group } = this.#call;
+    const group = this.#group;
     if (this.bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
     return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
   }
 
   /** A question of a backend during a list request does not concern the list: it is refused here. */
   #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
-    const { request, client } = this.#call;
+    const request = this.#request;
     if (!isLogged(this.#logLevel)(event)) return false;
     if (!isList(request)) return true;
     if (event.kind === 'request') {
       event.answer(NO_SUBSCRIBER);
       return false;
     }
-    if (request.method === LIST_METHODS.tools) this.#deps.equalToolLists.learn(ref, client.profile, event);
+    if (request.method === LIST_METHODS.tools)
+      this.#deps.equalToolLists.learn(ref, this.#client.profile, event);
     return true;
   }
 
@@ -302,9 +307,9 @@ class StatelessRoute implements CallRoute {
 
   /** Without room for a dedicated process the shared one lists its tools. */
   #mayShare(thrown: unknown): boolean {
-    const { group, request } = this.#call;
     const isFull = asGatewayError(thrown).code === 'QUEUE_FULL';
-    return isFull && request.method === LIST_METHODS.tools && group.policy.session === 'auto';
+    const isToolList = this.#request.method === LIST_METHODS.tools;
+    return isFull && isToolList && this.#group.policy.session === 'auto';
   }
 }
 
