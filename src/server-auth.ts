@@ -75,18 +75,10 @@ function announce(admin: FirstAdmin): Announcements {
     const ignored = 'the configured admin password is not used: there is an admin already';
     return { warnings: admin.isConfiguredIgnored ? [ignored] : [], notices: [] };
   }
-  switch (admin.by) {
-    case 'configuration':
-      return { warnings: [], notices: ['made the user "admin" with the configured password'] };
-    case 'terminal':
-      return {
-        warnings: [],
-        notices: [
-          `made the user "admin"; its password, shown this once: ${admin.password}`,
-          `log in with "${ownCommand('gateway login admin')}"`,
-        ],
-      };
-    case 'file':
-      return { warnings: [`made the user "admin"; its password is in ${admin.path}`], notices: [] };
-  }
+  if (admin.by === 'configuration')
+    return { warnings: [], notices: ['made the user "admin" with the configured password'] };
+  if (admin.by === 'file')
+    return { warnings: [`made the user "admin"; its password is in ${admin.path}`], notices: [] };
+  const made = `made the user "admin"; its password, shown this once: ${admin.password}`;
+  return { warnings: [], notices: [made, `log in with "${ownCommand('gateway login admin')}"`] };
 }

@@ -35,7 +35,9 @@ export class Fleet {
   readonly #groups = new Map<string, Group>();
   readonly #deletedTemplates = new Set<string>();
   readonly #byServerId = new Map<string, Member>();
-  readonly #draining = new DrainingInstances();
+  /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
+  readonly #leaving = new Map<InstanceRef, Promise<void>>();
+  readonly #crashed = new Map<InstanceRef, Promise<void>>();
   /** Callbacks that cancel pending restarts after a crash. */
   readonly #respawns = new Set<() => void>();
   readonly #listChanges = new Subject<ListChange>();
@@ -108,7 +110,7 @@ export class Fleet {
     this.#dismissHolder(template, id);
     const { emit, open, now, alarm, random, dedicatedBounds } = this.#options;
     const input = { definition, policy: group.policy, open, now, alarm, random, dedicatedBounds };
-    const ref = this.#supervisor.start(input, this.#draining.predecessorsOf(definition));
+    const ref = this.#supervisor.start(input, this.#predecessorsOf(definition));
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
     ref.upstreamEvents$.subscribe(emit); // also with a successor: each opening is followed by an end
@@ -198,17 +200,17 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const cancel of this.#respawns) cancel();
-    this.#draining.limit(graceMs); // instances that leave already get no more time than others
+    for (const ref of this.#leaving.keys()) ref.leave(graceMs); // they get no more time than others
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
-    await this.#draining.ended();
+    await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
     for (const group of this.#groups.values()) group.close();
     this.#supervisor.stop();
     this.#listChanges.complete();
   }
 
   #serving(): InstanceRef[] {
-    return [...this.all(), ...this.#draining.leaving];
+    return [...this.all(), ...this.#leaving.keys()];
   }
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
@@ -239,14 +241,27 @@ export class Fleet {
 
   #dismiss(member: Member, withinMs: number): Promise<void> {
     this.#unlist(member);
-    return member instanceof InstanceRef ? this.#draining.leave(member, withinMs) : Promise.resolve();
+    if (!(member instanceof InstanceRef)) return Promise.resolve();
+    const stopped = firstValueFrom(member.state$.pipe(filter((state) => state === 'stopped')));
+    const ended = tracked(this.#leaving, member, stopped);
+    member.leave(withinMs);
+    return ended;
+  }
+
+  /** The end of the programs that still serve the endpoint of this program; undefined without any. */
+  #predecessorsOf({ endpoint, command }: InstanceDefinition): Promise<unknown> | undefined {
+    if (endpoint === undefined || command === undefined) return undefined;
+    const ends = [...this.#leaving, ...this.#crashed]
+      .filter(([{ definition }]) => definition.endpoint === endpoint && definition.command !== undefined)
+      .map(([, end]) => end);
+    return ends.length === 0 ? undefined : Promise.all(ends);
   }
 
   /** An actor crashed through a fault of the gateway: the instance is started again, unless it was replaced meanwhile. */
   #afterCrash({ ref, openings }: Running, error: unknown): void {
     const { template, id } = ref;
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
-    this.#draining.crashed(ref, Promise.all([openings.close(), ref.endLeases()]));
+    void tracked(this.#crashed, ref, Promise.all([openings.close(), ref.endLeases()]));
     const cancel = this.#options.alarm(LIMITS.restartFirstMs, () => {
       this.#respawns.delete(cancel);
       if (this.find(template, id) !== ref) return;
@@ -283,48 +298,6 @@ export function emissionEvent(ref: InstanceRef, emission: InstanceEmission): Gat
   }
   if (emission.type === 'toolOmitted') return { ...emission, type: 'tool.omitted', ...fact };
   return emission.list === 'tools' ? { type: 'tools.changed', ...fact } : undefined;
-}
-
-class DrainingInstances {
-  /** Each with the promise of its end. */
-  readonly #leaving = new Map<InstanceRef, Promise<void>>();
-  /** Each with the promise of the end of its backend. */
-  readonly #crashed = new Map<InstanceRef, Promise<void>>();
-
-  get leaving(): Iterable<InstanceRef> {
-    return this.#leaving.keys();
-  }
-
-  /** Makes the instance leave, with this time for its calls. Resolves when it has ended. */
-  leave(ref: InstanceRef, withinMs: number): Promise<void> {
-    const stopped = firstValueFrom(ref.state$.pipe(filter((state) => state === 'stopped')));
-    const ended = tracked(this.#leaving, ref, stopped);
-    ref.leave(withinMs);
-    return ended;
-  }
-
-  /** Its actor crashed; `gone` resolves when its backend is gone. */
-  crashed(ref: InstanceRef, gone: Promise<unknown>): void {
-    void tracked(this.#crashed, ref, gone);
-  }
-
-  /** Limits the remaining time of all that leave. */
-  limit(withinMs: number): void {
-    for (const ref of this.leaving) ref.leave(withinMs);
-  }
-
-  async ended(): Promise<void> {
-    await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
-  }
-
-  /** The end of the programs that still serve the endpoint of this program; undefined without any. */
-  predecessorsOf({ endpoint, command }: InstanceDefinition): Promise<unknown> | undefined {
-    if (endpoint === undefined || command === undefined) return undefined;
-    const ends = [...this.#leaving, ...this.#crashed]
-      .filter(([{ definition }]) => definition.endpoint === endpoint && definition.command !== undefined)
-      .map(([, end]) => end);
-    return ends.length === 0 ? undefined : Promise.all(ends);
-  }
 }
 
 function tracked(

@@ -54,7 +54,7 @@ function staged() {
     resting.delete(session);
   };
   const alarm = alarmOf(steadyPace());
-  const resting = new ExpiringSessions({ idleMs: IDLE_MS, now: () => Date.now(), alarm, end });
+  const resting = new ExpiringSessions({ now: () => Date.now(), alarm }, IDLE_MS, end);
   const add = (count: number, ownerId = 'ann'): SessionRecord[] =>
     Array.from({ length: count }, (_, number) => {
       const id = `${ownerId} ${number}`;

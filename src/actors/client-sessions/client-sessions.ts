@@ -56,9 +56,9 @@ export class ClientSessions implements SessionSupervisor {
     this.#maxSessions = maxSessions;
     this.#shares = new OwnerShares(maxSessions, share);
     this.#aggregateShares = new OwnerShares(maxSessions, share);
-    const { now, alarm } = parts;
-    const end = (session: SessionRecord) => void this.#end(session, 'it was idle for too long');
-    this.#open = new ExpiringSessions({ idleMs, now, alarm, end });
+    this.#open = new ExpiringSessions(parts, idleMs, (session) => {
+      void this.#end(session, 'it was idle for too long');
+    });
   }
 
   /** The number of sessions, including those in opening. */

@@ -2,14 +2,8 @@
 // one. One timer for all of them. client-sessions.ts ends a session.
 
 import type { SessionRecord } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { SessionDeps } from './client-session-types.ts';
-
-export interface ExpiringOptions extends Pick<SessionDeps, 'now' | 'alarm'> {
-  readonly idleMs: number;
-  /** Ends a session, which deletes it here synchronously. */
-  readonly end: (session: SessionRecord) => void;
-}
 
 /** Resolution of times of use, in ms: a session in constant use is not moved at each message. */
 const GRAIN_MS = 1_000;
@@ -20,7 +14,9 @@ const NEXT_SWEEP_MS = 20;
 const NEVER = Number.POSITIVE_INFINITY;
 
 export class ExpiringSessions {
-  readonly #options: ExpiringOptions;
+  readonly #clock: Clock;
+  readonly #idleMs: number;
+  readonly #end: (session: SessionRecord) => void;
   readonly #parkMs: number;
   /** By id, the least recently used first. */
   readonly #awake = new Map<string, SessionRecord>();
@@ -29,9 +25,12 @@ export class ExpiringSessions {
   #sweepsAtMs = NEVER;
   #isStopped = false;
 
-  constructor(options: ExpiringOptions) {
-    this.#options = options;
-    this.#parkMs = Math.min(LIMITS.sessionParkMs, options.idleMs);
+  /** `end` ends a session after `idleMs` without use, and deletes it here synchronously. */
+  constructor(clock: Clock, idleMs: number, end: (session: SessionRecord) => void) {
+    this.#clock = clock;
+    this.#idleMs = idleMs;
+    this.#end = end;
+    this.#parkMs = Math.min(LIMITS.sessionParkMs, idleMs);
   }
 
   get size(): number {
@@ -49,14 +48,14 @@ export class ExpiringSessions {
 
   /** Adds a session that was just opened. */
   add(session: SessionRecord): void {
-    session.openedAtMs = this.#options.now();
+    session.openedAtMs = this.#clock.now();
     session.usedAtMs = session.openedAtMs;
     this.#awake.set(session.id, session);
     this.#arm();
   }
 
   used(session: SessionRecord): void {
-    const now = this.#options.now();
+    const now = this.#clock.now();
     const { id } = session;
     if (session.isParked) {
       session.isParked = false;
@@ -88,8 +87,8 @@ export class ExpiringSessions {
   #arm(): void {
     if (this.#isStopped) return;
     const parksAtMs = (first(this.#awake)?.usedAtMs ?? NEVER) + this.#parkMs;
-    const expiresAtMs = (first(this.#parked)?.usedAtMs ?? NEVER) + this.#options.idleMs;
-    const now = this.#options.now();
+    const expiresAtMs = (first(this.#parked)?.usedAtMs ?? NEVER) + this.#idleMs;
+    const now = this.#clock.now();
     const dueAtMs = Math.max(Math.min(parksAtMs, expiresAtMs), now + GRAIN_MS);
     if (dueAtMs >= this.#sweepsAtMs) return;
     this.#sweepAt(dueAtMs, now);
@@ -98,13 +97,13 @@ export class ExpiringSessions {
   #sweepAt(atMs: number, now: number): void {
     this.#disarm?.();
     this.#sweepsAtMs = atMs;
-    this.#disarm = this.#options.alarm(atMs - now, () => this.#sweep());
+    this.#disarm = this.#clock.alarm(atMs - now, () => this.#sweep());
   }
 
   #sweep(): void {
     this.#disarm = undefined;
     this.#sweepsAtMs = NEVER;
-    const now = this.#options.now();
+    const now = this.#clock.now();
     const isDone = this.#park(PARKED_PER_SWEEP) && this.#expire(ENDED_PER_SWEEP);
     if (isDone) this.#arm();
     else this.#sweepAt(now + NEXT_SWEEP_MS, now);
@@ -112,7 +111,7 @@ export class ExpiringSessions {
 
   /** Parks unused sessions, at most `most`. False when there may be more. A busy session counts as used now. */
   #park(most: number): boolean {
-    const now = this.#options.now();
+    const now = this.#clock.now();
     let remaining = most;
     for (const [id, session] of this.#awake) {
       if (now - session.usedAtMs < this.#parkMs) return true;
@@ -132,14 +131,14 @@ export class ExpiringSessions {
 
   /** Ends expired sessions, at most `most` of those that `isEligible` accepts. False when there may be more. */
   #expire(most: number, isEligible: (session: SessionRecord) => boolean = () => true): boolean {
-    const { now, idleMs, end } = this.#options;
+    const now = this.#clock.now();
     let remaining = most;
     for (const session of this.#parked.values()) {
-      if (now() - session.usedAtMs < idleMs) return true;
+      if (now - session.usedAtMs < this.#idleMs) return true;
       if (!isEligible(session)) continue;
       if (remaining === 0) return false;
       remaining -= 1;
-      end(session);
+      this.#end(session);
     }
     return true;
   }

@@ -127,9 +127,6 @@ export const instanceSetup = setup({
       context.now() - (context.statistics.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
   actions: {
-    noteStarting: assign({
-      starting: ({ context, event }) => (event.type === 'session.starting' ? event.facts : context.starting),
-    }),
     /** The handshake is the first probe. */
     open: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.opened') return;
@@ -185,9 +182,6 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
-    setReason: assign({
-      reason: ({ context, event }) => (event.type === 'unreachable' ? event.reason : context.reason),
-    }),
     beginRecovery: assign({ statistics: ({ context }) => ({ ...context.statistics, recoveries: 0 }) }),
     /** A requested restart does not wait. */
     resetBackOff: assign({
@@ -195,28 +189,12 @@ export const instanceSetup = setup({
       reason: 'it is restarted',
       backOffMs: 0,
     }),
-    setDrainLimit: assign({
-      drainMs: ({ context, event }) => (event.type === 'leave' ? event.withinMs : context.drainMs),
-    }),
-    change: assign({
-      definition: ({ context, event }) => (event.type === 'change' ? event.definition : context.definition),
-    }),
-    setPolicy: assign({
-      policy: ({ context, event }) => (event.type === 'setPolicy' ? event.policy : context.policy),
-    }),
     emitRestart: emit(({ context }, { isPlanned }: { isPlanned: boolean }) => ({
       type: 'restarting',
       reason: context.reason ?? 'it was restarted',
       delayMs: context.backOffMs,
       isPlanned,
     })),
-    emitListChanged: enqueueActions(({ event, enqueue }) => {
-      if (event.type === 'list.changed') enqueue.emit({ type: 'listChanged', list: event.list });
-    }),
-    emitToolOmitted: enqueueActions(({ event, enqueue }) => {
-      if (event.type !== 'tool.omitted') return;
-      enqueue.emit({ type: 'toolOmitted', tool: event.tool, reason: event.reason });
-    }),
   },
 });
 

@@ -13,7 +13,7 @@
 //                  │             from draining: restartingDrained ── idle ──► draining
 //                  └ leave ──► leaving ── idle ──► left (ends the connection)
 
-import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
+import { type ActorRefFrom, assign, emit, raise, type SnapshotFrom } from 'xstate';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
 import { instanceSetup, probeInput } from './instance-setup.ts';
@@ -52,10 +52,12 @@ export const instanceMachine = instanceSetup.createMachine({
     drainMs: LIMITS.drainMs,
   }),
   on: {
-    change: { actions: 'change' },
-    setPolicy: { actions: 'setPolicy' },
-    'list.changed': { actions: 'emitListChanged' },
-    'tool.omitted': { actions: 'emitToolOmitted' },
+    change: { actions: assign({ definition: ({ event }) => event.definition }) },
+    setPolicy: { actions: assign({ policy: ({ event }) => event.policy }) },
+    'list.changed': { actions: emit(({ event: { list } }) => ({ type: 'listChanged' as const, list })) },
+    'tool.omitted': {
+      actions: emit(({ event: { tool, reason } }) => ({ type: 'toolOmitted' as const, tool, reason })),
+    },
   },
   states: {
     connection: {
@@ -77,13 +79,18 @@ export const instanceMachine = instanceSetup.createMachine({
           states: {
             connecting: {
               on: {
-                'session.starting': { actions: 'noteStarting' },
+                'session.starting': { actions: assign({ starting: ({ event }) => event.facts }) },
                 'session.opened': { target: 'healthy', actions: 'open' },
               },
             },
             healthy: {
               initial: 'resting',
-              on: { unreachable: { target: 'unhealthy', actions: 'setReason' } },
+              on: {
+                unreachable: {
+                  target: 'unhealthy',
+                  actions: assign({ reason: ({ event }) => event.reason }),
+                },
+              },
               states: {
                 resting: {
                   after: { nextProbe: 'due' },
@@ -93,7 +100,7 @@ export const instanceMachine = instanceSetup.createMachine({
                       target: 'resting',
                       reenter: true,
                       guard: 'isNewInterval',
-                      actions: 'setPolicy',
+                      actions: assign({ policy: ({ event }) => event.policy }),
                     },
                   },
                 },
@@ -187,7 +194,9 @@ export const instanceMachine = instanceSetup.createMachine({
     },
     duty: {
       initial: 'serving',
-      on: { leave: { target: '.leaving', actions: 'setDrainLimit' } },
+      on: {
+        leave: { target: '.leaving', actions: assign({ drainMs: ({ event }) => event.withinMs }) },
+      },
       states: {
         serving: { on: { drain: 'draining', restart: 'restarting' } },
         draining: { on: { resume: 'serving', restart: 'restartingDrained' } },
