@@ -31,10 +31,7 @@ export interface McpRequest {
   readonly holdBody?: (() => () => void) | undefined;
   /** Opens the report of one request of its message, or of a batch. Default: requests are not reported. */
   report?(request: Pick<ClientRequest, 'id' | 'method' | 'params'>): CallReport;
-  /**
-   * Counts JSON-RPC requests against the caller's rate limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without a promise
-   * when this process counts on its own.
-   */
+  /** Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without a promise when this process counts on its own. */
   consumeRateLimit(requests: number): void | Promise<void>;
 }
 

@@ -21,10 +21,7 @@ export type Owner = Pick<Principal, 'id' | 'templates'>;
 
 /** Everything behind one path: the instances of one template, or those of all templates a caller may use. */
 export interface Backends {
-  /**
-   * The handshake results of the healthy instances; while there is none, the last known ones. Empty when no instance was ever
-   * connected.
-   */
+  /** The handshake results of the healthy instances, else the last known ones; empty when none was ever connected. */
   peers(owner: Owner): readonly Peer[];
   /**
    * Opens a session for a legacy client, at an instance that the strategy chooses. NO_HEALTHY_INSTANCE, SESSION_LIMIT,
@@ -59,10 +56,7 @@ export interface Backends {
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
   /** Hot: a list of an instance changed; `resources` includes resource templates. */
   readonly listChanged$: Observable<ListField>;
-  /**
-   * The tool as an instance lists it; undefined when it is unknown. Without an owner only tools of one template are found,
-   * since the permission for that template was checked before.
-   */
+  /** As an instance lists it. Without an owner only tools of one template are found: the permission was checked before. */
   tool(name: string, owner?: Owner): Tool | undefined;
   /**
    * The tool as each of the instances lists it, for a call that the result of `tool` would refuse: the instances list their tools
@@ -97,10 +91,7 @@ export interface McpSession {
   readonly profile: ClientProfile;
   /** The backend that it is bound to. */
   readonly peer: Peer;
-  /**
-   * The session that is bound to that instance now: this one, or for all templates together its session with the template.
-   * Undefined when it is bound elsewhere.
-   */
+  /** The session that is bound to that instance: this one, or for all templates its session with the template. */
   at(instanceId: string): McpSession | undefined;
   /** True while it shares the conversation of its instance with other clients. */
   readonly isShared: boolean;
@@ -127,10 +118,7 @@ export interface McpSession {
    * when the session has ended. A subscription does not keep the session from expiring: see `hold`.
    */
   readonly messages$: Observable<ServerMessage>;
-  /**
-   * While `messages$` has a subscriber: resolves when the backend's stream for them is open, or cannot be opened. Undefined when
-   * there is nothing to wait for.
-   */
+  /** While `messages$` has a subscriber: resolves when the backend's stream is open, or cannot be opened. */
   readonly opening: Promise<void> | undefined;
   /** Keeps the session from being parked or expired until the returned function is called. */
   hold(): () => void;

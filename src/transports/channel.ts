@@ -56,10 +56,7 @@ export interface PendingExchange {
   delivered: Delivered;
 }
 
-/**
- * A way to send messages to a backend, and to receive its messages; after the handshake it is a conversation. It finds the exchange of
- * each message: exchanges wait for their answer, and each ends once.
- */
+/** A way to exchange messages with a backend; after the handshake a conversation. Each exchange ends once. */
 export abstract class Channel implements Upstream, HandshakeChannel {
   readonly #profile: Pick<ClientProfile, 'capabilities'> | undefined;
   readonly #pending = new CallMap<PendingExchange>();

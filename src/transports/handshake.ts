@@ -26,10 +26,7 @@ export interface HandshakeChannel {
   notify(method: string, params: JsonObject): Promise<void> | void;
 }
 
-/**
- * A result, or an error, which refuses the method. `none`: the answer was no JSON-RPC, which refuses it, too; `detail` says what
- * came instead, as a sentence without its full stop.
- */
+/** `none`: no JSON-RPC came, which refuses the method like an error; `detail` is a sentence without its full stop. */
 export type HandshakeAnswer = FinalEvent | NoAnswer;
 
 interface NoAnswer {
@@ -46,10 +43,7 @@ export interface HandshakeOptions {
    * does not wait long for the first answer, because the backend may be starting. `legacyProbe`: the reverse.
    */
   readonly first: 'legacy' | 'modern' | 'probe' | 'legacyProbe';
-  /**
-   * The client that the conversation is for: its capabilities, name and revision are declared. Only `initialize` declares
-   * them, so it is the only attempt, whatever `first` says.
-   */
+  /** The client of the conversation. Only `initialize` declares it, so it is the only attempt, whatever `first` says. */
   readonly profile?: ClientProfile | undefined;
   /** With a profile: a conversation of the modern era is accepted, too. Default false. */
   readonly mayBeModern?: boolean | undefined;
@@ -237,10 +231,7 @@ function handshakeFailed(what: string, cause?: unknown): GatewayError {
 /** Why an exchange fails whose peer returns its input, as `cat` does: all its output looks like JSON-RPC. */
 export const ECHOES = 'it returns what it is sent';
 
-/**
- * True when a request of the backend has the same id and method as one of the gateway, so that it was returned. `ping` is sent in
- * both directions, so it may have the same id by chance. Source: MCP basic/index#requests.
- */
+/** `ping` is sent in both directions, so it may have the same id by chance. Source: MCP basic/index#requests. */
 export function isEcho(
   { id, method }: RequestMessage,
   sent: { readonly id: number; readonly method: string },
@@ -256,10 +247,7 @@ export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   return isJsonObject(meta) ? meta[META.progressToken] : undefined;
 }
 
-/**
- * The params to send, with the gateway's token in place of the caller's. Progress restarts the deadline of a call, so the call of
- * a tool always asks for progress, other requests only if their caller does.
- */
+/** With the gateway's token. Progress restarts the deadline, so calls of tools ask for it, others like their caller. */
 export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonFields | undefined {
   const meta = isJsonObject(params?._meta) ? params._meta : undefined;
   const isAsked = meta?.[META.progressToken] !== undefined;

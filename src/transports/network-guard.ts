@@ -44,10 +44,7 @@ export function deniedBy(networks: readonly string[]): AddressCheck {
   };
 }
 
-/**
- * The literal address of an endpoint, if it is denied; undefined for any other endpoint. The URL class normalizes all spellings
- * (decimal, octal, IPv4 in IPv6). Names are checked after their lookup, see guardedConnector.
- */
+/** The literal address of an endpoint, if denied, in any spelling. Names are checked after their lookup (guardedConnector). */
 export function deniedAddress(endpoint: string, isDenied: AddressCheck): string | undefined {
   if (!URL.canParse(endpoint)) return undefined;
   const address = new URL(endpoint).hostname.replace(/^\[|\]$/g, '');

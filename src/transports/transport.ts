@@ -26,10 +26,7 @@ export interface TransportFacts {
   readonly unmatchedMessages: number;
 }
 
-/**
- * One conversation with a backend. A transport is the shared conversation of the instance, in which no capabilities of a client
- * are declared; `openUpstream` opens others, each for one client and, if possible, in that client's era.
- */
+/** One conversation with a backend. A transport is the shared one; `openUpstream` opens others, each for one client. */
 export interface Upstream {
   /** The result of the handshake; fixed for the life of the conversation. */
   readonly peer: Peer;
@@ -68,15 +65,9 @@ export interface OmittedTool {
 
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
-  /**
-   * Hot, no replay: tools that were left out of lists. Each is emitted once, and again when the reason has changed or a list
-   * had the tool meanwhile. Absent for kinds that leave out none.
-   */
+  /** Hot: tools left out of lists, once each, and again when the reason has changed. Absent for kinds that leave out none. */
   readonly omitted$?: Observable<OmittedTool> | undefined;
-  /**
-   * Hot, no replay: the backend should be probed, because a connection broke, or it answered 5xx, although no exchange failed.
-   * Absent for kinds where every such failure fails its exchange.
-   */
+  /** Hot: the backend should be probed, though no exchange failed. Absent for kinds where each failure fails an exchange. */
   readonly suspected$?: Observable<void> | undefined;
   facts(): TransportFacts;
   /**

@@ -77,10 +77,7 @@ export class LegacyEndpoint {
     return this.#consumeRateLimit([message], id, session, request, reply, backends);
   }
 
-  /**
-   * The stream for messages outside of calls, or with Last-Event-ID the rest of another stream. A new one begins when the
-   * backend's is open, at the latest after OPENING_MS, so that later messages are not missed.
-   */
+  /** Opens or resumes a stream; a new one when the backend's is open, after OPENING_MS at the latest, to miss no message. */
   get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
     const session = sessionOf(request, backends);
@@ -269,10 +266,7 @@ function profileOf(params: JsonFields | undefined): ClientProfile {
   return { protocolVersion: versionToOpen(protocolVersion), capabilities, clientInfo };
 }
 
-/**
- * The result of `initialize`: the handshake result of the backend, in the revision of the session. A legacy one keeps its unknown
- * fields; of a modern one only the fields of the handshake remain.
- */
+/** The handshake result of the backend, in the revision of the session; of a modern one only the fields of the handshake. */
 export function initializeResult(session: McpSession): JsonObject {
   const { peer } = session;
   const protocolVersion = versionOf(session);

@@ -28,10 +28,7 @@ const SERVED_VERSION = '2024-11-05';
 /** Headers that a client of HTTP+SSE does not know when it opens its stream. */
 const LATER_HEADERS = ['mcp-session-id', 'last-event-id', 'mcp-protocol-version'] as const;
 
-/**
- * How a request opens a stream of HTTP+SSE; undefined when it does not. At a path that serves other transports, too, a GET
- * does if it names event streams and none of the headers that later transports have.
- */
+/** Undefined when it opens none. At a shared path a GET must name event streams, and no header of later transports. */
 export function opensSse({ method, headers, sse }: McpRequest): SseOpening | undefined {
   if (method !== 'GET' || sse === undefined || sse.isOnly) return sse;
   const isOld = LATER_HEADERS.every((name) => headers[name] === undefined) && namesEventStream(headers);
@@ -65,10 +62,7 @@ export class LegacySse {
     connection.begin(`${messagesPath}?sessionId=${id}`);
   }
 
-  /**
-   * A message to the connection of that id. 404 unless the stream is open, at this path, and the caller's own. The answer
-   * is 202; an error of the request itself is sent on the stream, like every other answer to it.
-   */
+  /** 404 unless the stream is open, at this path, and the caller's own. Errors of the request itself go to the stream. */
   post(id: string, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     const connection = this.#connections.get(id);
     if (connection === undefined || !connection.isOf(request)) {

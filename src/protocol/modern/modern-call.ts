@@ -39,10 +39,7 @@ export function pathKey(
   return JSON.stringify([purpose, template ?? null, owner.id]);
 }
 
-/**
- * A key for one call: owner, path, method and arguments. A retry has the same key; its `_meta`, its state and its
- * responses may differ. Not for the hot path: it takes a digest of the arguments.
- */
+/** A retry has the same key, which covers the arguments, but not `_meta`, state and responses. Not for the hot path. */
 export function callKey(call: ModernCall): string {
   const { method, params } = call;
   const { name = null, uri = null, arguments: args = {} } = params;

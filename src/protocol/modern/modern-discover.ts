@@ -34,10 +34,7 @@ export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObjec
   return isComplete ? serverInfo : { name: first.serverName, version: first.serverVersion };
 }
 
-/**
- * The capabilities that every instance has, since any of them may get a request. The exception is `listChanged`, which
- * announces notices: there one instance is enough. `tasks` is left out, because the eras define it differently.
- */
+/** Those that every instance has, except `listChanged`, where one is enough, and `tasks`, which differs between the eras. */
 export function commonCapabilities(peers: readonly Peer[]): JsonObject {
   const [first, ...others] = peers.map(({ capabilities }) =>
     isJsonObject(capabilities) ? capabilities : {},

@@ -9,10 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { listOf, META } from '../../domain/mcp.ts';
 import type { InputRequests } from '../input-requests.ts';
 
-/**
- * The type of a result: `complete`, `input_required`, `task`, or another one; undefined when it names none, as in the legacy
- * era. Small results have been read before; of a large one only this field is read.
- */
+/** Undefined when it names none, as in the legacy era. Of a large result only this field is read. */
 export function resultTypeOf(result: JsonText): string | undefined {
   if (isSmall(result)) {
     const { value } = result;

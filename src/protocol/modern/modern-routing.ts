@@ -44,10 +44,7 @@ export class ModernRouting {
     this.#finder = finder;
   }
 
-  /**
-   * Undefined for a request that any instance may answer, and for an unknown task. Throws RpcFailure (-32602) when the state
-   * or the cursor was not given out here, to this client, for this call or list, within the hour.
-   */
+  /** Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, within the hour. */
   route(call: ModernCall): Route | undefined {
     const { method, params } = call;
     if (params.requestState !== undefined && hasRounds(method)) return this.#byState(call);
@@ -174,10 +171,7 @@ function withoutProgressToken(params: JsonObject): JsonObject {
   return wantsProgress ? withoutMeta(params, [META.progressToken]) : params;
 }
 
-/**
- * The answers in a retry. They are bare results: a wrapped one, or a value that is no object, is dropped, and the server
- * asks again. Throws RpcFailure (-32602) when they are no object themselves.
- */
+/** Bare results: a wrapped one, or one that is no object, is dropped, and the server asks again. RpcFailure (-32602). */
 function repliesOf(params: JsonFields): ReadonlyMap<string, ClientReply> {
   const inputResponses = fieldValue(params.inputResponses) ?? {};
   if (!isJsonObject(inputResponses)) throw invalidParams('Invalid params: inputResponses must be an object');

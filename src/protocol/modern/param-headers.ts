@@ -33,10 +33,7 @@ export class ListedHeaders {
   /** The headers that a tool asks for, which are read for each call. */
   readonly #declarations = new WeakMap<Tool, readonly Declaration[]>();
 
-  /**
-   * Undefined, without a wait, for the right headers and for any other request than a call of a tool. Otherwise throws
-   * RpcFailure, 400 with -32020, or resolves when a renewed list finds them right, and rejects in the same way when none does.
-   */
+  /** Undefined when there is nothing to wait for. Throws RpcFailure (400, -32020), at once or after a renewal of the lists. */
   check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): Promise<void> | undefined {
     const { name, arguments: args } = params;
     if (method !== 'tools/call' || typeof name !== 'string') return undefined;

@@ -385,11 +385,7 @@ export function sessionNotReopened(thrown: unknown): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, suspicious: true });
 }
 
-/**
- * True for a refusal before any work; it has no id when a proxy compared headers without reading the body. With another
- * status the same code may come after the work. Source: MCP 2026-07-28
- * basic/transports/streamable-http#server-validation.
- */
+/** A refusal before any work; without an id from a proxy that read only headers. Source: streamable-http#server-validation. */
 function missesHeader({ status, error }: RefusedEnding, { era }: Peer): boolean {
   return status === 400 && era === 'modern' && error?.error.code === RPC.headerMismatch;
 }

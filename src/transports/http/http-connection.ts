@@ -181,10 +181,7 @@ function ownHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
 }
 
-/**
- * A connector for undici that refuses denied addresses with AddressDenied. Names are checked after their lookup, on the address
- * that is used, so that a name cannot change between the check and the connection (DNS rebinding).
- */
+/** Refuses denied addresses with AddressDenied. Names are checked after their lookup, on the used address (DNS rebinding). */
 export function guardedConnector(
   networks: readonly string[],
   timeoutMs: number,

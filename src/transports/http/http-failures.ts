@@ -7,10 +7,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
 
-/**
- * The connection could not be made, or broke. `sent`: undici had begun to write the request, so it may have arrived.
- * A refused connection is `unreachable`; every other failure is `suspicious`. The cause is undici's error.
- */
+/** `sent`: undici had begun to write. A refused connection is `unreachable`, every other failure `suspicious`. */
 export function connectionFailed(error: Error, sent: boolean): GatewayError {
   if (error instanceof AddressDenied) {
     return backendUnavailable(error.message, { delivered: 'no', cause: error });

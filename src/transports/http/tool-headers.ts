@@ -74,11 +74,7 @@ export class ToolHeaders {
     );
   }
 
-  /**
-   * Reads the result of a request and returns it unchanged, except that a list of tools loses the tools whose declarations
-   * break the rules: clients must not use them over HTTP. Source: MCP 2026-07-28
-   * server/tools#x-mcp-header.
-   */
+  /** A list of tools loses those whose declarations break the rules. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
   checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
     return method === 'tools/list' && era === 'modern' ? this.#learn(result) : result;
   }

@@ -28,10 +28,7 @@ export interface OversizeLine {
 /** Bytes kept of each end of a line over the bound: enough to find the id of a JSON-RPC answer. */
 export const EDGE_BYTES = 256;
 
-/**
- * Feed it chunks with `write`; it calls the listener for each finished line. Line ends are LF or CRLF. A last line
- * without its end is dropped. `limitBytes` defaults to LIMITS.backendMessageBytes and counts a CR.
- */
+/** Feed it chunks with `write`. Line ends are LF or CRLF; a last line without its end is dropped. */
 export class LineDecoder {
   readonly #listener: LineListener;
   readonly #limitBytes: number;

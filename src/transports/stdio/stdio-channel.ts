@@ -216,10 +216,7 @@ interface OutgoingLine extends Linked {
 /** Writes text; `done` is called once, with an error when the pipe is closed. */
 type Write = (text: string, done: (error?: Error | null) => void) => void;
 
-/**
- * The bounded queue of lines for a child's standard input. All lines of one turn of the event loop are written together, and one
- * write is under way at a time, so that it is known of each line whether the child can have read it.
- */
+/** All lines of one turn are written together, one write at a time, so that it is known which the child can have read. */
 export class Outbox {
   readonly #write: Write;
   readonly #waiting = new LinkedSet<OutgoingLine>();

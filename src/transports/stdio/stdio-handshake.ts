@@ -68,10 +68,7 @@ export async function openShared<C extends Channel>(start: () => C, options: Sha
   }
 }
 
-/**
- * Shakes hands with a program that was started. With a `probe` the first answer has its own timeout. Rejects with
- * BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last lines of stderr, after the program was stopped.
- */
+/** With a `probe` the first answer has its own timeout. Rejects after the program was stopped, with its last lines of stderr. */
 export async function openOnPipe(
   channel: Channel,
   { signal, handshakeTimeoutMs, first = 'legacy', ...handshake }: StdioHandshakeOptions,
