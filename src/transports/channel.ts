@@ -129,7 +129,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) =>
-      this.send(withEraMetadata(request, this.#peer, this.#client), subscriber),
+      this.send(withEraMetadata(request, this.peer, this.#client), subscriber),
     );
   }
 

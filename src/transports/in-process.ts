@@ -4,23 +4,17 @@
 // is another view of the shared one.
 
 import { inspect } from 'node:util';
-import { Observable, ReplaySubject, Subject, type Subscriber, takeUntil } from 'rxjs';
-import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import type { Unsubscribable } from 'rxjs';
+import type { ClientProfile } from '../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import { type JsonObject, JsonText, type JsonValue, plainValue } from '../domain/json.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../domain/mcp.ts';
-import { callerTokenOf, paramsForCaller, paramsWithToken, withTrace } from './handshake.ts';
-import type {
-  Closed,
-  InProcessHandler,
-  Transport,
-  TransportFacts,
-  TransportType,
-  Upstream,
-} from './transport.ts';
+import { Channel, type ExchangeObserver, type PendingExchange } from './channel.ts';
+import { paramsForCaller } from './handshake.ts';
+import type { InProcessHandler, Transport, TransportType, Upstream } from './transport.ts';
 
 /** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
 export const inProcess: TransportType = {
@@ -31,112 +25,91 @@ export const inProcess: TransportType = {
     if (handler === undefined) {
       throw backendUnavailable(`no function serves "${definition.serverId}"`, { delivered: 'no' });
     }
-    return new InProcessTransport(handler, peerOf(definition), new Subject());
+    return new InProcessTransport(handler, peerOf(definition));
   },
 };
 
+/** A call of the function. */
 interface InProcessCall {
-  readonly request: ExchangeRequest;
-  readonly callerToken: JsonValue | undefined;
-  readonly subscriber: Subscriber<ExchangeEvent>;
+  readonly exchange: PendingExchange;
   readonly cancellation: AbortController;
-  started: boolean;
+  isOver: boolean;
 }
 
-class InProcessTransport implements Transport {
+class InProcessTransport extends Channel implements Transport {
   readonly kind = 'in-process';
-  readonly peer: Peer;
   readonly #handler: InProcessHandler;
-  readonly #running = new Set<InProcessCall>();
-  /** Shared by all conversations with the function: each gets the messages that belong to no call. */
-  readonly #messages: Subject<ServerMessage>;
+  readonly #peer: Peer;
+  readonly #root: InProcessTransport;
   readonly #upstreams = new Set<InProcessTransport>();
-  readonly #closed = new ReplaySubject<Closed>(1);
-  readonly closed$: Observable<Closed> = this.#closed;
-  #ended: Closed | undefined;
-  #lastToken = 0;
-  #unmatchedMessages = 0;
 
-  constructor(handler: InProcessHandler, peer: Peer, messages: Subject<ServerMessage>) {
+  /** `root`: the transport of a conversation for one client. */
+  constructor(handler: InProcessHandler, peer: Peer, root?: InProcessTransport) {
+    super(undefined);
     this.#handler = handler;
-    this.peer = peer;
-    this.#messages = messages;
+    this.#peer = peer;
+    this.#root = root ?? this;
   }
 
-  get messages$(): Observable<ServerMessage> {
-    return this.#messages.pipe(takeUntil(this.#closed));
+  override get peer(): Peer {
+    return this.#peer;
   }
 
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return new Observable((subscriber) => this.#start(request, subscriber));
-  }
-
-  facts(): TransportFacts {
-    return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
+  send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
+    const exchange = this.begin(request, observer);
+    if (exchange === undefined) return undefined;
+    const call = { exchange, cancellation: new AbortController(), isOver: false };
+    // Never answers inside `subscribe`, like all other kinds: callers rely on it.
+    queueMicrotask(() => void this.#run(call));
+    return {
+      unsubscribe: () => {
+        if (call.isOver) return;
+        call.isOver = true;
+        this.forget(exchange);
+        call.cancellation.abort();
+      },
+    };
   }
 
   /** Notifications are not passed to a function. */
   notify(): void {}
 
   async openUpstream({ protocolVersion }: ClientProfile, signal: AbortSignal): Promise<Upstream> {
-    if (this.#ended !== undefined) throw backendUnavailable(this.#ended.reason, { delivered: 'no' });
+    if (this.ended !== undefined) throw backendUnavailable(this.ended.reason, { delivered: 'no' });
     if (signal.aborted) throw openingCancelled();
     const spoken = LEGACY_VERSIONS.find((version) => version === protocolVersion);
-    const peer = { ...this.peer, protocolVersion: spoken ?? this.peer.protocolVersion };
-    const upstream = new InProcessTransport(this.#handler, peer, this.#messages);
+    const peer = { ...this.#peer, protocolVersion: spoken ?? this.#peer.protocolVersion };
+    const upstream = new InProcessTransport(this.#handler, peer, this);
     this.#upstreams.add(upstream);
     upstream.closed$.subscribe(() => this.#upstreams.delete(upstream));
     return upstream;
   }
 
   async close(): Promise<void> {
-    if (this.#ended !== undefined) return;
-    const closed = { reason: 'closed by the gateway', expected: true };
-    this.#ended = closed;
-    for (const { subscriber, started } of [...this.#running]) {
-      subscriber.error(backendUnavailable(closed.reason, { delivered: started ? 'unknown' : 'no' }));
-    }
     for (const upstream of [...this.#upstreams]) void upstream.close();
-    this.#closed.next(closed);
-    this.#closed.complete();
+    this.end({ reason: 'closed by the gateway', expected: true });
   }
 
-  #start(request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>): (() => void) | undefined {
-    if (this.#ended !== undefined) {
-      subscriber.error(backendUnavailable(this.#ended.reason, { delivered: 'no' }));
-      return undefined;
-    }
-    const call: InProcessCall = {
-      request: this.#withToken(withTrace(request)),
-      callerToken: callerTokenOf(request),
-      subscriber,
-      cancellation: new AbortController(),
-      started: false,
-    };
-    request.trace?.speaks(this.peer.protocolVersion);
-    this.#running.add(call);
-    // Never answers inside `subscribe`, like all other kinds: callers rely on it.
-    queueMicrotask(() => void this.#run(call));
-    return () => {
-      if (this.#running.delete(call)) call.cancellation.abort();
-    };
-  }
+  /** A function asks its clients nothing. */
+  protected reply(): void {}
 
   async #run(call: InProcessCall): Promise<void> {
-    if (!this.#running.has(call)) return;
-    call.started = true;
-    const event = await this.#answer(call);
-    if (!this.#running.delete(call)) return;
-    call.subscriber.next(event);
-    call.subscriber.complete();
+    if (call.isOver) return;
+    const { exchange } = call;
+    exchange.delivered = 'unknown';
+    const answer = await this.#answer(call);
+    if (call.isOver) return;
+    call.isOver = true;
+    this.receive({ ...answer, id: exchange.id });
   }
 
-  async #answer(call: InProcessCall): Promise<ExchangeEvent> {
+  async #answer(call: InProcessCall): Promise<FinalEvent> {
     const { signal } = call.cancellation;
     const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
     try {
-      // Fields that are not sent to backends are removed; the function may write the rest as JSON.
-      const { canceller: _, tracker: __, requestId: ___, trace: ____, ...request } = call.request;
+      // The function may write what it gets as JSON.
+      const { method, params } = JSON.parse(call.exchange.text);
+      const request = params === undefined ? { method } : { method, params };
       const result = await this.#handler(request, { signal, notify });
       // Serialized at once: a result that is no JSON fails here, and later changes of it have no effect.
       return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };
@@ -145,22 +118,17 @@ class InProcessTransport implements Transport {
     }
   }
 
-  #notify(call: InProcessCall, method: string, params: JsonObject): void {
-    if (!ABOUT_THE_CALL.has(method)) {
-      this.#messages.next({ kind: 'notification', method, params });
-    } else if (!this.#running.has(call)) {
-      this.#unmatchedMessages += 1;
+  /** All conversations with the function get the messages that belong to no call. */
+  #notify({ exchange, isOver }: InProcessCall, method: string, params: JsonObject): void {
+    const message = { kind: 'notification', method, params } as const;
+    if (method !== PROGRESS && method !== LOG) {
+      for (const conversation of [this.#root, ...this.#root.#upstreams]) conversation.receive(message);
+    } else if (isOver) {
+      this.countUnmatched();
     } else {
-      const isProgress = method === PROGRESS;
-      const callerParams = isProgress ? paramsForCaller(params, call.callerToken) : params;
-      call.subscriber.next({ kind: 'notification', method, params: callerParams });
+      const own = method === PROGRESS ? paramsForCaller(params, exchange.callerToken) : params;
+      exchange.observer.next({ ...message, params: own });
     }
-  }
-
-  #withToken(request: ExchangeRequest): ExchangeRequest {
-    this.#lastToken += 1;
-    const params = paramsWithToken(request, this.#lastToken);
-    return params === undefined ? request : { method: request.method, params: plainValue(params) };
   }
 }
 
@@ -175,8 +143,6 @@ function peerOf({ id }: InstanceDefinition): Peer {
     greeting: { capabilities, serverInfo: { name: id, version: '' } },
   };
 }
-
-const ABOUT_THE_CALL: ReadonlySet<string> = new Set([PROGRESS, LOG]);
 
 /** A thrown value with a numeric `code` is the function's own JSON-RPC error; any other is an internal error. */
 function errorOf(thrown: unknown): JsonRpcError {

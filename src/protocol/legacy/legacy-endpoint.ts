@@ -39,6 +39,14 @@ import { LegacyTasks } from './legacy-tasks.ts';
 const OPENING_MS = 250;
 const NOTHING = JsonText.ofValue({});
 
+/** A POST in a session. */
+interface SessionPost {
+  readonly session: McpSession;
+  readonly request: McpRequest;
+  readonly reply: McpReply;
+  readonly backends: Backends;
+}
+
 interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes'> {
   readonly tasks: TaskFinder;
 }
@@ -74,7 +82,7 @@ export class LegacyEndpoint {
     }
     const session = sessionOf(request, backends);
     const id = message.kind === 'request' ? message.id : null;
-    return this.#consumeRateLimit([message], id, session, request, reply, backends);
+    return this.#consumeRateLimit([message], id, { session, request, reply, backends });
   }
 
   /** Opens or resumes a stream; a new one when the backend's is open, after OPENING_MS at the latest, to miss no message. */
@@ -138,17 +146,14 @@ export class LegacyEndpoint {
     const messages = readBatch(parsed);
     const conversation = this.#conversations.find(session.id);
     for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted
-    return this.#consumeRateLimit(messages, null, session, request, reply, backends);
+    return this.#consumeRateLimit(messages, null, { session, request, reply, backends });
   }
 
   /** Counts the requests, then serves them. The refusal carries the id. */
   #consumeRateLimit(
     messages: readonly McpMessage[],
     id: JsonRpcId | null,
-    session: McpSession,
-    request: McpRequest,
-    reply: McpReply,
-    backends: Backends,
+    post: SessionPost,
   ): void | Promise<void> {
     let counted = 0;
     for (const message of messages) if (message.kind === 'request' && message.method !== 'ping') counted += 1;
@@ -156,22 +161,16 @@ export class LegacyEndpoint {
       throw failureOf(thrown, id);
     };
     try {
-      const consumed = counted === 0 ? undefined : request.consumeRateLimit(counted);
-      if (consumed !== undefined)
-        return consumed.then(() => this.#serve(messages, session, request, reply, backends), refuse);
+      const consumed = counted === 0 ? undefined : post.request.consumeRateLimit(counted);
+      if (consumed !== undefined) return consumed.then(() => this.#serve(messages, post), refuse);
     } catch (thrown) {
       refuse(thrown);
     }
-    this.#serve(messages, session, request, reply, backends);
+    this.#serve(messages, post);
   }
 
-  #serve(
-    messages: readonly McpMessage[],
-    session: McpSession,
-    request: McpRequest,
-    reply: McpReply,
-    backends: Backends,
-  ): void {
+  #serve(messages: readonly McpMessage[], from: SessionPost): void {
+    const { session, request, reply } = from;
     const revision = revisionOf(request, session);
     const requests = requestsOf(messages);
     const conversation = this.#conversations.of(session);
@@ -180,7 +179,7 @@ export class LegacyEndpoint {
       conversation.clientSeen();
       const post = conversation.post(reply, requests.length, revision);
       for (const message of messages) {
-        if (message.kind === 'request') this.#begin(message, conversation, post, session, request, backends);
+        if (message.kind === 'request') this.#begin(message, conversation, post, from);
         else tell(message, conversation, session);
       }
       if (requests.length === 0) reply.empty(202);
@@ -194,9 +193,7 @@ export class LegacyEndpoint {
     message: ClientRequest,
     conversation: LegacyConversation,
     post: LegacyPost,
-    session: McpSession,
-    from: McpRequest,
-    backends: Backends,
+    { session, request: from, backends }: SessionPost,
   ): void {
     const { id, method, params } = message;
     if (method === 'ping') {
