@@ -80,13 +80,6 @@ export interface Transport extends Upstream {
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }
 
-/** The client that a conversation is opened for. */
-export interface ClientOpening {
-  readonly profile: ClientProfile;
-  readonly ownerId: string;
-  readonly signal: AbortSignal;
-}
-
 /** Called when a program was started; `facts` returns its state during the opening. */
 type OnStarted = (facts: () => TransportFacts) => void;
 

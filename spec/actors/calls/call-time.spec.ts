@@ -7,7 +7,15 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Tracker } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { answers, Harness, type Script, settled, silent, told, toolCall } from '../../helpers/failing-backend.ts';
+import {
+  answers,
+  Harness,
+  type Script,
+  settled,
+  silent,
+  told,
+  toolCall,
+} from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: time');
@@ -226,4 +234,3 @@ function fill(id: string): void {
     harness.call('write', { instanceId: id, timeoutMs: 60_000 });
   }
 }
-

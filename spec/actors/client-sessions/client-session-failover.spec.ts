@@ -10,7 +10,22 @@ import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
 import { listen, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ASKABLE, answers, ask, codeOf, FULL, HTTP, listenTo, MODERN, PLAIN, resultOf, SessionHarness, settled, silent, simulateTime } from './client-session-harness.ts';
+import {
+  ASKABLE,
+  answers,
+  ask,
+  codeOf,
+  FULL,
+  HTTP,
+  listenTo,
+  MODERN,
+  PLAIN,
+  resultOf,
+  SessionHarness,
+  settled,
+  silent,
+  simulateTime,
+} from './client-session-harness.ts';
 
 const test = suite('client session: failover');
 let harness = new SessionHarness();
@@ -56,9 +71,15 @@ test('knows by its method and by its tool what may be made twice', async () => {
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
   const found = safe.map((method) => isSafeToRepeat({ method }, ref));
-  assert.equal(found, safe.map(() => true));
+  assert.equal(
+    found,
+    safe.map(() => true),
+  );
   const seen = unsafe.map((method) => isSafeToRepeat({ method }, ref));
-  assert.equal(seen, unsafe.map(() => false));
+  assert.equal(
+    seen,
+    unsafe.map(() => false),
+  );
 });
 
 for (const failover of ['never', 'auto'] as const) {

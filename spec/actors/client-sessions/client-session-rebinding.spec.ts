@@ -201,7 +201,10 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     await harness.add('a', { peer: MODERN, fields: PIPE, own: peer });
     const first = await Promise.all(Array.from({ length: 4 }, (_, n) => harness.open(ASKABLE, `owner ${n}`)));
     const found = first.map(({ isShared }) => isShared);
-    assert.equal(found, Array.from({ length: 4 }, () => !isOwn));
+    assert.equal(
+      found,
+      Array.from({ length: 4 }, () => !isOwn),
+    );
     assert.is(harness.upstreams('a').length, isOwn ? 4 : 1);
     if (isOwn) break;
     await Promise.all(Array.from({ length: 8 }, () => harness.open(ASKABLE)));

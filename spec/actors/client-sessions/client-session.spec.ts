@@ -115,7 +115,10 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
   const heard = listenTo(session);
   own?.tell('notifications/message', { n: 64 });
   const found = heard.messages.map(({ params }) => params.n);
-  assert.equal(found, Array.from({ length: 65 }, (_, n) => n));
+  assert.equal(
+    found,
+    Array.from({ length: 65 }, (_, n) => n),
+  );
   heard.subscription.unsubscribe();
   own?.tell('notifications/message', { n: 65 });
   assert.is(listenTo(session).messages.length, 1);

@@ -4,7 +4,12 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { aggregateName, MOST_NAME_CHARACTERS, mayBeCut, splitName } from '../../../src/protocol/aggregate/aggregate-names.ts';
+import {
+  aggregateName,
+  MOST_NAME_CHARACTERS,
+  mayBeCut,
+  splitName,
+} from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 

@@ -359,7 +359,7 @@ test('remembers only what costs time or harms, and forgets it when the server do
     ['bare', undefined, 1, undefined],
   ] as const satisfies readonly (readonly [Era, DiscoverOutcome | undefined, unknown, unknown])[]) {
     const memory: OpeningMemory = { unansweredAtMs: before };
-    noteOpened(memory, era, { outcome, nowMs: NOW_MS });
+    noteOpened(memory, era, outcome, NOW_MS);
     assert.is(memory.unansweredAtMs, after, `${era} ${outcome} ${before}`);
   }
 });
@@ -378,7 +378,7 @@ test('learns from a server that fails, and not from one that is not there', () =
     [false, 1],
   ] as const) {
     const memory: OpeningMemory = { unansweredAtMs: 1 };
-    noteFailed(memory, { outcome: undefined, hasServer });
+    noteFailed(memory, undefined, hasServer);
     assert.is(memory.unansweredAtMs, after);
   }
 });
@@ -386,9 +386,9 @@ test('learns from a server that fails, and not from one that is not there', () =
 test('spares a program the question that ended when it was asked, and asks it again when that is no better', () => {
   for (const hasServer of [true, false]) {
     const memory: OpeningMemory = {};
-    noteFailed(memory, { outcome: 'cut', hasServer });
+    noteFailed(memory, 'cut', hasServer);
     assert.is(isDiscoveredFirst(memory, NOW_MS), true, 'a server may just have been restarted');
-    noteFailed(memory, { outcome: undefined, hasServer: false }); // it is gone, and was tried again
+    noteFailed(memory, undefined, false); // it is gone, and was tried again
     noteExit(memory, NOW_MS);
     assert.is(isDiscoveredFirst(memory, NOW_MS), false);
     noteExit(memory, NOW_MS);
@@ -398,11 +398,11 @@ test('spares a program the question that ended when it was asked, and asks it ag
 
 test('takes no other end of a program for the answer to the question', () => {
   const memory: OpeningMemory = {};
-  noteFailed(memory, { outcome: 'cut', hasServer: true });
-  noteOpened(memory, 'modern', { outcome: 'answered', nowMs: NOW_MS });
+  noteFailed(memory, 'cut', true);
+  noteOpened(memory, 'modern', 'answered', NOW_MS);
   noteExit(memory, NOW_MS);
   assert.is(isDiscoveredFirst(memory, NOW_MS), true);
-  noteFailed(memory, { outcome: 'unanswered', hasServer: true });
+  noteFailed(memory, 'unanswered', true);
   noteExit(memory, NOW_MS);
   assert.is(isDiscoveredFirst(memory, NOW_MS), true);
 });

@@ -244,7 +244,7 @@ function make({ room, era = 'legacy', memory = {}, openingMs = 0, onRequest = an
     memory,
   });
   const open = (ownerId: string = ANONYMOUS.id) =>
-    pool.open({ profile: noCapability, ownerId, signal: new AbortController().signal });
+    pool.open(noCapability, new AbortController().signal, ownerId);
   const openPeer = async (ownerId?: string) => (await open(ownerId)).peer;
   const behave = (next: OnRequest) => {
     behaviour = next;

@@ -9,7 +9,7 @@ import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
 import { withEraMetadata } from '../../../src/transports/handshake.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
-import { StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
+import { type Probe, StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
 import { callTool, cancelledOn, refusal, see, textOf, until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/is-running.ts';
@@ -169,13 +169,14 @@ test('stops what it started when the opening is called off', async () => {
 
 test('knows of a late answer to the probe, and does not ask again', async () => {
   const channel = new StdioChannel(fixture('--era=modern'), { ladder: LADDER });
-  const pipe = new StdioPipe(channel, 1);
+  const probing: Probe = { probeTimeoutMs: 1, outcome: 'unanswered' };
+  const pipe = new StdioPipe(channel, probing, 1_000);
   const client = { name: 'spec', version: '0' };
   const era = { era: 'modern', protocolVersion: MODERN_VERSIONS[0] } as const;
   const probe = { method: 'server/discover' };
   const silence = { kind: 'none', detail: 'it did not answer server/discover' };
   assert.equal(await pipe.request(withEraMetadata(probe, era, client)), silence);
-  await until(() => pipe.outcome === 'late', 'the answer came');
+  await until(() => probing.outcome === 'late', 'the answer came');
   assert.is((await pipe.request(probe)).kind, 'result', 'the program refuses this one');
   await channel.close();
 });

@@ -20,8 +20,6 @@ const MOST_PATTERN_CHARACTERS = 2_048;
 export class AggregateDirectory {
   readonly #lists: AggregateLists;
   readonly #templates: (owner: Owner) => readonly string[];
-  /** Each item is made once, since cached lists come repeatedly. */
-  readonly #items = new WeakMap<JsonObject, AggregateItem>();
   readonly #cut = new LruMap<OwnName>(MOST_REMEMBERED);
   /** By URI, the templates that list it. */
   readonly #resources = new LruMap<Set<string>>(MOST_REMEMBERED);
@@ -41,7 +39,7 @@ export class AggregateDirectory {
     const listed: JsonObject[] = [];
     for (const { template, items } of gathered) {
       for (const listedItem of items) {
-        const item = this.#itemOf(list, template, listedItem);
+        const item = aggregateItem(list, template, listedItem);
         if (item === undefined) continue;
         const isFirst = keys.size < keys.add(item.key).size;
         if (isFirst) listed.push(item.shown);
@@ -99,14 +97,6 @@ export class AggregateDirectory {
       templates.find((template) => listing?.has(template) && isOffering(template)) ??
       templates.find((template) => fits(template) && isOffering(template))
     );
-  }
-
-  #itemOf(list: ListField, template: string, listed: JsonObject): AggregateItem | undefined {
-    const known = this.#items.get(listed);
-    if (known?.template === template) return known;
-    const item = aggregateItem(list, template, listed);
-    if (item !== undefined) this.#items.set(listed, item);
-    return item;
   }
 
   /** Of two items with one name the first one counts. */

@@ -34,7 +34,6 @@ export class AggregateLists {
   /** Hot: a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #backendsOf: (template: string) => Backends;
-  readonly #accepted: AcceptedItems = new WeakMap();
   readonly #remembered = new ListMemory<Crawled>();
   /** Requests under way, by list, template and owner. */
   readonly #crawls = new Map<string, Crawl>();
@@ -105,7 +104,7 @@ export class AggregateLists {
       if (changedList === list || changedList === announced) changed();
     });
     try {
-      return await crawlList(list, this.#backendsOf(template), client, this.#accepted);
+      return await crawlList(list, this.#backendsOf(template), client);
     } finally {
       subscription.unsubscribe();
     }
@@ -127,16 +126,8 @@ interface Crawled {
   readonly bytes: number;
 }
 
-/** The accepted items of pages, since pages from the cache come repeatedly. */
-type AcceptedItems = WeakMap<JsonText, readonly JsonObject[]>;
-
 /** Reads all pages. Rejects when no instance answers. An error answer means that the list is not offered. */
-async function crawlList(
-  list: ListField,
-  backends: Backends,
-  client: Client,
-  accepted: AcceptedItems,
-): Promise<Crawled> {
+async function crawlList(list: ListField, backends: Backends, client: Client): Promise<Crawled> {
   const items: JsonObject[] = [];
   let bytes = 0;
   let request: ExchangeRequest = { method: LIST_METHODS[list] };
@@ -149,7 +140,7 @@ async function crawlList(
     const pageBytes = event.result.bytes.byteLength;
     if (bytes + pageBytes > MOST_LIST_BYTES) break;
     bytes += pageBytes;
-    for (const item of itemsIn(event.result, list, accepted)) items.push(item);
+    for (const item of itemsIn(event.result, list)) items.push(item);
     const { value } = event.result;
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
     request = { method: LIST_METHODS[list], params: { cursor: value.nextCursor } };
@@ -158,13 +149,9 @@ async function crawlList(
   return { items, bytes };
 }
 
-function itemsIn(page: JsonText, list: ListField, accepted: AcceptedItems): readonly JsonObject[] {
-  const known = accepted.get(page);
-  if (known !== undefined) return known;
+function itemsIn(page: JsonText, list: ListField): readonly JsonObject[] {
   const found = isJsonObject(page.value) ? page.value[list] : undefined;
-  const items = Array.isArray(found) ? found.filter(isAcceptable) : [];
-  accepted.set(page, items);
-  return items;
+  return Array.isArray(found) ? found.filter(isAcceptable) : [];
 }
 
 /** An item that is nested too deeply cannot be serialized again. */

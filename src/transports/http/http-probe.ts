@@ -43,11 +43,11 @@ export async function shakeFirstHands(
   try {
     const first = probe === undefined ? 'legacy' : 'probe';
     const peer = await shakeHands(probe ?? channel, { client, first });
-    noteOpened(memory, peer.era, { outcome: probe?.outcome, nowMs: performance.now() });
+    noteOpened(memory, peer.era, probe?.outcome, performance.now());
     return peer;
   } catch (thrown) {
     const hasServer = !signal.aborted && !(thrown instanceof GatewayError && thrown.facts.unreachable);
-    noteFailed(memory, { outcome: probe?.outcome, hasServer });
+    noteFailed(memory, probe?.outcome, hasServer);
     throw thrown;
   }
 }
@@ -186,7 +186,8 @@ export function isDiscoveredFirst({ unansweredAtMs }: OpeningMemory, nowMs: numb
 export function noteOpened(
   memory: OpeningMemory,
   era: Era,
-  { outcome, nowMs }: { readonly outcome: DiscoverOutcome | undefined; readonly nowMs: number },
+  outcome: DiscoverOutcome | undefined,
+  nowMs: number,
 ): void {
   memory.wasCutOff = undefined;
   if (era !== 'legacy' || outcome === 'answered') memory.unansweredAtMs = undefined;
@@ -196,7 +197,8 @@ export function noteOpened(
 /** Records an opening that failed. `hasServer`: a server answered; the next one may be another server. */
 export function noteFailed(
   memory: OpeningMemory,
-  { outcome, hasServer }: { readonly outcome: DiscoverOutcome | undefined; readonly hasServer: boolean },
+  outcome: DiscoverOutcome | undefined,
+  hasServer: boolean,
 ): void {
   if (outcome === 'cut') memory.wasCutOff = true;
   if (hasServer) memory.unansweredAtMs = undefined;

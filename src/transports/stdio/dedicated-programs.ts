@@ -8,7 +8,7 @@ import type { Era } from '../../domain/mcp.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import { SingleFlight } from '../single-flight.ts';
-import type { ClientOpening, OpeningMemory, OpenOptions } from '../transport.ts';
+import type { OpeningMemory, OpenOptions } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
 import { openOnPipe, PROBE_TIMEOUT_MS, type Probe } from './stdio-handshake.ts';
 
@@ -64,7 +64,7 @@ export class DedicatedPrograms {
   }
 
   /** The caller ends the program. Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait, and like the handshake. */
-  async open({ profile, ownerId, signal }: ClientOpening): Promise<Channel> {
+  async open(profile: ClientProfile, signal: AbortSignal, ownerId: string): Promise<Channel> {
     const start = async (): Promise<Channel> => {
       const channel = this.#take();
       await this.#shakeHands(channel, profile, signal);

@@ -60,8 +60,7 @@ export async function openShared<C extends Channel>(start: () => C, options: Sha
     return channel;
   } catch (thrown) {
     if (options.signal.aborted) throw thrown;
-    const failed = { outcome: probe?.outcome, wasStarted, hasEnded: channel.hasFailed };
-    const isAgain = noteProbeFailure(memory, failed);
+    const isAgain = noteProbeFailure(memory, probe?.outcome, wasStarted) && channel.hasFailed;
     const leftMs = giveUpAt - performance.now();
     if (!isAgain || leftMs <= 0) throw thrown;
     return openShared(start, { ...options, memory, handshakeTimeoutMs: leftMs });
@@ -74,7 +73,7 @@ export async function openOnPipe(
   { signal, handshakeTimeoutMs, first = 'legacy', ...handshake }: StdioHandshakeOptions,
   probe?: Probe,
 ): Promise<void> {
-  const pipe = new StdioPipe(channel, probe && Math.min(probe.probeTimeoutMs, handshakeTimeoutMs / 2));
+  const pipe = new StdioPipe(channel, probe, handshakeTimeoutMs / 2);
   const abort = () => void channel.close();
   const bounds = { signal, timeoutMs: handshakeTimeoutMs, abort, lateReason: () => pipe.detail };
   try {
@@ -84,7 +83,6 @@ export async function openOnPipe(
     await channel.close();
     throw openingFailed(asGatewayError(error), channel.facts().stderr);
   } finally {
-    if (probe !== undefined) probe.outcome = pipe.outcome ?? probe.outcome;
     pipe.cancelProbe();
   }
 }
@@ -92,24 +90,19 @@ export async function openOnPipe(
 /** The channel of one handshake with a program. The first request may be a probe for an era, with its own timeout. */
 export class StdioPipe implements HandshakeChannel {
   readonly #channel: Channel;
-  /** Undefined once the probe was sent, and when there is none. */
-  #probeTimeoutMs: number | undefined;
-  #probe: Unsubscribable | undefined;
+  readonly #probe: Probe | undefined;
+  readonly #mostMs: number;
+  #sent: Unsubscribable | undefined;
   #lastMethod = '';
   #probedMethod = '';
-  #outcome: ProbeOutcome | undefined;
   #lateAnswer: HandshakeAnswer | undefined;
   readonly #probeEnded = Promise.withResolvers<void>();
 
-  /** `probeTimeoutMs`: after that the first request counts as unanswered; undefined: there is no probe. */
-  constructor(channel: Channel, probeTimeoutMs: number | undefined) {
+  /** After `mostMs` at the latest the probe counts as unanswered. */
+  constructor(channel: Channel, probe: Probe | undefined, mostMs: number) {
     this.#channel = channel;
-    this.#probeTimeoutMs = probeTimeoutMs;
-  }
-
-  /** The outcome of the probe so far; undefined when none was sent. */
-  get outcome(): ProbeOutcome | undefined {
-    return this.#outcome;
+    this.#probe = probe;
+    this.#mostMs = mostMs;
   }
 
   /** What the program wrote instead of an answer, as a clause; undefined when it wrote nothing. */
@@ -123,11 +116,9 @@ export class StdioPipe implements HandshakeChannel {
   async request(request: ExchangeRequest): Promise<HandshakeAnswer> {
     if (this.#lateAnswer !== undefined && request.method === this.#probedMethod) return this.#lateAnswer;
     this.#lastMethod = request.method;
-    const probeTimeoutMs = this.#probeTimeoutMs;
-    if (probeTimeoutMs === undefined) return this.#channel.request(request);
-    this.#probeTimeoutMs = undefined;
+    if (this.#probe === undefined || this.#probedMethod !== '') return this.#channel.request(request);
     this.#probedMethod = request.method;
-    return this.#askWithin(request, probeTimeoutMs);
+    return this.#ask(request, this.#probe);
   }
 
   notify(method: string, params: JsonObject): void {
@@ -136,32 +127,34 @@ export class StdioPipe implements HandshakeChannel {
 
   /** Resolves when the probe has ended, at the latest after so many ms; at once when there was none. */
   async probeEnded(withinMs: number): Promise<void> {
-    if (this.#outcome === 'unanswered') await settlesWithin(this.#probeEnded.promise, withinMs);
+    if (this.#probe?.outcome === 'unanswered') await settlesWithin(this.#probeEnded.promise, withinMs);
   }
 
   /** At the end of the handshake: a program that does not know the probe may not accept a cancellation before `initialize`. */
   cancelProbe(): void {
-    this.#probe?.unsubscribe();
+    this.#sent?.unsubscribe();
   }
 
   /** An unusable answer counts as none; only the end of the program fails the handshake. */
-  #askWithin(request: ExchangeRequest, probeTimeoutMs: number): Promise<HandshakeAnswer> {
+  #ask(request: ExchangeRequest, probe: Probe): Promise<HandshakeAnswer> {
     return new Promise((resolve, reject) => {
       const nothing: HandshakeAnswer = { kind: 'none', detail: `it did not answer ${request.method}` };
       let isLate = false;
-      const timer = setTimeout(() => {
-        isLate = true;
-        resolve(nothing);
-      }, probeTimeoutMs);
+      const timer = setTimeout(
+        () => {
+          isLate = true;
+          resolve(nothing);
+        },
+        Math.min(probe.probeTimeoutMs, this.#mostMs),
+      );
       const answered = (answer: HandshakeAnswer): void => {
         clearTimeout(timer);
-        this.#outcome = isLate && answer.kind === 'result' ? 'late' : 'answered';
+        probe.outcome = isLate && answer.kind === 'result' ? 'late' : 'answered';
         if (isLate) this.#lateAnswer = answer;
         else resolve(answer);
         this.#probeEnded.resolve();
       };
-      this.#outcome = 'unanswered';
-      this.#probe = this.#channel.send(request, {
+      this.#sent = this.#channel.send(request, {
         next: (event) => {
           if (isFinal(event)) answered(event);
         },
@@ -180,13 +173,6 @@ export class StdioPipe implements HandshakeChannel {
 /** The outcome of a probe. `late`: a result came after the timeout; `answered`: a result in time, or an error. */
 type ProbeOutcome = 'unanswered' | 'answered' | 'late';
 
-interface FailedOpening {
-  /** Undefined without a probe. */
-  readonly outcome: ProbeOutcome | undefined;
-  readonly wasStarted: boolean;
-  readonly hasEnded: boolean;
-}
-
 /** True when the next opening begins with the probe: while all openings fail, every other one does. */
 function isProbedNext({ era, failure }: OpeningMemory): boolean {
   if (era !== undefined) return era === 'modern';
@@ -204,10 +190,14 @@ function noteSuccess(memory: OpeningMemory, era: Era, outcome: ProbeOutcome | un
 }
 
 /**
- * True when the program is to be started once more: its era is unknown, and it exited with the probe unanswered. If the second
+ * True when the program is to be started once more if it has exited: its era is unknown, and the probe was unanswered. If the second
  * start fails, too, the probe was not the reason: from then on each opening starts it once.
  */
-function noteProbeFailure(memory: OpeningMemory, { outcome, wasStarted, hasEnded }: FailedOpening): boolean {
+function noteProbeFailure(
+  memory: OpeningMemory,
+  outcome: ProbeOutcome | undefined,
+  wasStarted: boolean,
+): boolean {
   if (memory.era === 'legacy') return false;
   if (memory.era === 'modern') {
     memory.era = undefined; // it may be another program now
@@ -219,5 +209,5 @@ function noteProbeFailure(memory: OpeningMemory, { outcome, wasStarted, hasEnded
   }
   if (outcome !== 'unanswered' || !wasStarted) return false;
   memory.failure = 'unanswered';
-  return hasEnded;
+  return true;
 }

@@ -75,7 +75,7 @@ class StdioTransport extends StdioChannel implements Transport {
   ): Promise<Upstream | undefined> {
     if (this.peer.era === 'bare') return undefined;
     if (signal.aborted) throw openingCancelled();
-    return this.#dedicated?.open({ profile, ownerId, signal });
+    return this.#dedicated?.open(profile, signal, ownerId);
   }
 
   override async close(): Promise<void> {
