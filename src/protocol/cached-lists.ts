@@ -85,7 +85,6 @@ export interface CachedListsOptions {
   readonly isThere: (instanceId: string) => boolean;
   /** Monotonic clock in ms. */
   readonly now: () => number;
-  /** Shared by all templates. */
   readonly memory: ListMemory;
 }
 
@@ -97,7 +96,6 @@ export class CachedLists {
   readonly #changed = new Subject<ListField>();
   readonly #loading = new Map<string, Observable<Answer>>();
   readonly #changes = new Map<ListField, number>();
-  /** A different number for each conversation. */
   readonly #numbers = new WeakMap<Peer, number>();
   #lastNumber = 0;
   /** Part of every key: lists of an earlier generation are not found. */

@@ -7,7 +7,6 @@ import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 
 const IN_ROUNDS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** True for a method whose server may ask its client for input first. */
 export function hasRounds(method: string): boolean {
   return IN_ROUNDS.has(method);
 }

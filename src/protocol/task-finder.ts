@@ -97,7 +97,6 @@ function isDenial({ code }: JsonRpcError): boolean {
 // The search for a task that began at another node, or before this one started. One request becomes many here, so that the
 // number of searches is bounded.
 
-/** Instances asked at the same time. */
 const MOST_ASKED = 32;
 /** Longest wait for an instance that knows the task. */
 const SEARCH_MS = 5_000;
@@ -125,7 +124,6 @@ export class TaskSearches {
   /** Searches that found no instance, and until when they are not repeated. */
   readonly #misses = new LruMap<{ untilMs: number; result: SearchResult }>(MOST_MISSES);
 
-  /** `now`: monotonic clock in ms. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
@@ -312,7 +310,6 @@ export class TaskMemory {
   }
 }
 
-/** True for an id that can be remembered. */
 export function isTaskId(taskId: unknown): taskId is string {
   return typeof taskId === 'string' && taskId.length <= LONGEST_ID;
 }

@@ -184,7 +184,6 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     }
   }
 
-  /** Fails one exchange, if it is pending. */
   fail(id: number, reason: string): void {
     const exchange = this.#pending.get(id);
     if (exchange === undefined) return;
@@ -331,7 +330,6 @@ function parsed(line: Buffer): unknown {
   }
 }
 
-/** True for a line that begins like a JSON object or array. */
 export function looksLikeJson(line: Buffer): boolean {
   return line[0] === OPEN_BRACE || line[0] === OPEN_BRACKET;
 }

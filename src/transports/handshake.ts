@@ -304,7 +304,6 @@ export class RecentCallers {
     this.#now = now;
   }
 
-  /** True when no other caller has called for a while. */
   get isSingle(): boolean {
     return this.#now() >= this.#mixedUntilMs;
   }
@@ -317,7 +316,6 @@ export class RecentCallers {
   }
 }
 
-/** Name and version of the gateway, for backends. */
 export interface ClientInfo {
   readonly name: string;
   readonly version: string;

@@ -29,7 +29,6 @@ export const inProcess: TransportType = {
   },
 };
 
-/** A call of the function. */
 interface InProcessCall {
   readonly exchange: PendingExchange;
   readonly cancellation: AbortController;

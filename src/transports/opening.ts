@@ -45,7 +45,6 @@ export function openingWith({ launch, heldAnswers, ...options }: OpeningOptions)
 /** A handshake that failed after this part of its time counts as late. */
 const LATE_SHARE = 0.95;
 
-/** What programs write when a connection failed. */
 const NETWORK_FAILURE =
   /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|certificate|proxy|\b(?:ssl|tls)\b|fetch failed|timed? ?out|resolve host|name resolution/i;
 

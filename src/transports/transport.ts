@@ -19,7 +19,6 @@ export interface Closed {
   readonly expected: boolean;
 }
 
-/** The fields of an instance's snapshot that its transport provides. */
 export interface TransportFacts {
   readonly pid: number | null;
   readonly stderr: readonly string[];
@@ -83,7 +82,6 @@ export interface Transport extends Upstream {
 /** Called when a program was started; `facts` returns its state during the opening. */
 type OnStarted = (facts: () => TransportFacts) => void;
 
-/** Options of an opening besides the definition. */
 export interface OpenOptions {
   /** Cancels the opening; what was started is stopped. */
   readonly signal: AbortSignal;

@@ -54,11 +54,9 @@ import { AggregateSession } from './aggregate-session.ts';
 const LOOKUP_MS = 1_000;
 
 export interface AggregateOptions extends Clock {
-  /** Owns the sessions. */
   readonly sessions: SessionTable;
   readonly templates: () => readonly string[];
   readonly backendsOf: (template: string) => Backends;
-  /** How long a call of that template may take to its first answer. */
   readonly callTimeoutMs: (template: string) => number;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
   readonly listChanges$: Observable<ListChange>;
@@ -243,7 +241,6 @@ export class AggregateBackends implements Backends {
   }
 }
 
-/** True for a server that announces tasks, in either revision. */
 function runsTasks({ capabilities: { tasks, extensions } }: Peer): boolean {
   return tasks !== undefined || (isJsonObject(extensions) && extensions[TASKS_EXTENSION] !== undefined);
 }

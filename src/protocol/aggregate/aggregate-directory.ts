@@ -10,7 +10,6 @@ import type { Client, Owner } from '../ports.ts';
 import type { AggregateLists } from './aggregate-lists.ts';
 import { aggregateName, mayBeCut, type OwnName, splitName } from './aggregate-names.ts';
 
-/** Names that may have been cut, and resources, that are remembered. */
 const MOST_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MOST_PATTERNS = 1_000;
@@ -26,7 +25,6 @@ export class AggregateDirectory {
   /** By template, the literals of the URI templates it lists. */
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
 
-  /** `templates`: those that an owner may use. */
   constructor(lists: AggregateLists, templates: (owner: Owner) => readonly string[]) {
     this.#lists = lists;
     this.#templates = templates;

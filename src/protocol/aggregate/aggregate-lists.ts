@@ -35,7 +35,6 @@ export class AggregateLists {
   readonly late$ = new Subject<ListChange>();
   readonly #backendsOf: (template: string) => Backends;
   readonly #remembered = new ListMemory<Crawled>();
-  /** Requests under way, by list, template and owner. */
   readonly #crawls = new Map<string, Crawl>();
 
   constructor(backendsOf: (template: string) => Backends) {

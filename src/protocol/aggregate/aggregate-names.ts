@@ -58,7 +58,6 @@ export function splitInstance(aggregated: string): OwnInstance | undefined {
   return at === -1 ? undefined : { template: aggregated.slice(0, at), instanceId: aggregated.slice(at + 1) };
 }
 
-/** Replaces the instance of an answer by its aggregate name. */
 export function withAggregateInstance(template: string): (answer: Answer) => Answer {
   return (answer) => ({
     ...answer,

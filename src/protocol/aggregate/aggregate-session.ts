@@ -283,7 +283,6 @@ function heldWhileSubscribed(session: McpSession): Observable<ServerMessage> {
   return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
 }
 
-/** True when both owners may use the same templates. */
 function hasSameTemplates({ templates: now }: Owner, { templates: before }: Owner): boolean {
   if (now === before || now === undefined || before === undefined) return now === before;
   if (now.size !== before.size) return false;

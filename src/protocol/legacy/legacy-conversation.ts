@@ -29,13 +29,11 @@ const MOST_REASON_UNITS = 1_024;
 const IDLE_MS = 60_000;
 
 export interface ConversationDeps {
-  /** The stored events of all conversations. */
   readonly budget: EventBudget;
   readonly slow: SlowWatch;
   /** Never gives the same number twice. */
   nextNumber(): number;
   onFault(error: unknown): void;
-  /** No state is left. */
   emptied(sessionId: string, conversation: LegacyConversation): void;
 }
 
@@ -151,7 +149,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#refuse(id, 'The client has no open stream.');
   }
 
-  /** Cancels the questions of the call. */
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
     this.#deps.slow.delete(call);
@@ -268,7 +265,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     }
   }
 
-  /** Answers a question of the server that cannot reach the client. */
   #refuse(id: number, message: string): void {
     this.reply(id, { error: { code: RPC.internalError, message } });
   }
@@ -276,7 +272,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
 // The conversations of one endpoint, by session: made at the first use, removed when no state is left. One timer for all.
 
-/** How often the conversations are swept, in ms. */
 const SWEEP_MS = 10_000;
 
 /** The caller closes them. */
@@ -322,7 +317,6 @@ export class LegacyConversations {
     return conversation;
   }
 
-  /** Ends them all, as their own `close` does. */
   close(error: Error): Promise<void> {
     clearInterval(this.#sweeper);
     this.#deps.slow.close();

@@ -39,7 +39,6 @@ import { LegacyTasks } from './legacy-tasks.ts';
 const OPENING_MS = 250;
 const NOTHING = JsonText.ofValue({});
 
-/** A POST in a session. */
 interface SessionPost {
   readonly session: McpSession;
   readonly request: McpRequest;

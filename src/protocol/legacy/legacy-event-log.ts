@@ -110,7 +110,6 @@ export class EventBudget {
     return new EventBudget({ bytes: most, evictableBytes, evictables: MOST_EVICTABLES_OF_ALL });
   }
 
-  /** The budget of one session, as a part of another one. */
   static ofSession(parent?: EventBudget): EventBudget {
     return new EventBudget(OF_SESSION, parent);
   }

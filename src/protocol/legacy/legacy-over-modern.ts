@@ -44,7 +44,6 @@ export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: McpSe
   return meta;
 }
 
-/** The request with the `_meta` that a modern backend needs. */
 export function withSessionMetadata(request: ExchangeRequest, session: McpSession): ExchangeRequest {
   return { ...request, params: { ...request.params, _meta: metaOf(request, session) } };
 }
@@ -58,7 +57,6 @@ class Rounds {
   #exchange: Subscription | undefined;
   #timer: NodeJS.Timeout | undefined;
   #round = 0;
-  /** Answers of the client are awaited. */
   #isAsking = false;
 
   constructor(session: McpSession, request: ExchangeRequest, subscriber: Subscriber<Answer>) {

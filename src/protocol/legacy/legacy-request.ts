@@ -32,7 +32,6 @@ export function revisionOf(request: McpRequest, session: McpSession): string {
   return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
 }
 
-/** True when the request names an open session of its caller. */
 export function hasSession(request: McpRequest, backends: Backends): boolean {
   const id = headerOf(request.headers, SESSION_ID);
   return id !== undefined && backends.session(id, request.principal)?.ownerId === request.principal.id;
@@ -43,7 +42,6 @@ export function hasSession(request: McpRequest, backends: Backends): boolean {
 /** Newest first. The last one was never released, but the SDKs accept it. */
 const ACCEPTED_VERSIONS: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
 
-/** True for a revision with a handshake. */
 export function isLegacyVersion(version: string): boolean {
   return ACCEPTED_VERSIONS.includes(version);
 }

@@ -101,7 +101,6 @@ class SseConnection {
   readonly #backends: Backends;
   readonly #deps: SseConnectionDeps;
   readonly #stream: McpStream;
-  /** Listeners of answers that are not complete. */
   readonly #onGone = new Set<() => void>();
   #session: McpSession | undefined;
   #isOpening = false;

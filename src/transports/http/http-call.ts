@@ -71,7 +71,6 @@ export class HttpCall implements AnswerSink {
     this.#token = callerTokenOf(request);
   }
 
-  /** True once the call was answered, has failed, or was cancelled. */
   get isOver(): boolean {
     return this.#settled;
   }
@@ -107,7 +106,6 @@ export class HttpCall implements AnswerSink {
     else connection.post(body, headers, this.#answer);
   }
 
-  /** The caller has unsubscribed. */
   cancel(): void {
     if (this.#settled) return;
     this.#settle();
@@ -316,7 +314,6 @@ function isSuspicious(ending: AnswerEnding): boolean {
   return ending.kind === 'refused' && ending.status >= 500;
 }
 
-/** True when the stream may be resumed later. */
 function mayResume(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return !isUnreachable(ending);
   if (ending.kind === 'complete') return ending.streamed;
@@ -352,7 +349,6 @@ export interface CallConversation {
   sessionLost(): void;
 }
 
-/** The meaning of a status that is no success. */
 type CallRefusal =
   | { readonly kind: 'answer'; readonly error: JsonRpcError }
   /** The same; a header is missing or wrong, so the server has done nothing. */
@@ -363,7 +359,6 @@ type CallRefusal =
 interface SentCall {
   readonly id: number;
   readonly peer: Peer;
-  /** True when arguments were mirrored in headers. */
   readonly hasParamHeaders: boolean;
 }
 

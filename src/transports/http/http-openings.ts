@@ -107,7 +107,6 @@ export class HttpOpenings<U extends EndableUpstream> {
   }
 }
 
-/** A failure before the request was sent. */
 export function undelivered(reason: string): GatewayError {
   return backendUnavailable(reason, { delivered: 'no' });
 }

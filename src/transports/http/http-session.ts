@@ -25,7 +25,6 @@ export interface SessionOptions {
   readonly memory?: OpeningMemory | undefined;
   /** Longest wait for its first answer. Default DISCOVER_TIMEOUT_MS. */
   readonly discoverTimeoutMs?: number | undefined;
-  /** The known era of the backend. Default: unknown. */
   readonly known?: Era;
   /**
    * With a profile, for a modern backend that may also speak the legacy era: longest wait for the answer to `initialize`. If
@@ -65,7 +64,6 @@ export class HttpSession {
     return this.#state.peer;
   }
 
-  /** True when the backend keeps a session for the gateway. */
   get hasSession(): boolean {
     return this.#state.sessionId !== undefined;
   }
@@ -130,7 +128,6 @@ export class HttpSession {
     return this.#reopening;
   }
 
-  /** Sets the callback that runs after a lost session was replaced. */
   onReopened(reopened: () => void): void {
     this.#reopened = reopened;
   }
@@ -179,7 +176,6 @@ export class HttpSession {
     return this.#options.intern?.(peer) ?? peer;
   }
 
-  /** Deletes a session that will not be used. */
   #deleteUnused(sessionId: string | undefined): void {
     if (sessionId !== undefined) void this.#endSession({ 'mcp-session-id': sessionId });
   }

@@ -66,7 +66,6 @@ const openHttpOrSse: OpenEndpoint = async (definition, options) => {
   }
 };
 
-/** The usual path of the older transport. */
 function isSsePath(endpoint = ''): boolean {
   return URL.canParse(endpoint) && /\/sse\/?$/.test(new URL(endpoint).pathname);
 }

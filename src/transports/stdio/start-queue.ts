@@ -7,7 +7,6 @@ import { backendUnavailable, openingShareLimit } from '../../domain/error-catalo
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 export interface StartQueueOptions {
-  /** How many may be starting at the same time. */
   readonly atOnce: number;
   /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all places. */
   readonly atOncePerOwner: number;

@@ -109,7 +109,6 @@ export class StdioChannel extends Channel {
     return { ...super.facts(), pid: this.#child.pid, stderr: this.#child.lastLines };
   }
 
-  /** Fails pending exchanges, then stops the child. */
   close(): Promise<void> {
     this.end({ reason: 'closed by the gateway', expected: true });
     return this.#child.stop();
