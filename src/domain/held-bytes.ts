@@ -10,46 +10,51 @@ export interface ByteBounds {
   readonly ownerBytes: number;
 }
 
-export class ByteBudget {
-  readonly bounds: ByteBounds;
+/** Amounts by owner, and their sum. An owner with nothing is not kept. */
+export class OwnerAmounts {
   readonly #held = new Map<string, number>();
-  #heldBytes = 0;
+  #total = 0;
 
-  constructor(bounds: ByteBounds) {
-    this.bounds = bounds;
+  get total(): number {
+    return this.#total;
   }
 
-  get heldBytes(): number {
-    return this.#heldBytes;
+  /** Number of owners. */
+  get size(): number {
+    return this.#held.size;
   }
 
-  heldBy(ownerId: string): number {
+  get owners(): Iterable<string> {
+    return this.#held.keys();
+  }
+
+  held(ownerId: string): number {
     return this.#held.get(ownerId) ?? 0;
   }
 
-  /** The owner of the most bytes; undefined while nothing is held. */
-  get greatestOwner(): string | undefined {
-    let greatest: string | undefined;
-    for (const [owner, bytes] of this.#held) {
-      if (greatest === undefined || bytes > this.heldBy(greatest)) greatest = owner;
-    }
-    return greatest;
-  }
-
-  /** Counts the bytes and returns true if they are within both bounds. */
-  take(ownerId: string, bytes: number): boolean {
-    const ofOwner = this.heldBy(ownerId) + bytes;
-    if (ofOwner > this.bounds.ownerBytes || this.#heldBytes + bytes > this.bounds.totalBytes) return false;
-    this.#held.set(ownerId, ofOwner);
-    this.#heldBytes += bytes;
-    return true;
-  }
-
-  giveBack(ownerId: string, bytes: number): void {
-    const left = this.heldBy(ownerId) - bytes;
-    if (left > 0) this.#held.set(ownerId, left);
+  /** `amount`: less than 0 takes it away. */
+  add(ownerId: string, amount: number): void {
+    const held = this.held(ownerId) + amount;
+    if (held > 0) this.#held.set(ownerId, held);
     else this.#held.delete(ownerId);
-    this.#heldBytes -= bytes;
+    this.#total += amount;
+  }
+}
+
+export class ByteBudget extends OwnerAmounts {
+  readonly bounds: ByteBounds;
+
+  constructor(bounds: ByteBounds) {
+    super();
+    this.bounds = bounds;
+  }
+
+  /** Counts the bytes and returns true if they are within both bounds. `add` gives them back. */
+  take(ownerId: string, bytes: number): boolean {
+    const { ownerBytes, totalBytes } = this.bounds;
+    if (this.held(ownerId) + bytes > ownerBytes || this.total + bytes > totalBytes) return false;
+    this.add(ownerId, bytes);
+    return true;
   }
 }
 
@@ -101,10 +106,24 @@ export interface InstanceHeldBytes {
   hold(cut: () => void): Holding;
 }
 
+/** Something that counts in a budget, such as one answer. */
+export interface Holding {
+  /** Sets the number of its bytes, for which others may be cut. False when it was cut itself, now or before. */
+  set(bytes: number): boolean;
+  release(): void;
+}
+
+interface Held {
+  readonly ownerId: string;
+  readonly sinceMs: number;
+  readonly cut: () => void;
+  bytes: number;
+}
+
 export class HeldBytes {
   readonly #budget: ByteBudget;
   readonly #now: () => number;
-  readonly #holdings = new Set<Holding>();
+  readonly #all = new Set<Held>();
 
   /** `now` is a monotonic clock in ms. */
   constructor(bounds: ByteBounds, now: () => number = () => performance.now()) {
@@ -113,7 +132,7 @@ export class HeldBytes {
   }
 
   get bytes(): number {
-    return this.#budget.heldBytes;
+    return this.#budget.total;
   }
 
   of(ownerId: string): InstanceHeldBytes {
@@ -123,99 +142,63 @@ export class HeldBytes {
     };
   }
 
-  /**
-   * True while the owner is near its bound; or while all together are near theirs, and the owner holds anything.
-   */
+  /** True while the owner is near its bound; or while all together are near theirs, and the owner holds anything. */
   isPressed(ownerId: string): boolean {
-    const { bounds, heldBytes } = this.#budget;
+    const { bounds, total } = this.#budget;
     // Most of the time one comparison is enough.
-    if (heldBytes < bounds.ownerBytes * PRESSED) return false;
-    const own = this.#budget.heldBy(ownerId);
-    return own > 0 && (own >= bounds.ownerBytes * PRESSED || heldBytes >= bounds.totalBytes * PRESSED);
+    if (total < bounds.ownerBytes * PRESSED) return false;
+    const own = this.#budget.held(ownerId);
+    return own > 0 && (own >= bounds.ownerBytes * PRESSED || total >= bounds.totalBytes * PRESSED);
   }
 
   /** As InstanceHeldBytes.hold. */
   hold(ownerId: string, cut: () => void): Holding {
-    const holding = new Holding(ownerId, cut, this.#now(), this);
-    this.#holdings.add(holding);
-    return holding;
+    const held: Held = { ownerId, cut, sinceMs: this.#now(), bytes: 0 };
+    this.#all.add(held);
+    return { set: (bytes) => this.#set(held, bytes), release: () => this.#release(held) };
   }
 
-  /** Of Holding only. */
-  change(holding: Holding, bytes: number): boolean {
-    const { ownerId } = holding;
-    const more = bytes - holding.bytes;
-    if (!this.#holdings.has(holding)) return false;
-    if (more <= 0) {
-      this.#budget.giveBack(ownerId, -more);
-      holding.bytes = bytes;
-      return true;
-    }
-    while (!this.#budget.take(ownerId, more)) {
-      const victim = this.#worst(this.#ownerOverBound(ownerId, more), holding);
-      this.#release(victim);
-      victim.cut();
-      if (victim === holding || !this.#holdings.has(holding)) return false;
-    }
-    holding.bytes = bytes;
+  #set(held: Held, bytes: number): boolean {
+    const { ownerId } = held;
+    const more = bytes - held.bytes;
+    if (!this.#all.has(held)) return false;
+    if (more <= 0) this.#budget.add(ownerId, more);
+    else
+      while (!this.#budget.take(ownerId, more)) {
+        const victim = this.#worst(this.#ownerOverBound(ownerId, more), held);
+        this.#release(victim);
+        victim.cut();
+        if (!this.#all.has(held)) return false;
+      }
+    held.bytes = bytes;
     return true;
   }
 
-  /** Of Holding only. */
-  forget(holding: Holding): void {
-    if (this.#holdings.has(holding)) this.#release(holding);
+  #release(held: Held): void {
+    if (this.#all.delete(held)) this.#budget.add(held.ownerId, -held.bytes);
   }
 
-  #release(holding: Holding): void {
-    this.#holdings.delete(holding);
-    this.#budget.giveBack(holding.ownerId, holding.bytes);
-    holding.bytes = 0;
-  }
-
+  /** This owner, or if all together hold too much the one that holds most. */
   #ownerOverBound(ownerId: string, more: number): string {
-    const isOwn = this.#budget.heldBy(ownerId) + more > this.#budget.bounds.ownerBytes;
-    return isOwn ? ownerId : (this.#budget.greatestOwner ?? ownerId);
+    if (this.#budget.held(ownerId) + more > this.#budget.bounds.ownerBytes) return ownerId;
+    let greatest = ownerId;
+    for (const owner of this.#budget.owners)
+      if (this.#budget.held(owner) > this.#budget.held(greatest)) greatest = owner;
+    return greatest;
   }
 
-  /** The holding of that owner to be cut; `asking` if there is no other, since it is too large by itself then. */
-  #worst(ownerId: string, asking: Holding): Holding {
+  /** What is cut of that owner; `asking` if there is nothing else, since it is too large by itself then. */
+  #worst(ownerId: string, asking: Held): Held {
     const nowMs = this.#now();
     let worst = asking;
     let most = 0;
-    for (const holding of this.#holdings) {
-      if (holding.ownerId !== ownerId) continue;
-      const weight = holding.bytes * (nowMs - holding.sinceMs + 1);
+    for (const held of this.#all) {
+      const weight = held.ownerId === ownerId ? held.bytes * (nowMs - held.sinceMs + 1) : 0;
       if (weight <= most) continue;
       most = weight;
-      worst = holding;
+      worst = held;
     }
     return worst;
-  }
-}
-
-/** Something that counts in a budget, such as one answer. */
-export class Holding {
-  readonly ownerId: string;
-  readonly sinceMs: number;
-  readonly cut: () => void;
-  readonly #all: HeldBytes;
-  /** Changed by HeldBytes only. */
-  bytes = 0;
-
-  constructor(ownerId: string, cut: () => void, sinceMs: number, all: HeldBytes) {
-    this.ownerId = ownerId;
-    this.cut = cut;
-    this.sinceMs = sinceMs;
-    this.#all = all;
-  }
-
-  /** Sets the number of its bytes, for which others may be cut. False when it was cut itself, now or before. */
-  set(bytes: number): boolean {
-    return this.#all.change(this, bytes);
-  }
-
-  release(): void {
-    this.#all.forget(this);
   }
 }
 
@@ -223,40 +206,23 @@ export class Holding {
  * How much of a bounded resource each owner holds: no owner may hold all of it, so that the others are served. The caller decides what
  * is counted, and what a refusal says.
  */
-export class OwnerShares {
+export class OwnerShares extends OwnerAmounts {
   readonly share: number;
   /** True when one owner may hold everything: then only the total is bounded. */
   readonly coversAll: boolean;
   readonly #most: number;
-  readonly #held = new Map<string, number>();
-  #total = 0;
 
   /** Of `most` in all, each owner may hold `part`, above 0 and up to 1; LIMITS.ownerShareLeast if that is more. */
   constructor(most: number, part: number = LIMITS.ownerShare) {
+    super();
     const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
     this.share = Math.min(most, Math.max(LIMITS.ownerShareLeast, share));
     this.coversAll = this.share === most;
     this.#most = most;
   }
 
-  get total(): number {
-    return this.#total;
-  }
-
   get isFull(): boolean {
-    return this.#total >= this.#most;
-  }
-
-  get size(): number {
-    return this.#held.size;
-  }
-
-  get owners(): Iterable<string> {
-    return this.#held.keys();
-  }
-
-  held(ownerId: string): number {
-    return this.#held.get(ownerId) ?? 0;
+    return this.total >= this.#most;
   }
 
   /** True when this owner may hold no more. While authentication is off all callers are one owner, which has no share. */
@@ -265,15 +231,11 @@ export class OwnerShares {
   }
 
   take(ownerId: string): void {
-    this.#total += 1;
-    this.#held.set(ownerId, this.held(ownerId) + 1);
+    this.add(ownerId, 1);
   }
 
   release(ownerId: string): void {
-    this.#total -= 1;
-    const held = this.held(ownerId) - 1;
-    if (held > 0) this.#held.set(ownerId, held);
-    else this.#held.delete(ownerId);
+    this.add(ownerId, -1);
   }
 }
 

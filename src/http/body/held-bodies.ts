@@ -3,7 +3,7 @@
 
 import { ANONYMOUS, type Principal } from '../../domain/account.ts';
 import { tooManyBodies } from '../../domain/error-catalogue.ts';
-import { type ByteBounds, ByteBudget } from '../../domain/held-bytes.ts';
+import { type ByteBounds, ByteBudget, OwnerAmounts } from '../../domain/held-bytes.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 export class HeldBody {
@@ -37,14 +37,14 @@ export class HeldBody {
   release(): void {
     this.#uses -= 1;
     if (this.#uses > 0) return;
-    this.#budget.giveBack(this.#owner, this.#bytes);
+    this.#budget.add(this.#owner, -this.#bytes);
     this.#bytes = 0;
   }
 }
 
 export class HeldBodies {
   readonly #budget: ByteBudget;
-  readonly #uploads = new Map<string, number>();
+  readonly #uploads = new OwnerAmounts();
   #opened = 0;
 
   constructor(bounds: ByteBounds) {
@@ -52,7 +52,7 @@ export class HeldBodies {
   }
 
   get bytes(): number {
-    return this.#budget.heldBytes;
+    return this.#budget.total;
   }
 
   /** A body of no bytes yet. While authentication is off, all callers are one principal, so each body has its own owner. */
@@ -63,13 +63,9 @@ export class HeldBodies {
 
   /** Counts a large body while it is read, until the returned function is called. Throws QUEUE_FULL. */
   upload({ id }: Principal): () => void {
-    const uploads = this.#uploads.get(id) ?? 0;
-    if (uploads >= HTTP_LIMITS.uploadsPerCaller && id !== ANONYMOUS.id) throw tooManyBodies();
-    this.#uploads.set(id, uploads + 1);
-    return () => {
-      const left = (this.#uploads.get(id) ?? 0) - 1;
-      if (left > 0) this.#uploads.set(id, left);
-      else this.#uploads.delete(id);
-    };
+    const isFull = this.#uploads.held(id) >= HTTP_LIMITS.uploadsPerCaller;
+    if (isFull && id !== ANONYMOUS.id) throw tooManyBodies();
+    this.#uploads.add(id, 1);
+    return () => this.#uploads.add(id, -1);
   }
 }
