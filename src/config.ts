@@ -3,7 +3,7 @@
 // by the variables of their own tools (discovery/).
 
 import { hostname } from 'node:os';
-import { ConfigError, ConfigErrors } from './config/config-error.ts';
+import { type Attempt, ConfigError, ConfigErrors } from './config/config-error.ts';
 import { readAll, type Setting, type ValuesOf } from './config/setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './config/settings.ts';
 import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './config/sources.ts';
@@ -57,10 +57,7 @@ export function loadConfig(input: SourcesInput): Config {
   const sources = new Sources(input, keys, errors.attempt);
   const rows: ConfigRow[] = [];
   const { listeners, portsDefaulted, warnings } = errors.attempt(
-    () =>
-      resolveListeners(sources, SETTINGS, (row, found) =>
-        errors.attempt(() => readFound(row, found), row.default),
-      ),
+    () => resolveListeners(sources, errors.attempt),
     { listeners: [], portsDefaulted: true, warnings: [] },
   );
   for (const { host, port, label, source } of listeners) {
@@ -178,42 +175,36 @@ const DEFAULTS: readonly DefaultListener[] = [
 
 /**
  * The listeners of a gateway. `--port` alone decides when it is given; else each PORT variable makes a listener of its
- * own; else the port of the file; else both defaults. `read` turns what was found into a value or throws ConfigError.
+ * own; else the port of the file; else both defaults.
  */
-function resolveListeners(
-  sources: Sources,
-  rows: { readonly host: Setting<string>; readonly port: Setting<number | undefined> },
-  read: <T>(row: Setting<T>, found: Found | undefined) => T,
-): ResolvedListeners {
+function resolveListeners(sources: Sources, attempt: Attempt): ResolvedListeners {
   const warnings: string[] = [];
+  const read = <T>(row: Setting<T>, found: Found | undefined): T =>
+    attempt(() => readFound(row, found), row.default);
   const ports = DEFAULTS.map((each) => ({ ...each, found: portVariable(each) }));
   const single =
-    sources.flag(rows.port) ?? (ports.some(({ found }) => found) ? undefined : sources.file(rows.port));
+    sources.flag(SETTINGS.port) ??
+    (ports.some(({ found }) => found) ? undefined : sources.file(SETTINGS.port));
   const portsDefaulted = single === undefined && ports.every(({ found }) => found === undefined);
 
   const listeners: ResolvedListeners['listeners'][number][] = [];
   if (single !== undefined) {
-    add('gateway', single, sources.flag(rows.host) ?? sources.environment(rows.host));
+    add('gateway', single, sources.flag(SETTINGS.host) ?? sources.environment(SETTINGS.host));
   } else {
     for (const { label, prefix, defaultPort, found } of ports) {
-      const own = sources.variable(prefix, rows.host);
+      const own = sources.variable(prefix, SETTINGS.host);
       const isOpen = portsDefaulted || found !== undefined;
-      if (isOpen) add(label, found, sources.flag(rows.host) ?? own, defaultPort);
+      if (isOpen) add(label, found, sources.flag(SETTINGS.host) ?? own, defaultPort);
       else if (own) warnings.push(`${own.source} has no effect: ${prefix}PORT is not set, another port is`);
     }
   }
   return { listeners, portsDefaulted, warnings };
 
-  function add(
-    label: ListenAddress['label'],
-    port: Found | undefined,
-    host: Found | undefined,
-    otherwise = 0,
-  ): void {
-    const hostFound = host ?? sources.file(rows.host);
+  function add(label: ListenAddress['label'], port?: Found, host?: Found, otherwise = 0): void {
+    const hostFound = host ?? sources.file(SETTINGS.host);
     const listener = {
-      ...{ label, host: read(rows.host, hostFound), port: read(rows.port, port) ?? otherwise },
-      ...(port === undefined || sources.flag(rows.port) ? {} : { portSource: port.place ?? port.source }),
+      ...{ label, host: read(SETTINGS.host, hostFound), port: read(SETTINGS.port, port) ?? otherwise },
+      ...(port === undefined || sources.flag(SETTINGS.port) ? {} : { portSource: port.place ?? port.source }),
     };
     const isTwin = listeners.some(
       ({ host, port }) => port !== 0 && port === listener.port && host === listener.host,
@@ -224,7 +215,7 @@ function resolveListeners(
   }
 
   function portVariable({ prefix }: DefaultListener): Found | undefined {
-    const found = sources.variable(prefix, rows.port);
+    const found = sources.variable(prefix, SETTINGS.port);
     // Kubernetes sets <NAME>_PORT=tcp://... in every pod beside a Service called "gateway" or "mcp-gateway".
     if (!/^(tcp|udp):\/\//.test(String(found?.raw))) return found;
     warnings.push(`${found?.source} is ignored: it looks like a Kubernetes service link, not like a port`);

@@ -2,13 +2,7 @@
 // the answer of a backend are in answer-errors.ts.
 
 import type { Scope } from './account.ts';
-import {
-  type Delivered,
-  type ErrorDetails,
-  GatewayError,
-  OTHER_STATUS,
-  type ValidationItem,
-} from './errors.ts';
+import { type Delivered, type ErrorDetails, GatewayError, type ValidationItem } from './errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './instance.ts';
 import { LIMITS } from './limits.ts';
 
@@ -188,7 +182,7 @@ export function commandNotAllowed(reason: string): GatewayError {
 
 /** The command names secrets or files of the gateway; `reason` is a sentence. */
 export function commandExposes(reason: string): GatewayError {
-  return new GatewayError('COMMAND_NOT_ALLOWED', reason, { status: OTHER_STATUS.COMMAND_NOT_ALLOWED });
+  return new GatewayError('COMMAND_NOT_ALLOWED', reason, { status: 400 });
 }
 
 export function tooManyTests(): GatewayError {

@@ -16,7 +16,7 @@ export interface ValidationItem {
 
 export interface ErrorDetails {
   readonly cause?: unknown;
-  /** Set when it differs from that of the code: one of OTHER_STATUS. */
+  /** Set when it differs from that of the code: that in OTHER_STATUS. */
   readonly status?: number;
   /** Set on every failure between the gateway and a backend or its database; failover and Retry-After depend on it. */
   readonly delivered?: Delivered;
@@ -157,17 +157,12 @@ export const ERROR_STATUS = {
 } as const;
 
 /** A second status of a code. 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 51. */
-export const OTHER_STATUS = { COMMAND_NOT_ALLOWED: 400 } as const satisfies Partial<
-  Record<keyof typeof ERROR_STATUS, number>
->;
+const OTHER_STATUS: Readonly<Partial<Record<ErrorCode, number>>> = { COMMAND_NOT_ALLOWED: 400 };
 
 export type ErrorCode = keyof typeof ERROR_STATUS;
 
 export function statusesOf(code: ErrorCode): readonly number[] {
-  return [
-    ERROR_STATUS[code],
-    ...Object.entries(OTHER_STATUS).flatMap(([other, status]) => (other === code ? [status] : [])),
-  ];
+  return [ERROR_STATUS[code], OTHER_STATUS[code] ?? []].flat();
 }
 
 /** The same error, with the instance that failed the call. */

@@ -12,7 +12,18 @@ import {
   parseExact,
   writeFields,
 } from './json.ts';
-import { NONE, scanned, skipColon, skipSpace, skipString, skipValue } from './json-scanner.ts';
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  COMMA,
+  NONE,
+  OPEN_BRACE,
+  scanned,
+  skipColon,
+  skipSpace,
+  skipString,
+  skipValue,
+} from './json-scanner.ts';
 import { LIMITS } from './limits.ts';
 
 /** An integer beyond 2^53 is a bigint: `idValue` serializes it. */
@@ -189,10 +200,6 @@ function isOtherKind(key: Buffer): boolean {
   return key.includes(BACKSLASH) || key.equals(METHOD) || key.equals(ERROR);
 }
 
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const COMMA = 0x2c;
-const BACKSLASH = 0x5c;
 const METHOD = Buffer.from('"method"');
 const ERROR = Buffer.from('"error"');
 const JSONRPC = Buffer.from('"jsonrpc"');

@@ -8,6 +8,7 @@ import type { ValidationItem } from '../../domain/errors.ts';
 import type { JsonFields } from '../../domain/json.ts';
 import {
   type Excess,
+  OPEN_BRACE,
   readFields,
   SHORT_TEXT,
   scanned,
@@ -130,7 +131,6 @@ export function parseJsonBody(bytes: Buffer, fields: Record<string, JsonFields[s
 }
 
 const BOUNDS = { levels: LIMITS.nestingDepth, values: LIMITS.bodyValues };
-const OPEN_BRACE = 0x7b;
 
 const MISSING_BODY: ValidationItem = { loc: ['body'], msg: 'Field required', type: 'missing' };
 
