@@ -1,72 +1,16 @@
-// What the death of a process means for those who do not have it: the shared one's for its sessions, for calls without a
-// session and for who comes now; a single client's for everybody else. What an operator and an embedding program see meanwhile,
-// and how many processes an instance may have over all lives of its shared one.
+// What an operator and an embedding program see of the processes of single clients, and how many an instance may have over all
+// lives of its shared one. What the death of a process means for each session is in client-session-failover.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { canFindDescendants } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
-import { count, ownTests, PATH, pidOf, said } from './own-processes.ts';
+import { ownTests, PATH, pidOf } from './own-processes.ts';
 
 const suited = suite('processes of single clients, and all others', { timeoutMs: 90_000 });
 const test = ownTests(suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux'));
 
-const LOST = '404 -32001';
 const FULL = '429 QUEUE_FULL';
-
-// --- the shared process dies ----------------------------------------------------------------------------------------
-
-test('failover never: who shares the dead process initializes again, who has one does not', {
-  policy: { session: 'auto' },
-}, async (harness) => {
-  await harness.add();
-  const sharing = await harness.client({});
-  const own = await harness.client();
-  assert.equal([await count(sharing), await count(own)], ['1', '1']);
-  assert.equal(
-    [await pidOf(sharing), (await pidOf(own)) === harness.sharedPid()],
-    [harness.sharedPid(), false],
-  );
-  await harness.lose();
-  assert.equal([await count(sharing), await count(own)], [LOST, '2']);
-});
-
-test('failover always: who shares the dead process moves, who has one stays', {
-  policy: { session: 'auto', sessionFailover: 'always' },
-}, async (harness) => {
-  await harness.add('a');
-  const sharing = await harness.client({});
-  const own = await harness.client();
-  assert.equal([await count(sharing), await count(own)], ['1', '1']);
-  await harness.add('b');
-  await harness.lose('a');
-  const pids = [(await sharing.call('pid')).instanceId, (await own.call('pid')).instanceId];
-  assert.equal([await count(sharing), await count(own), ...pids], ['1', '2', 'b', 'a']);
-});
-
-test('without a shared process nobody new comes in, and nobody without a session', {}, async (harness) => {
-  await harness.add();
-  const client = await harness.client();
-  await harness.lose();
-  assert.is(await harness.rest('pid'), '503 NO_HEALTHY_INSTANCE');
-  assert.is((await harness.knock()).said, '503 NO_HEALTHY_INSTANCE');
-  assert.is(await count(client), '1');
-});
-
-test('when the shared process is back, new clients come in beside those who stayed', {}, async (harness) => {
-  await harness.add();
-  const old = await harness.client();
-  await harness.loseAndRegain();
-  const young = await harness.client();
-  assert.is(await harness.rest('pid'), `${harness.sharedPid()} by a`);
-  const pids = [await pidOf(old), await pidOf(young)];
-  assert.is(new Set([...pids, harness.sharedPid()]).size, 3);
-  assert.equal(
-    new Set((await harness.record()).own_pids.map(({ pid }) => pid)),
-    new Set(pids),
-    'both are its processes',
-  );
-});
 
 test('an operator sees an instance that is not healthy, and whose processes go on', {}, async (harness) => {
   await harness.add();
@@ -80,22 +24,6 @@ test('an operator sees an instance that is not healthy, and whose processes go o
   assert.equal([healthy, own_processes, sessions], [false, 2, 2]);
   assert.equal(own_pids, before.own_pids);
   assert.equal(own_pids.map(({ pid }) => pid).toSorted(), pids.toSorted());
-});
-
-// --- the process of a client dies -----------------------------------------------------------------------------------
-
-test('failover always: a session whose process dies after the shared one goes on elsewhere', {
-  policy: { sessionFailover: 'always' },
-}, async (harness) => {
-  await harness.add('a');
-  const client = await harness.client();
-  const pid = await pidOf(client);
-  await harness.add('b');
-  await harness.lose('a');
-  assert.is(await pidOf(client), pid);
-  harness.kill(pid);
-  await harness.settlesAt(0);
-  assert.is(said(await client.call('name')), 'b');
 });
 
 // --- how many there may be ------------------------------------------------------------------------------------------

@@ -60,20 +60,6 @@ for (const [what, loss] of Object.entries(LOSSES)) {
   });
 }
 
-for (const sessionFailover of ['auto', 'always', 'never'] as const) {
-  test(`failover ${sessionFailover}: a session stays at its process, though another instance is healthy`, {
-    policy: { sessionFailover },
-  }, async (harness) => {
-    await harness.add('a');
-    const client = await harness.client();
-    const before = await client.call('pid');
-    await harness.add('b');
-    await harness.lose('a');
-    const after = await client.call('pid');
-    assert.equal([said(after), after.instanceId], [said(before), 'a']);
-  });
-}
-
 test('all who have a process of their own keep it, whatever they have it for', {
   policy: { session: 'auto' },
 }, async (harness) => {
