@@ -10,6 +10,7 @@ import { createGateway } from '../../../src/gateway.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
+import { caller } from '../../helpers/caller.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -195,10 +196,6 @@ async function post(
   url: string,
   body: object,
 ): Promise<Record<string, unknown> & { readonly status: number }> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  return { ...fields(await response.json()), status: response.status };
+  const answer = await caller('')(`POST ${url}`, body);
+  return { ...fields(answer.body), status: answer.status };
 }

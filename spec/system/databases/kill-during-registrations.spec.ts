@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { caller, listed } from '../../helpers/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -28,7 +29,7 @@ test(`${registrations} registrations and ${kills} kills lose nothing that was an
   for (let round = 0; round <= kills; round += 1) {
     const { program, url } = await startGateway();
     const before = new Set(await registeredIds(url));
-    assert.equal(missingFrom(before, answered), [], `lost in round ${round}`);
+    assert.equal([...answered].filter((id) => !before.has(id)), [], `lost in round ${round}`);
     assert.equal(integrityOf(join(folder, 'gateway.db')), [{ integrity_check: 'ok' }]);
     // What was being written at the kill may be there without an answer; a real client would ask, and then go on.
     for (const id of before) answered.add(id);
@@ -83,12 +84,8 @@ async function registerAll(
   const worker = async (): Promise<void> => {
     for (let id = waiting.shift(); id !== undefined && !isGone; id = waiting.shift()) {
       try {
-        const response = await fetch(`${url}/gateway/register`, {
-          method: 'POST',
-          headers: { 'Content-Type': 'application/json' },
-          body: JSON.stringify({ template_name: 'demo', instance: { id, endpoint } }),
-        });
-        assert.is(response.status, 201, await response.text());
+        const body = { template_name: 'demo', instance: { id, endpoint } };
+        assert.is((await caller(url)('POST /gateway/register', body)).status, 201);
       } catch (thrown) {
         // fetch says so when there is no answer; anything else is a failure of this test.
         if (!(thrown instanceof TypeError)) throw thrown;
@@ -102,16 +99,7 @@ async function registerAll(
 }
 
 async function registeredIds(url: string): Promise<string[]> {
-  const response = await fetch(`${url}/gateway/registry`);
-  assert.is(response.status, 200);
-  const { templates } = (await response.json()) as {
-    templates: Record<string, { instances: { id: string }[] }>;
-  };
-  return templates.demo?.instances.map(({ id }) => id) ?? [];
-}
-
-function missingFrom(there: ReadonlySet<string>, expected: ReadonlySet<string>): string[] {
-  return [...expected].filter((id) => !there.has(id));
+  return Object.values(await listed(caller(url))).map(({ id }) => id);
 }
 
 function integrityOf(file: string): unknown[] {

@@ -8,6 +8,7 @@ import { loadConfig } from '../../../src/config.ts';
 import { startServer } from '../../../src/server.ts';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { instanceInputOf } from '../../../src/templates/launch.ts';
+import { caller } from '../../helpers/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -48,14 +49,12 @@ const server = await startServer(loadConfig({ flags, env: {}, cwd: root, readFil
 const { templates } = await readCatalogue();
 test.after(() => server.close());
 
-async function ask(method: string, path: string, body?: object): Promise<string> {
-  const response = await fetch(`${server.urls[0]}${path}`, {
-    method,
-    headers: { 'Content-Type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  assert.ok(response.ok, `${method} ${path}: ${text}`);
+const anybody = caller(server.urls[0] ?? '', {}, (WAIT_SECONDS + 10) * 1_000);
+
+async function ask(request: string, body?: object): Promise<string> {
+  const answer = await anybody(request, body);
+  const text = JSON.stringify(answer.body);
+  assert.ok(answer.status < 300, `${request}: ${text}`);
   return text;
 }
 
@@ -76,18 +75,18 @@ for (const template of templates) {
       "export default [{ rules: { 'no-debugger': 'error' } }];\n",
     );
     const instance = instanceInputOf(template, folder);
-    const registered = await ask('POST', `/gateway/register?wait=${WAIT_SECONDS}`, {
+    const registered = await ask(`POST /gateway/register?wait=${WAIT_SECONDS}`, {
       template_name: template.id,
       instance: { ...instance, id: 'one', working_dir: folder },
     });
     const { state, reason, stderr } = JSON.parse(registered);
     assert.is(state, 'healthy', `${reason} ${stderr}`);
     const [tool, args, answer] = CALLS[template.id]?.(folder) ?? ['', {}, /$^/];
-    assert.match(await ask('GET', `/mcp/${template.id}/tools/list`), `"name":"${tool}"`);
-    const result = await ask('POST', `/mcp/${template.id}/tools/call`, { name: tool, arguments: args });
+    assert.match(await ask(`GET /mcp/${template.id}/tools/list`), `"name":"${tool}"`);
+    const result = await ask(`POST /mcp/${template.id}/tools/call`, { name: tool, arguments: args });
     assert.match(result, answer);
     assert.not.match(result, /"isError":true/);
-    await ask('DELETE', `/gateway/deregister/${template.id}/one`);
+    await ask(`DELETE /gateway/deregister/${template.id}/one`);
   });
 }
 

@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { caller, field, toolText } from '../../helpers/caller.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { becomes, comesTo } from '../../helpers/gateway-client.ts';
 import { AS_IT_COMES, binPath, canFindDescendants, Program } from '../../helpers/program.ts';
@@ -132,7 +133,7 @@ test('works on the database when no gateway runs, and a lost password is replace
   await start();
   assert.is(existsSync(folder('initial-admin-password')), false, 'it is no password any more');
   await succeeds(['gateway', 'login', 'admin', '--password', '-'], 'battery staple');
-  const { status, body } = await ask('/gateway/audit', { 'X-API-Key': key });
+  const { status, body } = await caller(url, { 'X-API-Key': key })('GET /gateway/audit');
   assert.is(status, 200);
   const entries: { actor: string; action: string }[] = Object(body).entries ?? body;
   const recorded = entries.filter(({ actor }) => actor === 'local').map(({ action }) => action);
@@ -141,7 +142,7 @@ test('works on the database when no gateway runs, and a lost password is replace
   // The gateway runs: it hears of what is done behind its back.
   assert.is((await local(['gateway', 'delete-user', 'ada'])).code, 0);
   assert.is((await local(['gateway', 'revoke', 'ci'])).code, 0);
-  await comesTo(401, () => ask('/gateway/audit', { 'X-API-Key': key }));
+  await comesTo(401, () => caller(url, { 'X-API-Key': key })('GET /gateway/audit'));
   const last = await local(['gateway', 'delete-user', 'admin']);
   assert.is(last.code, 1);
   assert.match(last.err, /\(LAST_ADMIN\)\n$/);
@@ -259,27 +260,13 @@ function local(words: readonly string[], input?: string) {
   return run(all, { USER: 'operator' }, input, folder());
 }
 
-interface Reply {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: unknown;
-}
-
-async function ask(path: string, headers: Record<string, string>, body?: object): Promise<Reply> {
-  const response = await fetch(url + path, {
-    signal: AbortSignal.timeout(30_000),
-    headers: { ...headers, 'Content-Type': 'application/json' },
-    ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-  });
-  return { status: response.status, headers: response.headers, body: await response.json() };
-}
-
 async function call(key: string) {
-  const { status, headers, body } = await ask('/mcp/demo/tools/call', { 'X-API-Key': key }, { name: 'name' });
+  const answer = await caller(url, { 'X-API-Key': key })('POST /mcp/demo/tools/call', { name: 'name' });
+  const { status, headers } = answer;
   return {
     status,
-    text: Object(body).content?.[0]?.text,
-    code: Object(body).error_code,
+    text: toolText(answer),
+    code: field(answer, 'error_code'),
     limit: headers.get('x-ratelimit-limit'),
     remaining: headers.get('x-ratelimit-remaining'),
     reset: headers.get('x-ratelimit-reset') ?? '',
