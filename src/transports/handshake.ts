@@ -345,7 +345,7 @@ export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: 
 }
 
 /** Adds the fields of the trace to `_meta`, which legacy servers ignore. Source: SEP-414; ADR 76. */
-export function withTrace(request: ExchangeRequest): ExchangeRequest {
+function withTrace(request: ExchangeRequest): ExchangeRequest {
   const { trace, params } = request;
   if (trace === undefined) return request;
   const own = params?._meta;
