@@ -50,33 +50,30 @@ test.before(async () => {
   );
 });
 
-test('runs the sources in a clone, with the arguments, and ends with the exit code of main', async () => {
-  const root = await plant({ 'src/cli/main.ts': sayArguments, 'dist/cli/main.js': sayArguments });
-  const { code, out } = await run([process.execPath], root, ['a', '--b=c d']);
-  assert.equal({ code, out }, { code: 7, out: `src ${process.version} a --b=c d\n` });
-});
-
-for (const [when, files, below] of [
-  ['there are no sources', {}, '.'],
-  ['it is installed under node_modules', { 'src/cli/main.ts': sayArguments }, 'node_modules/stagedoor'],
-] as const)
-  test(`runs dist when ${when}`, async () => {
-    const root = await plant({ ...files, 'dist/cli/main.js': sayArguments }, below);
-    const { code, out } = await run([process.execPath], root, ['a']);
-    assert.equal({ code, out }, { code: 7, out: `dist ${process.version} a\n` });
+const SOURCES = { 'src/cli/main.ts': sayArguments };
+const DIST = { 'dist/cli/main.js': sayArguments };
+const LACKING = { 'src/cli/main.ts': `import 'a-missing-package'; ${sayArguments}` };
+/** Program files, and what comes of them: the exit code, and what is said on both channels. */
+const ENDS: readonly (readonly [what: string, files: Record<string, string>, end: RegExp])[] = [
+  ['a clone', { ...SOURCES, ...DIST }, /^7 src v2\d\.\S+ a b c\n$/],
+  ['a tree without sources', DIST, /^7 dist v2\d\.\S+ a b c\n$/],
+  ['an installed package', { ...SOURCES, ...DIST }, /^7 dist v2\d\.\S+ a b c\n$/],
+  ['a clone that was not built', {}, /^2 stagedoor is not built here: run npm run build\n$/],
+  ['missing dependencies', LACKING, /^2 stagedoor lacks .*'a-missing-package'\): run npm ci\n$/],
+  ['a launcher without a script', {}, /^2 usage: node bin\/with-node\.mjs <script> \[argument \.{3}\]\n$/],
+  ['an old Node alone', DIST, /^2 stagedoor needs Node 22\.18 or later \(this is v20\.20\.2\); .+\n$/],
+  ['an old Node in a bare clone', SOURCES, /^2 stagedoor lacks .*: run npm ci \(Node 22\.18 or later .+\n$/],
+];
+for (const [what, files, end] of ENDS)
+  test(`runs the right file, or says in one line why not: ${what}`, async () => {
+    const node = what.includes('old Node') ? simulatedOldNode() : [process.execPath];
+    const root = await plant(files, what.includes('installed') ? 'node_modules/stagedoor' : '.');
+    const isLauncher = what.includes('launcher');
+    const { code, out, err } = isLauncher
+      ? await run(node, root, [], { entry: 'with-node.mjs' })
+      : await run(node, root, ['a', 'b c']);
+    assert.match(`${code} ${out}${err}`, end);
   });
-
-test('says in one line that it is not built', async () => {
-  const { code, err } = await run([process.execPath], await plant({}), []);
-  assert.equal({ code, err }, { code: 2, err: 'stagedoor is not built here: run npm run build\n' });
-});
-
-test('says in one line that dependencies are missing', async () => {
-  const root = await plant({ 'src/cli/main.ts': `import 'a-missing-package'; ${sayArguments}` });
-  const { code, err } = await run([process.execPath], root, []);
-  assert.is(code, 2);
-  assert.is(err, `stagedoor lacks its dependencies (Cannot find package 'a-missing-package'): run npm ci\n`);
-});
 
 test('uses nothing that Node 12 cannot parse or load', async () => {
   for (const file of binFiles) {
@@ -95,34 +92,16 @@ test('the launcher runs a script as if it had been started itself', async () => 
   assert.equal({ code, out }, { code: 3, out: `${join(root, 'tool.mjs')},a\n` });
 });
 
-test('the launcher says in one line how it is used', async () => {
-  const { code, err } = await run([process.execPath], await plant({}), [], { entry: 'with-node.mjs' });
-  assert.equal({ code, err }, { code: 2, err: 'usage: node bin/with-node.mjs <script> [argument ...]\n' });
-});
-
 test('no script of package.json trusts the node on the path to be recent', async () => {
   const { scripts } = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8'));
   const direct = Object.entries<string>(scripts).filter(([, line]) => /\bnode (?!bin\/|-e )/.test(line));
   assert.equal(direct, []);
 });
 
-test('says in one line what is needed when only an old Node is there', async () => {
-  const { code, err } = await run(simulatedOldNode(), await plant({ 'dist/cli/main.js': sayArguments }), []);
-  assert.is(code, 2);
-  assert.match(err, /^stagedoor needs Node 22\.18 or later \(this is v20\.20\.2\); [^\n]+\n$/);
-});
-
-test('says in one line to run npm ci when only an old Node is there and nothing was installed', async () => {
-  const { code, err } = await run(simulatedOldNode(), await plant({ 'src/cli/main.ts': sayArguments }), []);
-  assert.is(code, 2);
-  assert.match(err, /^stagedoor lacks its dependencies: run npm ci \(Node 22\.18 or later [^\n]+\n$/);
-});
-
 test.needs(!isWindows, 'symbolic links need a privilege on Windows')(
   'does not start the Node that is running already',
   async () => {
-    const root = await plant({ 'dist/cli/main.js': sayArguments });
-    await bring(root, (file) => symlink(process.execPath, file));
+    const root = await brought(sayArguments, (file) => symlink(process.execPath, file));
     const { code } = await run(simulatedOldNode(), root, []);
     assert.is(code, 2);
   },
@@ -171,15 +150,13 @@ for (const [kind, command] of oldNodes) {
   });
 
   needs(`${kind} takes the program along when it is killed`, async () => {
-    const root = await plant({ 'dist/cli/main.js': sayAndWait });
-    await bring(root, writeStandIn);
+    const root = await brought(sayAndWait);
     const { out } = await run(start(), root, [], { onReady: (child) => child.kill('SIGKILL') });
     assert.is(out, 'ready\nSIGTERM\n');
   });
 
   needs(`${kind} leaves no mark in the environment`, async () => {
-    const root = await plant({ 'dist/cli/main.js': sayMarks });
-    await bring(root, writeStandIn);
+    const root = await brought(sayMarks);
     // The runner of the specs has variables of its own; there are no others.
     const before = Object.keys(process.env).filter((name) => name.startsWith('STAGEDOOR'));
     assert.is((await run(start(), root, [])).out, `${before.sort().join()}\n`);
@@ -194,31 +171,27 @@ for (const [kind, command] of oldNodes) {
 
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT'] as const) {
     needs(`${kind} passes ${signal} on and waits for the end`, async () => {
-      const root = await plant({ 'dist/cli/main.js': waitForSignal });
-      await bring(root, writeStandIn);
+      const root = await brought(waitForSignal);
       const { code, out } = await run(start(), root, [], { onReady: (child) => child.kill(signal) });
       assert.equal({ code, out }, { code: 5, out: `ready\nheard ${signal}\n` });
     });
   }
 
   needs(`${kind} ends by the signal that ended the program`, async () => {
-    const root = await plant({ 'dist/cli/main.js': waitToBeKilled });
-    await bring(root, writeStandIn);
+    const root = await brought(waitToBeKilled);
     const { code, signal } = await run(start(), root, []);
     assert.equal({ code, signal }, { code: null, signal: 'SIGKILL' });
   });
 
   for (const killed of ['npm', 'its shell'] as const) {
     needs(`${kind} ends the program when ${killed} is gone`, async () => {
-      const root = await plant({ 'dist/cli/main.js': sayAndWait });
-      await bring(root, writeStandIn);
+      const root = await brought(sayAndWait);
       assert.is(await runBelowNpm(start(), root, killed), 'ready\nSIGTERM\n');
     });
   }
 
   needs(`${kind} says in one line when the brought Node does not start`, async () => {
-    const root = await plant({ 'dist/cli/main.js': sayArguments });
-    await bring(root, (file) => writeFile(file, 'not a program'));
+    const root = await brought(sayArguments, (file) => writeFile(file, 'not a program'));
     const { code, err } = await run(start(), root, []);
     assert.is(code, 2);
     assert.match(err, /^stagedoor could not start [^\n]+\n$/);
@@ -237,6 +210,13 @@ async function plant(files: Readonly<Record<string, string>>, below = '.'): Prom
     await mkdir(dirname(join(root, name)), { recursive: true });
     await writeFile(join(root, name), body.replace('WHERE', JSON.stringify(name.split('/')[0])));
   }
+  return root;
+}
+
+/** A tree with this program, and with something where npm puts the Node it brings. */
+async function brought(program: string, put = writeStandIn): Promise<string> {
+  const root = await plant({ 'dist/cli/main.js': program });
+  await bring(root, put);
   return root;
 }
 
@@ -270,7 +250,10 @@ async function run(
   [node = '', ...flags]: readonly string[],
   root: string,
   args: readonly string[],
-  { entry = 'stagedoor.mjs', onReady }: { entry?: string; onReady?: (child: ChildProcess) => void } = {},
+  {
+    entry = 'stagedoor.mjs',
+    onReady,
+  }: { entry?: string | undefined; onReady?: (child: ChildProcess) => void } = {},
 ): Promise<Outcome> {
   const child = spawn(node, [...flags, join(root, 'bin', entry), ...args]);
   if (onReady) child.stdout.once('data', () => onReady(child));
