@@ -129,16 +129,6 @@ test('the first whose time is over comes back when the pool becomes too small', 
   assert.equal([bench.isOut('a'), bench.isOut('b'), bench.told.at(-1)], [false, true, 'a is in']);
 });
 
-test('one that goes down and comes up is in, and its next time out is longer', () => {
-  const bench = new Bench('a', 'b');
-  bench.calls('a', 'failed', 5);
-  bench.down('a');
-  bench.up(bench.at('a'));
-  assert.equal(bench.picked(2), ['a', 'b']);
-  bench.calls('a', 'failed', 5);
-  assert.is(bench.told.at(-1), 'a is out for 10 s: 5 calls in a row failed');
-});
-
 test('when its time is over one trial call decides, a repeatable one if one comes within a second', () => {
   const bench = new Bench('a', 'b');
   bench.calls('a', 'failed', 5);

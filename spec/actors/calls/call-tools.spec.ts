@@ -153,9 +153,8 @@ async function nothingIsLeft(): Promise<void> {
   }
   const after = harness.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
   assert.equal(after, []);
-  const found = harness.fleet.refs('t').map(({ id, inFlight }) => [harness.asked(id), inFlight]);
   assert.equal(
-    found,
+    harness.fleet.refs('t').map(({ id, inFlight }) => [harness.asked(id), inFlight]),
     asked.map((count) => [count, 0]),
   );
 }

@@ -200,9 +200,8 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     harness = new SessionHarness({ own });
     await harness.add('a', { peer: MODERN, fields: PIPE, own: peer });
     const first = await Promise.all(Array.from({ length: 4 }, (_, n) => harness.open(ASKABLE, `owner ${n}`)));
-    const found = first.map(({ isShared }) => isShared);
     assert.equal(
-      found,
+      first.map(({ isShared }) => isShared),
       Array.from({ length: 4 }, () => !isOwn),
     );
     assert.is(harness.upstreams('a').length, isOwn ? 4 : 1);

@@ -114,9 +114,8 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
   assert.equal(own?.replies, [{ error: { code: -32603, message: 'The client does not listen.' } }]);
   const heard = listenTo(session);
   own?.tell('notifications/message', { n: 64 });
-  const found = heard.messages.map(({ params }) => params.n);
   assert.equal(
-    found,
+    heard.messages.map(({ params }) => params.n),
     Array.from({ length: 65 }, (_, n) => n),
   );
   heard.subscription.unsubscribe();
