@@ -9,16 +9,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Turns } from '../../helpers/turns.ts';
-import {
-  ASKABLE,
-  FULL,
-  HTTP,
-  listenTo,
-  PLAIN,
-  SessionHarness,
-  settled,
-  simulateTime,
-} from './client-session-harness.ts';
+import { FULL, HTTP, listenTo, PLAIN, SessionHarness, settled, simulateTime } from './client-session-harness.ts';
 
 const test = suite('client sessions: bounds');
 const MAX = 40;
@@ -39,16 +30,6 @@ test('gives anonymous callers all of them', async () => {
   await harness.add('a');
   for (let count = 0; count < MAX; count += 1) await harness.open(PLAIN, 'anonymous');
   assert.is(await codeOf(harness.open(PLAIN, 'anonymous')), 'SESSION_LIMIT');
-});
-
-test('gives one caller the share that was set, of sessions and of processes', async () => {
-  await harness.close();
-  harness = new SessionHarness({ maxSessions: MAX, own: { processes: 20, share: 0.5 } });
-  await harness.add('a', { fields: { transport: 'stdio', command: 'serve' } });
-  for (let count = 0; count < 10; count += 1) await harness.open(ASKABLE, 'ann');
-  assert.is(await codeOf(harness.open(ASKABLE, 'ann')), 'QUEUE_FULL');
-  for (let count = 0; count < 10; count += 1) await harness.open(PLAIN, 'ann');
-  assert.is(await codeOf(harness.open(PLAIN, 'ann')), 'SESSION_LIMIT');
 });
 
 test('gives one caller all of a few', async () => {
@@ -74,20 +55,6 @@ test('counts no session that could not be opened', async () => {
   assert.is(harness.sessions.size, 1);
 });
 
-test('gives no owner more than a quarter of the processes of an instance', async () => {
-  await harness.close();
-  harness = new SessionHarness();
-  await harness.add('a', { fields: { transport: 'stdio', command: 'serve' } });
-  const share = LIMITS.isolatedProcesses / 4;
-  const sessions = [];
-  for (let count = 0; count < share; count += 1) sessions.push(await harness.open(ASKABLE, 'ann'));
-  assert.is(await codeOf(harness.open(ASKABLE, 'ann')), 'QUEUE_FULL');
-  await harness.open(ASKABLE, 'bob');
-  await harness.open(PLAIN, 'ann');
-  await sessions[0]?.close();
-  await harness.open(ASKABLE, 'ann');
-});
-
 test('calls off the opening of a client that went away, and frees what it held', async () => {
   await harness.add('a', { fields: HTTP });
   const signals: AbortSignal[] = [];
@@ -110,15 +77,6 @@ test('leaves room for sessions with all templates, beside those with one templat
   assert.throws(() => add('more'), /40/);
   await harness.open(PLAIN, 'ann');
   assert.is(harness.sessions.size, MAX + 1);
-});
-
-test('gives one owner a share of the sessions with all templates', async () => {
-  const [first] = Array.from({ length: SHARE }, () => add());
-  assert.throws(() => add(), /You have 10 sessions already/);
-  assert.equal(harness.sessions.owners, ['ann']);
-  add('bob');
-  await first?.close();
-  add();
 });
 
 test('makes room with sessions that expired: of the owner where the share is full, else of all', () => {

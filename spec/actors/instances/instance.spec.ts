@@ -1,26 +1,17 @@
 // One instance through its handle: its calls and streams, reservations, what it shows of itself and what it reports.
 
-import { type Observable, take } from 'rxjs';
+import { type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { emissionEvent } from '../../../src/actors/fleet.ts';
 import { snapshotOf } from '../../../src/actors/instances/instance-view.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import {
-  type Caller,
-  CHILD,
-  definition,
-  type Harness,
-  onHarness,
-  openOwn,
-  settled,
-} from './instance-harness.ts';
+import { CHILD, definition, type Harness, onHarness, openOwn, settled } from './instance-harness.ts';
 
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 const test = suite('instance');
@@ -50,29 +41,6 @@ check('opens no conversation without a session, and none survives it', async (ha
   const caller = harness.call(undefined, undefined, upstream);
   assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
   assert.is(harness.ref.state, 'healthy');
-});
-
-check(
-  'doubts an instance at whose address nothing answers when a conversation is opened',
-  async (harness) => {
-    const transport = await harness.healthy();
-    transport.thrownByOpenUpstream = backendUnavailable('refused', { delivered: 'no', unreachable: true });
-    await codeOf(openOwn(harness.ref, PROFILE));
-    assert.is(harness.ref.state, 'unhealthy');
-  },
-);
-
-check('hands subscriptions to its session, and refuses them without one', async (harness) => {
-  const refused: unknown[] = [];
-  harness.ref
-    .listen({ method: 'subscriptions/listen' })
-    .subscribe({ error: (error) => refused.push(error.delivered) });
-  assert.equal(refused, ['no']);
-  const transport = await harness.healthy();
-  const subscription = harness.ref.listen({ method: 'subscriptions/listen' }).subscribe();
-  assert.equal([transport.open.length, harness.ref.inFlight], [1, 0]);
-  subscription.unsubscribe();
-  assert.is(transport.open.length, 0);
 });
 
 check('shows what is true of the instance', async (harness) => {
@@ -107,47 +75,6 @@ check('shows what is true of the instance', async (harness) => {
     [harness.ref.latencyMs, harness.ref.successRate, harness.ref.capacity],
     [40, 1, LIMITS.inFlightPerInstance],
   );
-});
-
-check('carries an exchange that is answered inside the subscription', async (harness) => {
-  const transport = await harness.healthy();
-  transport.onExchange = (exchange) => exchange.result();
-  const callers = Array.from({ length: 3 }, () => harness.call());
-  assert.equal(
-    callers.map(({ ends, error }) => [ends, error]),
-    [
-      [1, undefined],
-      [1, undefined],
-      [1, undefined],
-    ],
-  );
-  assert.equal([harness.ref.inFlight, harness.ref.carried], [0, 0]);
-});
-
-check('carries what its callers start from within a failure', async (harness) => {
-  const transport = await harness.healthy();
-  let next: Caller | undefined;
-  const first = harness.call(undefined, () => {
-    next ??= harness.call();
-  });
-  transport.lose();
-  assert.equal([first.ends, next?.ends, next?.error?.delivered, harness.ref.inFlight], [1, 1, 'no', 0]);
-});
-
-check('cancels an exchange whose caller leaves at its first message', async (harness) => {
-  const transport = await harness.healthy();
-  transport.onExchange = (exchange) => exchange.notify('notifications/progress');
-  harness.ref.exchange({ method: 'tools/call' }).pipe(take(1)).subscribe();
-  assert.equal([transport.last.isCancelled, harness.ref.inFlight], [true, 0]);
-});
-
-check('refuses what comes after the end, as not delivered', async (harness) => {
-  await harness.healthy();
-  harness.ref.leave(0);
-  await settled();
-  const caller = harness.call();
-  assert.equal([caller.ends, caller.error?.code, caller.error?.delivered], [1, 'BACKEND_UNAVAILABLE', 'no']);
-  assert.equal([caller.endings, harness.ref.inFlight], [[], 0]);
 });
 
 check('frees the place of a call while its backend waits for the client', async (harness) => {
