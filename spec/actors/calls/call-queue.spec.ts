@@ -68,17 +68,6 @@ test('is refused when as many wait as there are places in line', async () => {
   assert.is(waiting(), 256);
 });
 
-test('is refused after 5 s in line', async () => {
-  await harness.add('a', silent);
-  fill('a');
-  const call = harness.call('write');
-  mock.timers.tick(LIMITS.queueWaitMs);
-  assert.equal(told(await call.end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
-  const found = harness.told('exchange.refused').map(({ code }) => code);
-  assert.equal(found, ['QUEUE_FULL']);
-  assert.is(waiting(), 0);
-});
-
 test('waits 5 s in total, even if places become free that it cannot use', async () => {
   await harness.add('b', silent);
   fill('b');
@@ -98,15 +87,6 @@ test('waits 5 s in total, even if places become free that it cannot use', async 
     [[1, false]],
     'it ended in line, not at its first instance',
   );
-});
-
-test('takes the places of an instance that comes up', async () => {
-  await harness.add('a', silent);
-  fill('a');
-  const calls = Array.from({ length: 256 }, () => harness.call('write'));
-  await harness.add('b', answers());
-  assert.equal(await Promise.all(ends(calls)), new Array(256).fill('b'));
-  assert.is(waiting(), 0);
 });
 
 test('never exceeds the places of an instance that comes up again with calls in flight', async () => {
@@ -171,29 +151,6 @@ test('takes a place of the reserve when another owner holds all others, and no o
   assert.equal([harness.ref('a').inFlight, waiting()], [256 + LIMITS.inFlightReserve, 256]);
 });
 
-test('is refused in the queue for an owner that has less than its part of it', async () => {
-  await harness.add('a', silent);
-  const greedy = fillOf('ann', 512);
-  const others = Array.from({ length: 17 }, () => callOf('bob'));
-  assert.equal([harness.ref('a').inFlight, waiting()], [272, 256]);
-  assert.is(code(await (greedy.at(-1) ?? raise()).end), 'QUEUE_FULL');
-  greedy[0]?.subscription.unsubscribe();
-  greedy[1]?.subscription.unsubscribe();
-  assert.is(harness.ref('a').inFlight, 271);
-  const last = harness.backend('a').last;
-  last.result();
-  assert.is(await (others.at(-1) ?? raise()).end, 'a');
-});
-
-test('takes reserved places of every instance that is full, and of the one that it is pinned to', async () => {
-  for (const id of ['a', 'b']) await harness.add(id, silent);
-  fillOf('ann', 512);
-  for (let call = 0; call < 20; call += 1) callOf('bob');
-  assert.equal(inFlight(), [266, 266]);
-  for (let call = 0; call < 20; call += 1) callOf('bob', 'b');
-  assert.equal([inFlight(), waiting()], [[266, 272], 14]);
-});
-
 for (const [what, at] of [
   ['answered', (exchange: ScriptedExchange) => exchange.result()],
   ['failed', fails('no')],
@@ -222,16 +179,8 @@ function callOf(caller: string, instanceId?: string): Caller {
   return harness.call({ ...toolCall('write'), caller }, { timeoutMs: 60_000, ...options });
 }
 
-function fillOf(caller: string, calls: number): Caller[] {
-  return Array.from({ length: calls }, () => callOf(caller));
-}
-
 function code(end: unknown): unknown {
   return end instanceof GatewayError ? end.code : end;
-}
-
-function raise(): never {
-  throw new Error('there is none');
 }
 
 function fill(id: string, places: number = LIMITS.inFlightPerInstance): Caller[] {
@@ -249,8 +198,4 @@ function waiting(): number {
 
 function inFlight(): number[] {
   return harness.fleet.refs('t').map((ref) => ref.inFlight);
-}
-
-function ends(calls: readonly Caller[]) {
-  return calls.map(({ end }) => end);
 }

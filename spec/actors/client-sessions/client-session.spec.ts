@@ -148,31 +148,6 @@ test('gets only the messages of a shared process that concern all clients', asyn
   }
 });
 
-test('makes no more of two listeners than of one', async () => {
-  await harness.add('a', { peer: FULL });
-  const session = await harness.open();
-  const [one, other] = [listenTo(session), listenTo(session)];
-  harness.transport('a').tell('notifications/tools/list_changed');
-  assert.equal([one.messages.length, other.messages.length], [1, 1]);
-  one.subscription.unsubscribe();
-  harness.transport('a').tell('notifications/tools/list_changed');
-  assert.equal([one.messages.length, other.messages.length], [1, 2]);
-});
-
-test('listens at one binding at a time', async () => {
-  await harness.add('a', { peer: FULL });
-  const session = await harness.open();
-  const { messages, subscription } = listenTo(session);
-  await harness.add('b', { peer: FULL });
-  harness.ref('a').drain();
-  await settled();
-  for (const id of ['a', 'b']) harness.transport(id).tell('notifications/tools/list_changed');
-  const listeners = () => [harness.transport('a').listeners, harness.transport('b').listeners];
-  assert.equal([session.instanceId, messages.length, listeners()], ['b', 1, [1, 2]]);
-  subscription.unsubscribe();
-  assert.equal(listeners(), [1, 1]);
-});
-
 test('ends the calls of a client that is away, one by one, when others wait for their places', async () => {
   await harness.add('a', { script: silent });
   const session = await harness.open(PLAIN, 'ann');

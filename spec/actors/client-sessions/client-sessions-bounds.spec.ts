@@ -9,7 +9,15 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { Turns } from '../../helpers/turns.ts';
-import { FULL, HTTP, listenTo, PLAIN, SessionHarness, settled, simulateTime } from './client-session-harness.ts';
+import {
+  FULL,
+  HTTP,
+  listenTo,
+  PLAIN,
+  SessionHarness,
+  settled,
+  simulateTime,
+} from './client-session-harness.ts';
 
 const test = suite('client sessions: bounds');
 const MAX = 40;

@@ -1,6 +1,6 @@
 // One instance through its handle: its calls and streams, reservations, what it shows of itself and what it reports.
 
-import { type Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { emissionEvent } from '../../../src/actors/fleet.ts';
 import { snapshotOf } from '../../../src/actors/instances/instance-view.ts';
