@@ -110,15 +110,6 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
   assert.equal([harness.pool.size, subscriptions.size], [0, 0]);
 });
 
-test('keeps the conversation of a client that listens, however quiet it is', async () => {
-  const instance = await add('a', 'http', UPDATES);
-  const client = new Client({ uris: ['x:1'] });
-  await settled();
-  mock.timers.tick(10 * 60_000);
-  instance.upstreams[0]?.tell(UPDATED, { uri: 'x:1' });
-  assert.equal([client.heard.length, harness.pool.size], [1, 1]);
-});
-
 test('opens a conversation again that ended, or could not be opened', async () => {
   const instance = await add('a', 'http', UPDATES);
   instance.thrownByOpenUpstream = new Error('no conversation');
@@ -174,19 +165,6 @@ test('emits the changes in a process that is dedicated to the owner', async () =
   await settled();
   assert.is(own?.asked.at(-1), 'resources/unsubscribe');
   bob.leave();
-});
-
-test('follows all instances, including later ones, each once', async () => {
-  const first = await add('a', 'stdio', UPDATES);
-  const client = new Client({ uris: ['x:1'] });
-  const second = await add('b', 'http', { ...MODERN, ...UPDATES });
-  events$.next({ type: 'instance.healthy', ...fact('a'), era: 'legacy' });
-  events$.next({ type: 'instance.healthy', ...fact('b'), era: 'modern' });
-  await settled();
-  assert.equal([subscribed(first).length, listens(second).length], [1, 1]);
-  first.tell(UPDATED, { uri: 'x:1' });
-  listens(second)[0]?.notify(UPDATED, { uri: 'x:1' });
-  assert.is(client.heard.length, 2);
 });
 
 test('subscribes again after a restart, and forgets an instance that left', async () => {
@@ -265,8 +243,4 @@ function subscribed({ exchanges }: ScriptedTransport): string[] {
 
 function listens({ exchanges }: ScriptedTransport) {
   return exchanges.filter(({ request }) => request.method === 'subscriptions/listen');
-}
-
-function fact(instanceId: string) {
-  return { atMs: 0, template: 't', instanceId, serverId: instanceId };
 }
