@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { AggregateDirectory, aggregateItem } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import {
   aggregateName,
@@ -148,13 +148,6 @@ test('gives different aggregate names to different long names', () => {
     ...cut.slice(0, 2).map((name) => `a__${'x'.repeat(52)}${name.slice(-9)}`),
     ...cut.slice(2).map((name) => `${'y'.repeat(24)}__read${name.slice(-9)}`),
   ]);
-});
-
-test('leaves out items without a usable name', () => {
-  for (const name of [undefined, 7, '', 'x'.repeat(100_000)])
-    assert.is(aggregateItem('tools', 't', name === undefined ? {} : { name }), undefined);
-  for (const uri of [7, '']) assert.is(aggregateItem('resources', 't', { uri, name: 'x' }), undefined);
-  assert.is(aggregateItem('resourceTemplates', 't', { uri: 'a:1' }), undefined);
 });
 
 test.run();

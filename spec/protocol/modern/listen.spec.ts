@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import { grant, isGranted } from '../../../src/protocol/modern/listen.ts';
+import { grant } from '../../../src/protocol/modern/listen.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernHarness, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
@@ -171,19 +171,6 @@ test('refuses each filter that is none', () => {
       assert.equal([thrown.status, thrown.error.code], [200, -32602]);
     }
   }
-});
-
-test('a message is granted by its kind, and by the resource it is about', () => {
-  const { wanted } = grant({ notifications: { ...everything, promptsListChanged: false } }, all);
-  const granted = (kind: string, params: JsonObject = {}) =>
-    isGranted(`notifications/${kind}`, params, wanted);
-  assert.is(granted('tools/list_changed'), true);
-  assert.is(granted('resources/list_changed'), true);
-  assert.is(granted('prompts/list_changed'), false);
-  for (const uri of ['a://b', 'a://b/c', 'a://b?q', 'a://b#f'])
-    assert.is(granted('resources/updated', { uri }), true);
-  for (const uri of ['a://bc', 'a://', 'x', 7]) assert.is(granted('resources/updated', { uri }), false);
-  for (const other of ['message', 'progress', 'cancelled']) assert.is(granted(other), false);
 });
 
 test.run();
