@@ -2,8 +2,7 @@
 // the types of MikroORM and XState. The facade is gateway.ts.
 
 import type { Observable } from 'rxjs';
-import type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
-import type { MetricsSummary } from './actors/metrics.ts';
+import type { ClientCounts, InstanceClients, MetricsSummary } from './actors/metrics.ts';
 import type { ActorInspector } from './domain/actor-inspection.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';

@@ -4,8 +4,7 @@
 // First, so that a Node that is too old is refused before anything else is evaluated.
 import './domain/required-node.ts';
 
-export type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
-export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
+export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
 export type { ErrorCode } from './domain/errors.ts';

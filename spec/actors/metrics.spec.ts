@@ -2,8 +2,7 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ClientMetrics, sumOf } from '../../src/actors/client-metrics.ts';
-import { Metrics } from '../../src/actors/metrics.ts';
+import { Metrics, sumOf } from '../../src/actors/metrics.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { TransportKind } from '../../src/domain/instance.ts';
 import { suite } from '../helpers/suite.ts';
@@ -81,35 +80,38 @@ test.run();
 const clients = suite('client metrics');
 const NO_SESSIONS = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
 const NO_PROCESSES = { running: 0, started: 0, lost: 0 };
-let clientMetrics = new ClientMetrics(events);
+let clientMetrics = new Metrics(events);
 
 clients.before.each(() => {
   events = new Subject();
-  clientMetrics = new ClientMetrics(events);
+  clientMetrics = new Metrics(events);
 });
 
 clients('is empty before anybody came', () => {
-  assert.equal([...clientMetrics.counts()], []);
-  assert.equal(clientMetrics.at('a'), { sessions: 0, ownProcesses: 0, processes: [] });
-  assert.equal(sumOf(clientMetrics.counts().values()), { sessions: NO_SESSIONS, ownProcesses: NO_PROCESSES });
+  assert.equal([...clientMetrics.clients()], []);
+  assert.equal(clientMetrics.clientsAt('a'), { sessions: 0, ownProcesses: 0, processes: [] });
+  assert.equal(sumOf(clientMetrics.clients().values()), {
+    sessions: NO_SESSIONS,
+    ownProcesses: NO_PROCESSES,
+  });
 });
 
 clients('counts sessions by template and by instance, wherever they go', () => {
   for (const at of ['a', 'a', 'b']) opened(at);
   moved('a', 'b');
-  assert.equal([clientMetrics.at('a').sessions, clientMetrics.at('b').sessions], [1, 2]);
+  assert.equal([clientMetrics.clientsAt('a').sessions, clientMetrics.clientsAt('b').sessions], [1, 2]);
   ended('b', false);
   ended('b', true);
   opened('other', 'u');
-  assert.equal(clientMetrics.counts().get('t')?.sessions, {
+  assert.equal(clientMetrics.clients().get('t')?.sessions, {
     open: 1,
     opened: 3,
     ended: 2,
     lost: 1,
     moved: 1,
   });
-  assert.equal(clientMetrics.counts().get('u')?.sessions, { ...NO_SESSIONS, open: 1, opened: 1 });
-  assert.equal(sumOf(clientMetrics.counts().values()).sessions, {
+  assert.equal(clientMetrics.clients().get('u')?.sessions, { ...NO_SESSIONS, open: 1, opened: 1 });
+  assert.equal(sumOf(clientMetrics.clients().values()).sessions, {
     ...{ open: 2, opened: 4, ended: 2, lost: 1, moved: 1 },
   });
 });
@@ -118,10 +120,10 @@ clients('counts processes, and no sessions of HTTP backends', () => {
   for (const transport of ['stdio', 'stdio', 'stdio', 'http', 'sse'] as const) upstream(transport);
   upstreamEnded('stdio', true);
   upstreamEnded('http', true);
-  assert.equal(clientMetrics.at('a'), { sessions: 0, ownProcesses: 2, processes: [] });
-  assert.equal(clientMetrics.counts().get('t')?.ownProcesses, { running: 2, started: 3, lost: 1 });
+  assert.equal(clientMetrics.clientsAt('a'), { sessions: 0, ownProcesses: 2, processes: [] });
+  assert.equal(clientMetrics.clients().get('t')?.ownProcesses, { running: 2, started: 3, lost: 1 });
   upstreamEnded('stdio', false);
-  assert.equal(clientMetrics.counts().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
+  assert.equal(clientMetrics.clients().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
 });
 
 clients('knows whose a process is, as long as it runs', () => {
@@ -138,18 +140,18 @@ clients('knows whose a process is, as long as it runs', () => {
     { pid: 2, principal: 'key:2' },
     { pid: 3, principal: 'user:1' },
   ];
-  assert.equal(clientMetrics.at('a'), { sessions: 0, ownProcesses: 2, processes: left });
-  assert.equal(clientMetrics.at('b').processes, []);
+  assert.equal(clientMetrics.clientsAt('a'), { sessions: 0, ownProcesses: 2, processes: left });
+  assert.equal(clientMetrics.clientsAt('b').processes, []);
 });
 
 clients('remembers no instance where nothing is open', () => {
   opened('a');
   upstream('stdio');
   moved('a', 'b');
-  assert.is(clientMetrics.size, 2);
+  assert.is.not(clientMetrics.clientsAt('b'), clientMetrics.clientsAt('nowhere'));
   upstreamEnded('stdio', true);
   ended('b', false);
-  assert.is(clientMetrics.size, 0);
+  for (const id of ['a', 'b']) assert.is(clientMetrics.clientsAt(id), clientMetrics.clientsAt('nowhere'));
 });
 
 clients.run();

@@ -7,10 +7,9 @@ import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../actors/calls/retry.ts';
 import { CapabilityChanges } from '../actors/capability-changes.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
-import { ClientMetrics, type InstanceClients } from '../actors/client-metrics.ts';
 import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import { ParkedCalls } from '../actors/parked-calls/parked-calls.ts';
+import { ParkedCalls } from '../actors/parked-calls.ts';
 import { SharedListening } from '../actors/sharing/shared-listening.ts';
 import { SharedSubscriptions } from '../actors/sharing/shared-subscriptions.ts';
 import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
@@ -54,7 +53,6 @@ export class Mcp {
   readonly #deps: McpDeps;
   readonly #actors: BackendDeps;
   readonly #parked: ParkedCalls;
-  readonly #metrics: ClientMetrics;
   readonly #pool: StatelessPool;
   readonly #aggregate: AggregateBackends;
   readonly #backends = new Map<string, TemplateBackends>();
@@ -68,7 +66,6 @@ export class Mcp {
     const { share } = dedicatedBounds(sessions);
     this.#deps = deps;
     this.#parked = new ParkedCalls(scheduler, fleet.root);
-    this.#metrics = new ClientMetrics(events$);
     const pool = new StatelessPool(scheduler);
     this.#pool = pool;
     const subscriptions = new SharedSubscriptions();
@@ -106,9 +103,9 @@ export class Mcp {
     this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
   }
 
-  get stats(): ClientStats {
+  get stats(): Omit<ClientStats, 'templates'> {
     const { parked: parkedSessions, max: maxSessions } = this.#actors.sessions;
-    return { parkedSessions, maxSessions, templates: this.#metrics.counts() };
+    return { parkedSessions, maxSessions };
   }
 
   /** Ids of the owners that have something open that `changedCallers$` can end. */
@@ -138,10 +135,6 @@ export class Mcp {
     if (!this.#actors.sessions.endNamed(id, 'it was ended through the API')) throw sessionUnknown(id);
   }
 
-  clientsAt(serverId: string): InstanceClients {
-    return this.#metrics.at(serverId);
-  }
-
   /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
   async close(graceMs: number): Promise<void> {
     this.#changes.unsubscribe();
@@ -154,7 +147,6 @@ export class Mcp {
     );
     await Promise.all([dismissed, sessions.closeAll(graceMs), closing]);
     for (const backends of this.#backends.values()) backends.close();
-    this.#metrics.close();
   }
 
   /** Ends what one owner has open. The HTTP layer ends event streams without a session. */

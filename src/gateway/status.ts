@@ -1,11 +1,10 @@
 // The status of a gateway: its instances, the health of its templates, its counts. Read only.
 
 import { filter, map, type Observable, startWith } from 'rxjs';
-import { sumOf } from '../actors/client-metrics.ts';
 import { isolateListeners } from '../actors/event-stream.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member, MemberView } from '../actors/group.ts';
-import { Metrics } from '../actors/metrics.ts';
+import { Metrics, sumOf } from '../actors/metrics.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
 import type { StrategyName } from '../domain/policy.ts';
@@ -16,7 +15,7 @@ import type { Mcp } from './mcp.ts';
 
 export interface StatusDeps {
   readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'templates'>;
-  readonly mcp: Pick<Mcp, 'clientsAt' | 'stats'>;
+  readonly mcp: Pick<Mcp, 'stats'>;
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
   readonly events$: Observable<GatewayEvent>;
 }
@@ -58,12 +57,13 @@ export class Status {
 
   stats(): GatewayStats {
     const { fleet, mcp } = this.#deps;
-    return { ...this.#metrics.summary(), activeConnections: fleet.inFlight, clients: mcp.stats };
+    const clients = { ...mcp.stats, templates: this.#metrics.clients() };
+    return { ...this.#metrics.summary(), activeConnections: fleet.inFlight, clients };
   }
 
   snapshot(): TemplateSnapshot[] {
-    const { fleet, mcp } = this.#deps;
-    const clients = mcp.stats.templates;
+    const { fleet } = this.#deps;
+    const clients = this.#metrics.clients();
     return fleet.templates.map((template) => ({
       template,
       queued: fleet.group(template).queue.length,
@@ -80,7 +80,7 @@ export class Status {
     const { template, serverId, command } = view.definition;
     const { requires = [] } = this.#deps.definitions?.get(template) ?? {};
     const warnings = command === undefined ? [] : uncheckedRequirements(requires);
-    return { ...view, warnings, clients: this.#deps.mcp.clientsAt(serverId) };
+    return { ...view, warnings, clients: this.#metrics.clientsAt(serverId) };
   }
 
   #snapshots(template: string): InstanceSnapshot[] {

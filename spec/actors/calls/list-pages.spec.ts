@@ -2,7 +2,7 @@
 // The pages are made up here; real ones are in the specs of the transports.
 
 import * as assert from 'uvu/assert';
-import { gatherPages } from '../../../src/actors/calls/list-pages.ts';
+import { gatherPages } from '../../../src/actors/calls/requests.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

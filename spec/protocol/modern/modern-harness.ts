@@ -1,7 +1,7 @@
 // Harness of the modern endpoint: scripted backends, and clients that write requests of the revision. Parked calls are the real
 // ones.
 
-import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
+import { ParkedCalls } from '../../../src/actors/parked-calls.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';

@@ -29,7 +29,11 @@ test(`${registrations} registrations and ${kills} kills lose nothing that was an
   for (let round = 0; round <= kills; round += 1) {
     const { program, url } = await startGateway();
     const before = new Set(await registeredIds(url));
-    assert.equal([...answered].filter((id) => !before.has(id)), [], `lost in round ${round}`);
+    assert.equal(
+      [...answered].filter((id) => !before.has(id)),
+      [],
+      `lost in round ${round}`,
+    );
     assert.equal(integrityOf(join(folder, 'gateway.db')), [{ integrity_check: 'ok' }]);
     // What was being written at the kill may be there without an answer; a real client would ask, and then go on.
     for (const id of before) answered.add(id);

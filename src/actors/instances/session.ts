@@ -13,7 +13,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type Era, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../transports/transport.ts';
-import { gatherPages } from '../calls/list-pages.ts';
+import { gatherPages } from '../calls/requests.ts';
 import { listChanges } from '../sharing/listen-client.ts';
 import { answerOf, closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';

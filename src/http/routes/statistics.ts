@@ -1,8 +1,8 @@
 // Statistics of the gateway: all of them at `/gateway/stats`, requests per server at `/stats`, and metrics for Prometheus. Counting
-// is actors/metrics.ts, actors/client-metrics.ts and src/metrics.
+// is actors/metrics.ts and src/metrics.
 
 import Type, { type Static } from 'typebox';
-import { sumOf } from '../../actors/client-metrics.ts';
+import { sumOf } from '../../actors/metrics.ts';
 import type { Principal } from '../../domain/account.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import type { Gateway } from '../../gateway.ts';

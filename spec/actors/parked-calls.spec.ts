@@ -3,15 +3,15 @@
 import { mock } from 'node:test';
 import { Observable, type Subscriber, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
-import type { ClientQuestion, ClientReply } from '../../../src/domain/client.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { asGatewayError } from '../../../src/domain/errors.ts';
-import type { Answer, ExchangeEvent } from '../../../src/domain/exchange.ts';
-import { JsonText } from '../../../src/domain/json.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
+import { ParkedCalls } from '../../src/actors/parked-calls.ts';
+import type { ClientQuestion, ClientReply } from '../../src/domain/client.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
+import { asGatewayError } from '../../src/domain/errors.ts';
+import type { Answer, ExchangeEvent } from '../../src/domain/exchange.ts';
+import { JsonText } from '../../src/domain/json.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { suite } from '../helpers/suite.ts';
+import { steadyPace } from '../helpers/turns.ts';
 
 const test = suite('parked calls');
 const ANN = { id: 'ann' };

@@ -1,32 +1,145 @@
-// One call of a modern client whose legacy backend asks that client something: the open questions, the buffered messages, and the
-// current subscriber. A machine decides when the client gets the questions, and how long it may take to answer. parked-calls.ts
-// has the table.
+// The calls of modern clients whose legacy backend asks its client: a table that finds them for their owner and bounds their number,
+// and for each call its open questions, the buffered messages and the current subscriber. A machine decides when the client gets the
+// questions, and how long it may take to answer. A call without questions passes through.
 //
 //   gathering ── 5 ms ──► parked (asks) ── resumed ──► running ── asked ──► gathering …
 //                           │ 10 min ──► ended (expires)                  over, from anywhere ──► ended
 
-import type { Subscriber, Subscription } from 'rxjs';
+import { randomBytes } from 'node:crypto';
+import { Observable, type Subscriber, Subscription } from 'rxjs';
 import { type Actor, type AnyActorRef, createActor, setup } from 'xstate';
-import type { ClientQuestion, ClientReply, ServerRequest } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import { type Answer, isFinal } from '../../domain/exchange.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { MessageBuffer } from '../message-buffer.ts';
-import { CLIENT_ACTORS } from '../template.machine.ts';
+import type { ClientQuestion, ClientReply, ServerRequest } from '../domain/client.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
+import { type GatewayError, shuttingDown } from '../domain/errors.ts';
+import { type Answer, isFinal } from '../domain/exchange.ts';
+import { OwnerShares } from '../domain/held-bytes.ts';
+import { RPC } from '../domain/jsonrpc.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
+import { parkingRefusal } from './instances/call-counter.ts';
+import { MessageBuffer } from './message-buffer.ts';
+import { CLIENT_ACTORS } from './template.machine.ts';
 
-export type CallSubscriber = Subscriber<Answer | ClientQuestion>;
+/** Whoever knows an id, and is its owner, may resume the call: 144 bits. */
+const ID_BYTES = 18;
+
+export interface CallOwner {
+  readonly id: string;
+}
+
+export class ParkedCalls {
+  readonly #scheduler: TaskScheduler;
+  readonly #root: AnyActorRef | undefined;
+  readonly #calls = new Map<string, ParkedCall>();
+  readonly #shares = new OwnerShares(LIMITS.parkedCalls);
+
+  /** `scheduler`: spreads the end of many calls. `root`: the parent of their actors. Default: none, which only specs use. */
+  constructor(scheduler = new TaskScheduler(), root?: AnyActorRef) {
+    this.#scheduler = scheduler;
+    this.#root = root;
+  }
+
+  /** The number of calls that wait, or waited before and have not ended. */
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  get owners(): Iterable<string> {
+    return this.#shares.owners;
+  }
+
+  /**
+   * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the subscriber gets
+   * one ClientQuestion and completes, and the exchange continues without it for LIMITS.parkedCallMs. Unsubscribing before that
+   * cancels the exchange. `call` names the call, and is required to resume it. Cold. Errors: those of the exchange; QUEUE_FULL
+   * when LIMITS.parkedCalls are parked, or the owner's share of them.
+   */
+  follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
+    return new Observable((subscriber) => {
+      const source = new Subscription();
+      let parked: ParkedCall | undefined;
+      subscriber.add(() => (parked === undefined ? source.unsubscribe() : parked.leave(subscriber)));
+      const subscription = answers$.subscribe({
+        next: (answer) => {
+          if (parked === undefined && answer.event.kind === 'request') {
+            const refusal = parkingRefusal(this.#shares, owner.id);
+            if (refusal !== undefined) {
+              answer.event.answer(NO_REPLY);
+              source.unsubscribe();
+              return subscriber.error(refusal);
+            }
+            parked = this.#park(owner, call, source, subscriber);
+          }
+          (parked ?? subscriber).next(answer);
+        },
+        error: (thrown: unknown) => (parked ?? subscriber).error(thrown),
+        complete: () => (parked ?? subscriber).complete(),
+      });
+      source.add(subscription);
+    });
+  }
+
+  /**
+   * Resumes a parked call: passes the replies of the client to the backend, and emits what follows, perhaps another
+   * ClientQuestion. Questions without a reply stay open and are asked again. Unsubscribing before the end cancels the exchange.
+   * Undefined, without effect, when there is no such call, it belongs to another owner or `call`, or it is resumed already. The
+   * observable is for one subscriber.
+   */
+  resume(
+    id: string,
+    owner: CallOwner,
+    call: string,
+    replies: ReadonlyMap<string, ClientReply>,
+  ): Observable<Answer | ClientQuestion> | undefined {
+    const parked = this.#calls.get(id);
+    if (parked?.claim(owner.id, call) !== true) return undefined;
+    return new Observable((subscriber) => {
+      subscriber.add(() => parked.leave(subscriber));
+      parked.resume(subscriber, replies);
+    });
+  }
+
+  /** Ends the parked calls of an owner, including resumed ones. Resolves when they have ended. */
+  endOf(ownerId: string): Promise<void> {
+    const theirs = [...this.#calls.values()].filter((parked) => parked.ownerId === ownerId);
+    const error = backendUnavailable('its caller may not use it any more', { delivered: 'unknown' });
+    return this.#scheduler.each(theirs, (parked) => parked.end(error));
+  }
+
+  /** Ends all calls that wait for their client; resumed ones continue. */
+  dismiss(): Promise<void> {
+    return this.#scheduler.each([...this.#calls.values()], (parked) => {
+      if (parked.isWaiting) parked.cancel();
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#scheduler.each([...this.#calls.values()], (parked) => parked.end(shuttingDown()));
+  }
+
+  #park(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): ParkedCall {
+    const id = randomBytes(ID_BYTES).toString('base64url');
+    const gone = () => {
+      if (this.#calls.delete(id)) this.#shares.release(owner.id);
+    };
+    const parked = new ParkedCall(id, owner.id, call, source, subscriber, gone, this.#root);
+    this.#calls.set(id, parked);
+    this.#shares.take(owner.id);
+    return parked;
+  }
+}
+
+type CallSubscriber = Subscriber<Answer | ClientQuestion>;
 
 /** The reply to an unanswered question: the backend may continue without an answer. */
-export const NO_REPLY: ClientReply = {
+const NO_REPLY: ClientReply = {
   error: { code: RPC.internalError, message: 'The client did not answer.' },
 };
 
 /** Most open questions of one call; further ones are answered with NO_REPLY. */
 const MOST_OPEN = 64;
 
-export class ParkedCall {
+class ParkedCall {
   readonly id: string;
   readonly ownerId: string;
   readonly #call: string;
@@ -199,15 +312,12 @@ interface ParkedCallActions {
   readonly expire: () => void;
 }
 
-export type ParkedCallEvent =
-  | { readonly type: 'asked' }
-  | { readonly type: 'resumed' }
-  | { readonly type: 'over' };
+type ParkedCallEvent = { readonly type: 'asked' } | { readonly type: 'resumed' } | { readonly type: 'over' };
 
 /** Questions within this time reach the client together, in ms. */
 const GATHERING_MS = 5;
 
-export const parkedCallMachine = setup({
+const parkedCallMachine = setup({
   types: {
     context: {} as ParkedCallActions,
     events: {} as ParkedCallEvent,
