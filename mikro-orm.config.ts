@@ -3,6 +3,7 @@
 //
 //   node mikro-orm.config.ts <name>     (Node 24; `npm run format` afterwards)
 //
+// It also is a configuration for MikroORM's own command line: `MIKRO_ORM_CLI_CONTEXT=postgresql`.
 // The row of the table `revision`, at the end of the first migrations, was added by hand.
 
 import { existsSync } from 'node:fs';
@@ -51,6 +52,12 @@ export async function offlineOptions(database: Database, folder = MIGRATIONS): P
     },
   };
 }
+
+export default (context = 'sqlite'): Promise<Options> => {
+  const database = DATABASES.find(({ kind }) => kind === context);
+  if (database === undefined) throw new Error(`no database named ${context}`);
+  return offlineOptions(database);
+};
 
 /** Writes what one database needs to become what the entities say. Resolves with the text of its file, or undefined. */
 export async function writeMigration(
