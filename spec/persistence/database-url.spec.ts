@@ -1,7 +1,7 @@
 // How database URLs read.
 
 import * as assert from 'uvu/assert';
-import { describeDatabase, parseDatabaseUrl, sqliteFile } from '../../src/persistence/database-url.ts';
+import { describeDatabase, parseDatabaseUrl } from '../../src/persistence/database-url.ts';
 import { StoreOpenError } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -14,9 +14,10 @@ test('names SQLite files relative to the given folder, absolute ones by four sla
     'sqlite:////var/lib/x.db': '/var/lib/x.db',
     'SQLITE:///../up.db': '/srv/up.db',
   };
-  for (const [url, file] of Object.entries(files)) assert.is(sqliteFile(url, '/srv/gateway'), file);
+  for (const [url, file] of Object.entries(files))
+    assert.is(describeDatabase(url, '/srv/gateway').file, file);
   for (const url of ['sqlite://', 'sqlite:///', 'sqlite:///:memory:', 'memory://', 'postgresql://h/x'])
-    assert.is(sqliteFile(url, '/srv/gateway'), undefined);
+    assert.is(describeDatabase(url, '/srv/gateway').file, undefined);
 });
 
 test('describes a database without its password and options', () => {

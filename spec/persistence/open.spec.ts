@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
-import { describeDatabase, sqliteFile } from '../../src/persistence/database-url.ts';
+import { describeDatabase } from '../../src/persistence/database-url.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
@@ -35,7 +35,10 @@ test('makes a SQLite file for its owner only, where the URL says, and finds it a
     const file = join(cwd, 'gateway.db');
     assert.is((await stat(file)).mode & 0o777, 0o600);
     assert.equal(
-      [sqliteFile('sqlite:///gateway.db', cwd), describeDatabase('sqlite:///gateway.db', cwd).printable],
+      [
+        describeDatabase('sqlite:///gateway.db', cwd).file,
+        describeDatabase('sqlite:///gateway.db', cwd).printable,
+      ],
       [file, file],
     );
     const again = await openStore(`sqlite:///${file}`, require('/elsewhere'));

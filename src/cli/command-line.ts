@@ -160,7 +160,6 @@ function nearestCommand(
   return lastWords.get(nearMiss(word, [...lastWords.keys()]) ?? '');
 }
 
-/** The nearest word, if one is near; else the help that lists all. */
 function adviceOn(nearest: string | undefined, shown: (nearest: string) => string, help: string): string {
   return nearest === undefined ? `see ${ownCommand(help)}` : `did you mean ${shown(nearest)}?`;
 }

@@ -18,12 +18,6 @@ export interface DemoServer {
   readonly downloads: string | undefined;
 }
 
-/** The servers to run, and the servers that could not be planned: one line each. */
-export interface DemoPlan {
-  readonly servers: readonly DemoServer[];
-  readonly problems: readonly string[];
-}
-
 /** Templates that also run over Streamable HTTP, and the word of their command that selects it. */
 const OVER_HTTP: Readonly<Record<string, { readonly from: string; readonly to: string }>> = {
   everything: { from: 'stdio', to: 'streamableHttp' },
@@ -32,20 +26,16 @@ const STDIO_INSTANCES: Readonly<Record<string, number>> = { everything: 2 };
 
 /**
  * Plans the servers and makes a folder below `scratch` for each: of all templates in the folder `templates`, by default of the
- * bundled ones with the tag `demo`.
+ * bundled ones with the tag `demo`. `problems` has a line for each server that could not be planned.
  */
-export async function planDemo(scratch: string, templates?: string): Promise<DemoPlan> {
+export async function planDemo(scratch: string, templates?: string) {
   const catalogue = await readCatalogue(templates);
   const planned = await Promise.all(
     catalogue.templates
-      .filter((template) => templates !== undefined || isInDemo(template))
+      .filter(({ tags }) => templates !== undefined || tags?.includes('demo'))
       .map((template) => plan(template, scratch)),
   );
   return { servers: planned.flat(), problems: catalogue.problems };
-}
-
-function isInDemo({ tags = [] }: TemplateDefinition): boolean {
-  return tags.includes('demo');
 }
 
 async function plan(template: TemplateDefinition, scratch: string): Promise<DemoServer[]> {

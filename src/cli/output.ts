@@ -28,7 +28,6 @@ export function json(value: unknown): string {
   );
 }
 
-/** Headings, each with the field of a row that stands below it, or a function of the row. */
 export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => unknown)>>;
 
 /**
@@ -77,7 +76,6 @@ function isBlank(text: string): boolean {
 const GAP = 2;
 const LEAST_WIDTH = 5;
 
-/** Widths of columns for a table that would be too wide; undefined for one that fits. */
 function fittingWidths(
   columns: number | undefined,
   rows: readonly (readonly string[])[],

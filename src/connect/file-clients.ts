@@ -333,7 +333,6 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
   }),
 ];
 
-/** The row of such a client. Default: it can do both transports. */
 function fileKind({
   file,
   transports = ['stdio', 'http'],
@@ -351,7 +350,6 @@ function jsonFile(locations: FileLocations, form: EntryForm, section = ['mcpServ
   return { format: 'json', locations, section, entry: (connection) => serverEntry(connection, form) };
 }
 
-/** What distinguishes the entries of one client from those of others. */
 interface EntryForm {
   /** How a variable is named; without it the key is a placeholder. */
   readonly reference?: (variable: string) => string;

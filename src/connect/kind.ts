@@ -48,7 +48,6 @@ export function everywhere(path: string): FileLocations {
   return { macos: path, windows, linux: path };
 }
 
-/** For people: one place, or one for each system where they differ. */
 export function locationText({ macos, windows, linux }: FileLocations): string {
   if (macos === linux && macos === windows) return macos;
   return macos === linux
@@ -56,7 +55,6 @@ export function locationText({ macos, windows, linux }: FileLocations): string {
     : `${macos} (macOS), ${linux} (Linux), ${windows} (Windows)`;
 }
 
-/** A file of the client with a map from names of servers to their entries. */
 export interface ConfigFile {
   readonly format: 'json' | 'yaml' | 'toml';
   readonly locations: FileLocations;
@@ -69,7 +67,6 @@ export interface ConfigFile {
 }
 
 export interface ConnectKind {
-  /** The value of `--llm`. */
   readonly name: string;
   readonly title: string;
   /** The supported transports; the first is the default. */
@@ -79,7 +76,6 @@ export interface ConnectKind {
   readonly file?: ConfigFile;
   readonly snippet: (connection: Connection) => string;
   readonly steps: (connection: Connection) => readonly string[];
-  /** The most common problems and their solutions. */
   readonly troubleshooting: readonly string[];
   readonly documentation: readonly string[];
   /** The client reads no variables in its configuration: without `--key` the snippet has a placeholder for the key. */

@@ -23,7 +23,6 @@ import {
 
 /** Label that makes a container an instance of the template it names. */
 const TEMPLATE = 'stagedoor.template';
-/** The port that it listens on. */
 const PORT = 'stagedoor.port';
 /** Program to run in it, which speaks MCP on its standard input and output. */
 const COMMAND = 'stagedoor.command';
@@ -124,7 +123,6 @@ function listingOf(
   return { deployments, skipped };
 }
 
-/** Why a container gets no calls now; undefined when it may. */
 function reasonAgainst({ State: state }: ContainerInspectInfo): string | undefined {
   if (!state.Running) return 'it is not running';
   if (state.Paused) return 'it is paused';
@@ -133,7 +131,6 @@ function reasonAgainst({ State: state }: ContainerInspectInfo): string | undefin
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The registration of a container, or why there is none, as a clause. */
 function inputOf(
   details: ContainerInspectInfo,
   labels: Labels,
@@ -253,7 +250,6 @@ function checkedAddress(written: string): string {
   return `${url.protocol}//${url.host}`;
 }
 
-/** A short name of an engine, stable across starts. */
 function originOf(address: string): string {
   return `containers:${createHash('sha256').update(address).digest('hex').slice(0, 16)}`;
 }

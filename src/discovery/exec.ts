@@ -101,7 +101,6 @@ class Exec implements ContainerProgram {
     }
   }
 
-  /** True when the number belongs to this program, on this machine and now. */
   #isOurs(pid: number): boolean {
     return environmentOf(pid)?.includes(this.#mark) === true;
   }

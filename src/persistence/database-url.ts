@@ -49,11 +49,6 @@ export function describeDatabase(url: string, cwd: string): DatabaseDescription 
   return parseDatabaseUrl(url, cwd)?.description ?? { kind: 'memory', printable: 'memory://' };
 }
 
-/** Absolute path of the SQLite file that the URL names; undefined for every other database. Throws StoreOpenError. */
-export function sqliteFile(url: string, cwd: string): string | undefined {
-  return describeDatabase(url, cwd).file;
-}
-
 function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUrl {
   const [path = '', query = ''] = splitOnce(rest, '?');
   const options = optionsOf(database, new URLSearchParams(query));

@@ -14,7 +14,6 @@ export interface DatabaseAddress {
   readonly password: string;
   /** Name of the database; the service, for Oracle; the file or `:memory:`, for SQLite. */
   readonly name: string;
-  /** Query options of the URL, checked against `urlOptions`. */
   readonly options: ReadonlyMap<string, string>;
 }
 
@@ -23,7 +22,6 @@ export type Failure =
   | 'unavailable'
   | 'credentials'
   | 'no-database'
-  /** A file whose contents cannot be read. */
   | 'damaged'
   /** A conflict with another process or transaction: the same statement may work when repeated. */
   | 'conflict';
@@ -49,9 +47,7 @@ export interface Database {
   readonly label: string;
   /** Without `:`. */
   readonly schemes: readonly string[];
-  /** The npm package with its driver, for the message when it is missing. */
   readonly driverPackage: string;
-  /** Query options that its URLs may have; others are refused. */
   readonly urlOptions: readonly string[];
   /** True for a file or memory: one connection and no server. */
   readonly isFile: boolean;

@@ -13,7 +13,6 @@ import {
   UrlError,
 } from './store-errors.ts';
 
-/** The StoreOpenError for an error thrown while a store is opened. */
 export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
   if (thrown instanceof StoreOpenError) return thrown;
   const { database, address, description } = parsed;

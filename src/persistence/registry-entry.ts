@@ -54,18 +54,8 @@ export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'sse' | 'stdio'> = ne
 const OTHER_NAMES: readonly string[] = [
   ...['template_name', 'template', 'config', 'server_id', 'source', 'node_id', 'status', 'healthy', 'state'],
   ...['in_flight', 'created_at', 'updated_at', 'last_check', 'last_health_check', 'health', 'latency_ms'],
-  ...[
-    'score',
-    'restarts',
-    'requests',
-    'errors',
-    'pid',
-    'reason',
-    'ejection',
-    'stderr',
-    'consecutive_failures',
-  ],
-  ...['sessions', 'own_processes', 'own_pids', 'warnings', 'container'],
+  ...['score', 'restarts', 'requests', 'errors', 'pid', 'reason', 'ejection', 'stderr'],
+  ...['consecutive_failures', 'sessions', 'own_processes', 'own_pids', 'warnings', 'container'],
 ];
 
 /** Levels of objects and lists in an entry; a YAML value can contain itself. */
@@ -110,7 +100,6 @@ interface EntryValue {
   readonly path: string;
 }
 
-/** The fields of the entry and of its `config` by their own names, without null values. */
 function collect(entry: JsonObject, path: string, problems: string[]): Map<string, EntryValue> {
   const written = new Map<string, EntryValue>();
   const config = isJsonObject(entry.config) ? entry.config : {};

@@ -9,7 +9,6 @@ import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from
 import { issuesOf, pathTo } from '../domain/validation.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 
-/** The usable part of a registry document. */
 export interface RegistryContents {
   readonly templates: readonly TemplateSettings[];
   readonly entries: readonly RegistryEntry[];
@@ -174,7 +173,6 @@ function entriesOf(section: unknown, problem: string, contents: Contents): [stri
   return [];
 }
 
-/** The valid fields; each of the others is a problem. */
 function readLoadBalancer(section: unknown, path: string, problems: string[]): LoadBalancerSettings {
   if (section === undefined || section === null) return {};
   if (!isJsonObject(section)) {
@@ -191,7 +189,6 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
   return loadBalancer.Check(settings) ? settings : {};
 }
 
-/** Of two entries with one id in one template, the first is used. */
 function withoutDuplicates({ entries, problems }: Contents): RegistryEntry[] {
   const seen = new Map<string, string>();
   const kept: RegistryEntry[] = [];

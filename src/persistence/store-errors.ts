@@ -8,7 +8,6 @@ export class StoreOpenError extends Error {
   }
 }
 
-/** A SQLite file whose contents cannot be read completely. */
 export class DamagedFileError extends StoreOpenError {
   constructor(file: string, code: string, cause: unknown) {
     const orForeign = code.startsWith('SQLITE_NOTADB') ? ', or not a SQLite database' : '';
@@ -96,20 +95,9 @@ function isFatal(error: Error): boolean {
 
 /** Error codes of Node's own sockets, the same for every driver. */
 const SOCKET_CODES: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'EHOSTDOWN',
-  'ENETUNREACH',
-  'ENETDOWN',
-  'EADDRNOTAVAIL',
-  'ENOTFOUND',
-  'EAI_AGAIN',
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN'],
+  ...['ENETUNREACH', 'ENETDOWN', 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EACCES'],
   'ENOENT', // a socket file
-  'EACCES',
 ]);
 
 /** True when the connection failed, not the statement. */

@@ -113,7 +113,6 @@ export interface AuditPage {
   readonly filter?: AuditFilter | undefined;
 }
 
-/** What is kept; everything older is deleted. */
 export interface AuditBounds {
   readonly changes: number;
   readonly calls: number;
@@ -125,6 +124,5 @@ export interface AuditBounds {
 export interface MigrationStatus {
   readonly applied: readonly string[];
   readonly pending: readonly string[];
-  /** Applied by a newer program. */
   readonly unknown: readonly string[];
 }

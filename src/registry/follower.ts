@@ -93,7 +93,6 @@ export class Follower {
     }
   }
 
-  /** Waits, but not beyond `close`. */
   async #pause(wait$: Observable<unknown>): Promise<void> {
     await firstValueFrom(race(wait$, this.#closed$));
   }

@@ -60,7 +60,6 @@ interface NamedPath {
   readonly path: string;
 }
 
-/** A protected path, or a folder above it. */
 interface Holder {
   readonly protectedPath: ProtectedPath;
   readonly isItself: boolean;

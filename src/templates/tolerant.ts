@@ -4,7 +4,6 @@
 import { posix } from 'node:path';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 
-/** A message about one place of a definition. */
 export interface Remark {
   /** JSON pointer; empty for the whole document. */
   readonly pointer: string;
@@ -17,7 +16,6 @@ export interface Remark {
 /** A definition in the form of the schema, as far as its values can be converted. */
 export interface Tolerated {
   readonly value: unknown;
-  /** Values that were converted. */
   readonly readings: readonly Remark[];
 }
 
@@ -35,16 +33,7 @@ type Note = (name: string, message: string) => void;
 type Rule = (definition: JsonObject, note: Note, folder?: string) => JsonObject;
 
 const RULES: readonly Rule[] = [
-  id,
-  ports,
-  capabilities,
-  image,
-  command,
-  transport,
-  environment,
-  settings,
-  category,
-  withoutEffect,
+  ...[id, ports, capabilities, image, command, transport, environment, settings, category, withoutEffect],
 ];
 
 function id(definition: JsonObject, note: Note, folder?: string): JsonObject {

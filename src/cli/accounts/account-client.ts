@@ -66,7 +66,6 @@ export async function findApiKey(
   return { ...key, id: String(key.id) };
 }
 
-/** The templates of a user or a key, for people. */
 export function shownTemplatesOf({ templates }: Fields): unknown {
   if (!Array.isArray(templates)) return 'all';
   return templates.length === 0 ? 'none' : templates;
@@ -106,7 +105,6 @@ export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
   ...COMMON_OPTIONS,
 };
 
-/** The same for a command that prefers the database. */
 export const DATABASE_CLIENT_OPTIONS: OptionTable = {
   '--url <url>':
     'Use this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is ignored',

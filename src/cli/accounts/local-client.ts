@@ -58,7 +58,6 @@ export async function openLocalClient(input: CommandInput, terminal: Terminal): 
       terminal.note(`warning: the first password of admin could not be deleted: ${initialPasswordFile}`);
     });
   };
-  /** Makes a change of a user or a key, and writes it into the audit log. */
   const change = async <T extends { readonly id: string }>(
     method: string,
     path: string,
@@ -120,7 +119,6 @@ function actorName({ env }: Terminal): string {
   return env.SUDO_USER || env.USER || env.USERNAME || 'operator';
 }
 
-/** Throws errors of accounts and the database in the form of those of a gateway. */
 async function withFailures<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -11,9 +11,7 @@ import type { Terminal } from '../terminal.ts';
 
 export interface Daemon {
   readonly pid: number;
-  /** Where this machine reaches it. */
   readonly url: string;
-  /** The words of its command line, for a restart. */
   readonly words: readonly string[];
   readonly folder: string;
   /** How long its calls in flight may take when it is stopped, in ms. */

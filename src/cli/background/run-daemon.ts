@@ -23,7 +23,6 @@ import {
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 100;
 
-/** Runs the gateway until a signal stops it; resolves with its exit code. */
 export async function runDaemon(config: Config, terminal: Terminal): Promise<number> {
   const { [DAEMON_MARK]: width = '' } = process.env;
   const columns = width === '' ? undefined : Number(width);

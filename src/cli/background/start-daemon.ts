@@ -20,7 +20,6 @@ import {
   runningDaemon,
 } from './daemon-files.ts';
 
-/** The program, from src and from dist. */
 const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
 
 /** Longest wait for the gateway to be ready, in ms. */
@@ -116,7 +115,6 @@ function openLog({ folder, log }: DaemonFiles, config: Config, workingFolder: st
   }
 }
 
-/** Resolves with the address of the gateway; prints its output until then. */
 function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Terminal): Promise<string> {
   return new Promise((resolve, reject) => {
     let failure: Error | undefined;

@@ -37,13 +37,11 @@ interface Completion {
   readonly about: string;
 }
 
-/** What may follow the words before the cursor. */
 interface CompletionRule {
   readonly before: string;
   readonly candidates: readonly Completion[];
 }
 
-/** What may follow the program's name, and the name of each group. */
 function branches(commands: readonly Command[]): readonly CompletionRule[] {
   const { single = [], ...groups } = Object.groupBy(commands, ({ name }) =>
     name.includes(' ') ? name.replace(/ .*$/, '') : 'single',
@@ -84,7 +82,6 @@ function asCompletion({ name, summary }: Command): Completion {
   return { word: name.replace(/^.* /, ''), about: short(summary) };
 }
 
-/** Options after which a value follows, by either name. */
 function flagsWithValue(commands: readonly Command[]): readonly string[] {
   const options = commands.flatMap((command) => command.options).filter(({ flags }) => flags.includes(' '));
   const names = options.flatMap((option) => [
@@ -94,7 +91,6 @@ function flagsWithValue(commands: readonly Command[]): readonly string[] {
   return [...new Set(names)];
 }
 
-/** The beginning of a text: shells show it in one line. */
 function short(text: string): string {
   return text.replace(/[;,:(].*$/s, '').trim();
 }
@@ -192,7 +188,6 @@ function fishScript(commands: readonly Command[]): string {
   ].join('\n');
 }
 
-/** As bash and zsh read it back. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -90,7 +90,6 @@ function checkFileOptions(input: CommandInput): void {
   input.refuseBoth(change, 'json');
 }
 
-/** A client, and how it reaches the template. */
 interface Integration {
   readonly kind: ConnectKind;
   readonly connection: Connection;
@@ -194,7 +193,6 @@ function textOf(
   return integrations.map((each) => description(each, terminal)).join('\n\n\n');
 }
 
-/** Everything about one integration, for people. Without a line end. */
 function description({ kind, connection }: Integration, { paint }: Terminal): string {
   const { title, name, documentation, troubleshooting } = kind;
   const steps = kind.steps(connection).map((step, index) => `${index + 1}. ${step}`);
@@ -233,7 +231,6 @@ function recordOf({ kind, connection, outcome }: Integration): object {
   };
 }
 
-/** Tries each connection once, however many clients use it. */
 async function verifyAll(
   integrations: readonly Integration[],
   env: Terminal['env'],
@@ -250,7 +247,6 @@ async function verifyAll(
   return integrations.map((each) => ({ ...each, outcome: outcomes.get(each.connection) }));
 }
 
-/** Reports the verifications, if there were any; returns the exit code. */
 function report(integrations: readonly Integration[], input: CommandInput, terminal: Terminal): number {
   for (const { kind, connection, outcome } of integrations) {
     const what = `${kind.name} (${connection.transport})`;

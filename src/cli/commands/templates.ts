@@ -88,7 +88,6 @@ const SETTING_COLUMNS: Columns<Fields> = {
   DESCRIPTION: 'description',
 };
 
-/** All templates, or those with a tag, sorted by id. */
 async function templatesOf(
   input: CommandInput,
   terminal: Terminal,
@@ -104,7 +103,6 @@ async function templatesOf(
   return listOf(details);
 }
 
-/** One template. Throws CommandFailure when there is none. */
 async function templateOf(input: CommandInput, terminal: Terminal, id: string): Promise<Fields> {
   if (!input.has('local')) {
     const gateway = await gatewayOf(input, terminal);

@@ -79,7 +79,6 @@ export const call: CommandDefinition = {
   },
 };
 
-/** JSON text of the result. `onNotification` gets the notifications of the server. */
 async function resultOf(
   gateway: Remote,
   path: string,

@@ -12,7 +12,6 @@ import { replaceFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
 
-/** Largest file that is edited: that of a client is smaller. */
 const LARGEST_BYTES = 5 * 1024 * 1024;
 
 interface ConfigText {

@@ -45,23 +45,19 @@ export async function findConnections(gateway: AskedGateway, choice: ConnectionC
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
   if (typeof own !== 'string') return { http, stdio: { ...base, ...own, key: undefined } };
+  const named = environment === undefined ? ['--url', url] : ['--env', environment];
   const bridge: ProgramConnection = {
     ...base,
     program: 'bridge',
     key: environment === undefined ? key : undefined,
-    ...bridgeCommand(template, environment === undefined ? ['--url', url] : ['--env', environment]),
+    // This program by absolute paths: desktop programs often have another search path.
+    command: process.execPath,
+    args: [realpathSync(PROGRAM), 'bridge', template, ...named],
   };
   return { http, stdio: bridge, whyBridge: own };
 }
 
-/** This program by absolute paths: desktop programs often have another search path. */
-function bridgeCommand(
-  template: string,
-  words: readonly string[],
-): Pick<ProgramConnection, 'command' | 'args'> {
-  const program = realpathSync(fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url)));
-  return { command: process.execPath, args: [program, 'bridge', template, ...words] };
-}
+const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
 
 /** Empty for a template without instances, and where the caller may not see them. */
 async function instancesOf(gateway: AskedGateway, template: string): Promise<readonly Fields[]> {

@@ -50,7 +50,6 @@ export async function verify(
   }
 }
 
-/** Lines to a server and from it. */
 interface ServerLine {
   /** Where the lines of the server go; set before anything is sent. */
   onLine: (line: string) => void;

@@ -88,11 +88,5 @@ const UNAVAILABLE: ReadonlySet<number> = new Set([
   49919, 49920,
 ]);
 const UNAVAILABLE_CODES: ReadonlySet<string> = new Set([
-  'ESOCKET',
-  'ECLOSE',
-  'ECONNCLOSED',
-  'ETIMEOUT',
-  'ECANCEL',
-  'EINVALIDSTATE',
-  'EINSTLOOKUP',
+  ...['ESOCKET', 'ECLOSE', 'ECONNCLOSED', 'ETIMEOUT', 'ECANCEL', 'EINVALIDSTATE', 'EINSTLOOKUP'],
 ]);
