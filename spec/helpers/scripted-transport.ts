@@ -112,10 +112,6 @@ export class ScriptedTransport implements Transport {
   closesSlowly = false;
   /** Breaks the contract: `exchange` throws this. */
   thrownByExchange: Error | undefined;
-  /** Breaks the contract: `facts` throws this. */
-  thrownByFacts: Error | undefined;
-  /** Breaks the contract: `close` rejects with this after it closed. */
-  thrownByClose: Error | undefined;
   /** Tools that its lists come without. */
   readonly omitted$ = new Subject<OmittedTool>();
   /** Says that something broke there which ended no exchange. */
@@ -168,7 +164,6 @@ export class ScriptedTransport implements Transport {
   }
 
   facts(): TransportFacts {
-    if (this.thrownByFacts !== undefined) throw this.thrownByFacts;
     return { pid: 4711, stderr: ['a line'], unmatchedMessages: 3 };
   }
 
@@ -176,7 +171,6 @@ export class ScriptedTransport implements Transport {
     this.closings += 1;
     this.#end({ reason: 'closed by the gateway', expected: true });
     if (this.closesSlowly) await this.#finished.promise;
-    if (this.thrownByClose !== undefined) throw this.thrownByClose;
   }
 
   finishClosing(): void {
@@ -252,8 +246,6 @@ export class ScriptedOpener {
   readonly transports: ScriptedTransport[] = [];
   /** Breaks the contract when false: the opening goes on after it was called off. */
   heedsSignal = true;
-  /** Breaks the contract: `open` throws this instead of returning a promise. */
-  thrownByOpen: Error | undefined;
 
   get last(): Opening {
     const last = this.openings.at(-1);
@@ -266,7 +258,6 @@ export class ScriptedOpener {
     signal: AbortSignal,
     opener?: Opener,
   ): Promise<Transport> => {
-    if (this.thrownByOpen !== undefined) throw this.thrownByOpen;
     const { promise, resolve, reject } = Promise.withResolvers<Transport>();
     let isSettled = false;
     const fail = (reason = 'connection refused'): void => {
