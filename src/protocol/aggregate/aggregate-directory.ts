@@ -143,7 +143,7 @@ interface AggregateItem {
 }
 
 /** Undefined for an item without a usable name. */
-export function aggregateItem(
+function aggregateItem(
   list: ListField,
   template: string,
   item: JsonObject,

@@ -171,7 +171,7 @@ export function grant(params: JsonFields, capabilities: JsonObject): Granted {
   return { shown, wanted: { lists, resources: new Set(uris) } };
 }
 
-export function isGranted(method: string, { uri }: JsonObject, { lists, resources }: WantedChanges): boolean {
+function isGranted(method: string, { uri }: JsonObject, { lists, resources }: WantedChanges): boolean {
   const list = changedList(method);
   if (list !== undefined) return lists.has(list);
   return method === 'notifications/resources/updated' && isAboutOneOf(uri, resources);
