@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { noneHealthy } from '../../src/actors/calls/instance-search.ts';
-import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
+import { ForeignInstance } from '../../src/actors/group.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { answers, definition, Harness, settled, told } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { MessageBuffer } from '../../src/actors/message-buffer.ts';
 import { sessionFingerprint } from '../../src/actors/session-fingerprint.ts';
-import { isAboutTask } from '../../src/actors/task-requests.ts';
+import { isAboutTask } from '../../src/actors/stateless/stateless-routing.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';

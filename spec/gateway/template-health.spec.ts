@@ -1,7 +1,7 @@
 // The health of a template, counted from the snapshots of its instances.
 
 import * as assert from 'uvu/assert';
-import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
+import { ForeignInstance } from '../../src/actors/group.ts';
 import type { InstanceSnapshot, InstanceState } from '../../src/domain/instance.ts';
 import { healthOf } from '../../src/gateway/status.ts';
 import { definition } from '../helpers/failing-backend.ts';

@@ -13,7 +13,7 @@ import { isRepeatAllowed } from '../calls/retry.ts';
 import { type AttemptPlan, BoundRoute, type CallRoute, type RouteRetry } from '../calls/routes.ts';
 import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { isAboutTask, NO_TASKS } from '../task-requests.ts';
+import { isAboutTask, NO_TASKS } from '../stateless/stateless-routing.ts';
 import type { Binding } from './bindings.ts';
 import { asksForLog, isSafeToRepeat } from './client-state.ts';
 import type { SessionBinding } from './session-binding.ts';

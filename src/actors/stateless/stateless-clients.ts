@@ -25,7 +25,6 @@ import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { NO_TASKS } from '../task-requests.ts';
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import {
   forLegacy,
@@ -33,6 +32,7 @@ import {
   isLogged,
   isNetworked,
   logLevelOf,
+  NO_TASKS,
   type Routing,
   routingTo,
 } from './stateless-routing.ts';

@@ -2,13 +2,13 @@
 // and the log messages that reach the client. stateless-clients.ts applies these rules.
 
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
 import { includesLevel, isLogLevel, LIST_METHODS, META, withoutMeta } from '../../domain/mcp.ts';
 import type { SessionSharing } from '../../domain/policy.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { isAboutTask } from '../task-requests.ts';
 
 /**
  * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`: in the same
@@ -109,3 +109,21 @@ export function isLogged(level: string | undefined): (event: ExchangeEvent) => b
     return level !== undefined && includesLevel(level, event.params.level);
   };
 }
+
+/**
+ * True when a request starts a task or refers to one. A legacy backend keeps tasks by conversation, so clients that share one could
+ * see, read and cancel the tasks of each other. Source: MCP 2025-11-25 basic/utilities/tasks.
+ */
+export function isAboutTask({ method, params }: ExchangeRequest): boolean {
+  if (method === 'tools/call') return params?.task !== undefined;
+  return method.startsWith('tasks/');
+}
+
+/** The answer where clients share a conversation all the same. */
+export const NO_TASKS: FinalEvent = {
+  kind: 'error',
+  error: {
+    code: RPC.methodNotFound,
+    message: 'Tasks need a process of their own, which the template does not allow.',
+  },
+};
