@@ -117,7 +117,10 @@ class Openings {
   /** Errors of the given `open`; BACKEND_UNAVAILABLE when it is aborted before. */
   readonly open: Open = (present, ...args) => {
     this.#definition ??= present;
-    this.#latest = this.#openAfter(this.#definition, ...args);
+    this.#latest =
+      this.#before === undefined
+        ? this.#open(this.#definition, ...args)
+        : this.#openAfter(this.#before, this.#definition, ...args);
     return this.#latest;
   };
 
@@ -128,11 +131,12 @@ class Openings {
     await firstValueFrom(race(from(Promise.resolve(closed)), timer(LIMITS.drainMs)));
   }
 
-  async #openAfter(...[definition, signal, opener]: Parameters<Open>): Promise<Transport> {
-    if (this.#before !== undefined) {
-      await Promise.race([this.#before, once(signal, 'abort')]);
-      if (signal.aborted) throw openingCancelled();
-    }
+  async #openAfter(
+    before: Promise<unknown>,
+    ...[definition, signal, opener]: Parameters<Open>
+  ): Promise<Transport> {
+    await Promise.race([before, once(signal, 'abort')]);
+    if (signal.aborted) throw openingCancelled();
     return this.#open(definition, signal, opener);
   }
 }
