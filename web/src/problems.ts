@@ -35,8 +35,7 @@ export const problems = computed<readonly Problem[]>(() => {
 export const summary = computed(() => {
   const groups = [...templates.value.values()].filter((members) => members.length > 0);
   const all = groups.flat().filter(({ state }) => state !== 'stopped');
-  if (connection.value === 'offline')
-    return 'The gateway does not answer. This is its last known state.';
+  if (connection.value === 'offline') return 'The gateway does not answer. This is its last known state.';
   if (all.length === 0) return 'No instance is registered yet.';
   const serving = all.filter(takesCalls).length;
   const size = `${plural(all.length, 'instance')} in ${plural(groups.length, 'template')}`;

@@ -143,11 +143,7 @@ interface AggregateItem {
 }
 
 /** Undefined for an item without a usable name. */
-function aggregateItem(
-  list: ListField,
-  template: string,
-  item: JsonObject,
-): AggregateItem | undefined {
+function aggregateItem(list: ListField, template: string, item: JsonObject): AggregateItem | undefined {
   const name = item[KEY_FIELDS[list]];
   if (typeof name !== 'string' || name === '' || isTooLong(name)) return undefined;
   if (list === 'resources' || list === 'resourceTemplates') {
