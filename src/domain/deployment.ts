@@ -5,6 +5,7 @@ import type { ContainerRef, InstanceInput } from './instance.ts';
 /** A container or pod that can be an instance. */
 export interface Deployment {
   readonly template: string;
+  /** Id of the instance. */
   readonly id: string;
   /** Name for people: the name of the container or pod. */
   readonly name: string;
@@ -24,6 +25,7 @@ export interface SkippedDeployment {
   readonly reason: string;
 }
 
+/** All deployments of one source. */
 export interface Listing {
   /** The name of the source, which its instances store. At most 96 characters, without `#`; a name that ends in `/` has parts. */
   readonly origin: string;
@@ -43,6 +45,7 @@ export interface SyncOptions extends SyncRules {
   readonly namespace?: string | undefined;
 }
 
+/** One instance in a report. */
 export interface SyncedInstance {
   readonly template: string;
   readonly id: string;
@@ -50,6 +53,7 @@ export interface SyncedInstance {
   readonly name?: string;
 }
 
+/** What a sync changed, or would change. */
 export interface SyncReport {
   readonly added: readonly SyncedInstance[];
   readonly changed: readonly SyncedInstance[];
@@ -58,6 +62,7 @@ export interface SyncReport {
   readonly skipped: readonly SkippedDeployment[];
 }
 
+/** A report about all sources and the registry file. */
 export interface SyncOutcome extends SyncReport {
   /** Templates whose settings were changed to those of the registry file. */
   readonly settings: readonly string[];

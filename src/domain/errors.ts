@@ -22,6 +22,7 @@ export interface ErrorDetails {
   readonly delivered?: Delivered;
   /** Seconds after which a new try makes sense. */
   readonly retryAfterSeconds?: number;
+  /** Issues of VALIDATION_ERROR. */
   readonly items?: readonly ValidationItem[];
   /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];
@@ -161,6 +162,7 @@ const OTHER_STATUS: Readonly<Partial<Record<ErrorCode, number>>> = { COMMAND_NOT
 
 export type ErrorCode = keyof typeof ERROR_STATUS;
 
+/** Every status with which a code may be answered. */
 export function statusesOf(code: ErrorCode): readonly number[] {
   return [ERROR_STATUS[code], OTHER_STATUS[code] ?? []].flat();
 }
@@ -196,6 +198,7 @@ export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : 'it could not be opened';
 }
 
+/** The message of anything thrown. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

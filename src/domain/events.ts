@@ -23,7 +23,9 @@ interface SessionFact extends InstanceFact {
 /** Of a conversation that an instance dedicates to one client: over stdio a process, else a session of the backend. */
 interface UpstreamFact extends InstanceFact {
   readonly transport: TransportKind;
+  /** Id of the principal that it serves. */
   readonly principal: string;
+  /** Process id, if it is a process. */
   readonly pid?: number;
 }
 
@@ -35,12 +37,15 @@ interface CallFact {
   /** Number of the call in this run of the gateway: the same in all of its events. */
   readonly call: number;
   readonly method: string;
+  /** Of `tools/call`: the name of the tool. */
   readonly tool?: string | undefined;
   /** Id of the caller; `anonymous` without credentials. */
   readonly principal: string;
+  /** Id of its HTTP request, if any. */
   readonly requestId?: string | undefined;
 }
 
+/** Of a call at one instance. */
 interface AttemptFact extends InstanceFact, CallFact {
   /** 1 for the first instance that was tried, and so on. Two may be under way at the same time. */
   readonly attempt: number;
@@ -51,7 +56,9 @@ interface WaitFact {
   readonly waitMs: number;
 }
 
+/** What a stop waits for. */
 export interface Outstanding {
+  /** Calls in flight. */
   readonly calls: number;
   /** Those of them that wait for their client to answer a request of its server. */
   readonly unanswered: number;
@@ -60,6 +67,7 @@ export interface Outstanding {
   readonly graceMs: number;
 }
 
+/** The end of a session or conversation of a client. */
 export interface Ending {
   /** A clause: "exited with code 1". */
   readonly reason: string;
@@ -67,6 +75,7 @@ export interface Ending {
   readonly isLost: boolean;
 }
 
+/** Every event by its name. */
 export interface GatewayEvents {
   'gateway.started': Plain;
   'gateway.closing': Plain & Outstanding;

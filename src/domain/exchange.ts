@@ -38,6 +38,7 @@ export interface ExchangeRequest {
 }
 
 export interface CallRecord {
+  /** Number of instances that were tried. */
   readonly attempts: number;
 }
 
@@ -56,6 +57,7 @@ export interface ExchangeOptions {
 export interface Tracker {
   /** The instance that works on the request, the last one of several; none while it waits in a queue. */
   sentTo?: SentTo | undefined;
+  /** The span of the request, if it is traced. */
   readonly trace?: RequestTrace | undefined;
   /** The record of its latest call; a request with several rounds has several calls. */
   record?: CallRecord | undefined;
@@ -86,6 +88,7 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
  */
 export type ExchangeEvent = ServerMessage | Interruption | FinalEvent;
 
+/** The answer, which is the last event. */
 export type FinalEvent =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'error'; readonly error: JsonRpcError };
@@ -96,14 +99,17 @@ interface Interruption {
   readonly retryMs: number | undefined;
 }
 
+/** Name of the tool that a request calls, if any. */
 export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
 
+/** True for the event that ends an exchange. */
 export function isFinal(event: ExchangeEvent): event is FinalEvent {
   return event.kind === 'result' || event.kind === 'error';
 }
 
+/** An event, and the instance that it came from. */
 export interface Answer {
   readonly event: ExchangeEvent;
   readonly instanceId: string;
@@ -112,6 +118,7 @@ export interface Answer {
   readonly isRemembered?: true;
 }
 
+/** An answer whose event is the last one. */
 export type FinalAnswer = Omit<Answer, 'event'> & { readonly event: FinalEvent };
 
 export function isFinalAnswer(answer: Answer): answer is Answer & FinalAnswer {

@@ -100,6 +100,7 @@ export type RegisterInput = Static<typeof RegisterInput>;
 
 export type InstanceSource = 'api' | 'file' | 'sync';
 
+/** A container of an engine. */
 export interface ContainerRef {
   /** Address of the engine's API: `unix:///run/podman/podman.sock`. */
   readonly engine: string;
@@ -176,6 +177,7 @@ export interface InstanceSnapshot {
   readonly requests: number;
   readonly errors: number;
   readonly era: string | null;
+  /** Process id of the child, when the gateway runs one. */
   readonly pid: number | null;
   /** Last lines of the child's standard error; without a child those of the last one. */
   readonly stderr: readonly string[];

@@ -1,6 +1,7 @@
 // JSON as values, and as text that is forwarded without being parsed. jsonrpc.ts has JSON-RPC.
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+/** A JSON object as JSON.parse returns it. */
 export interface JsonObject {
   [key: string]: JsonValue | undefined;
 }
@@ -55,10 +56,12 @@ export class JsonText {
     return new JsonText(undefined, undefined, false, text);
   }
 
+  /** Wraps a value, and its bytes if available. */
   static ofValue(value: unknown, bytes?: Uint8Array): JsonText {
     return new JsonText(bytes, value, true);
   }
 
+  /** UTF-8 bytes of the JSON text. */
   get bytes(): Uint8Array {
     this.#bytes ??= Buffer.from(this.#text ?? JSON.stringify(this.#value ?? null));
     return this.#bytes;
@@ -69,6 +72,7 @@ export class JsonText {
     return this.#text ?? this.bytes;
   }
 
+  /** The JSON text. */
   get text(): string {
     return this.#text ?? asBuffer(this.bytes).toString('utf8');
   }

@@ -21,6 +21,7 @@ export const LIMITS = {
   parsedMessageBytes: 8 * 1024 * 1024,
   /** Largest result that is parsed when the gateway needs something of it. */
   inspectedResultBytes: 16 * 1024,
+  /** Exchanges one instance carries at the same time. */
   inFlightPerInstance: 256,
   /** Additional places for owners that use less than an equal part while others use more. Source: ADR 41. */
   inFlightReserve: 32,
@@ -30,6 +31,7 @@ export const LIMITS = {
   queueWaitMs: 5_000,
   /** Pages of one list, in case the cursor of a backend never ends. */
   listPages: 1_000,
+  /** Items of one list. */
   listItems: 100_000,
   /** Longest wait of a call while the tools are listed again, because its tool is not in the list. After it: 404 TOOL_NOT_FOUND. */
   toolLookupMs: 5_000,
@@ -66,8 +68,11 @@ export const LIMITS = {
   undeliveredBytes: 1024 * 1024,
   /** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are left out. */
   unreadBytes: 1024 * 1024,
+  /** JSON-RPC messages of one batch. */
   batchMessages: 100,
+  /** Subscriptions (URIs) of one client. */
   subscriptionsPerClient: 1_000,
+  /** Grace for calls in flight when the gateway stops. */
   graceMs: 25_000,
   /** Grace for calls in flight when one instance is drained or deregistered. */
   drainMs: 30_000,
@@ -87,6 +92,7 @@ export const LIMITS = {
   backgroundMs: 2_000,
   /** Replies to a backend that are under way; more are dropped. */
   repliesUnderWay: 64,
+  /** Longest handshake of a starting instance. */
   handshakeMs: 30_000,
   /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */
   restartFirstMs: 500,

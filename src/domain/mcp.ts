@@ -52,6 +52,7 @@ export const METHODS: Readonly<Record<string, MethodTraits>> = {
   'tasks/cancel': { repeatable: false, nameField: 'taskId' },
 };
 
+/** The method that lists each field. */
 export const LIST_METHODS: Readonly<Record<ListField, string>> = {
   tools: 'tools/list',
   resources: 'resources/list',
@@ -93,6 +94,7 @@ export function isRepeatableTool(tool: Tool | undefined): boolean {
   return tool?.annotations?.readOnlyHint === true || tool?.annotations?.idempotentHint === true;
 }
 
+/** The list that a method returns, if any. */
 export function listOf(method: string): ListField | undefined {
   return LISTS.get(method);
 }
@@ -101,6 +103,7 @@ const LISTS: ReadonlyMap<string, ListField> = new Map(
   (['tools', 'prompts', 'resources', 'resourceTemplates'] as const).map((list) => [LIST_METHODS[list], list]),
 );
 
+/** A list of a template has changed. */
 export interface ListChange {
   readonly template: string;
   /** `resources` stands for their templates, too. */

@@ -69,6 +69,7 @@ export interface TemplateSettings {
   readonly loadBalancer: LoadBalancerSettings;
 }
 
+/** Lays a template's own settings over the gateway's defaults. */
 export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolicy): BalancerPolicy {
   const { strategy, health_check_interval, max_retries, timeout, session, session_failover } = settings;
   return {

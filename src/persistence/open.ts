@@ -19,6 +19,7 @@ import { withTimeout } from './with-timeout.ts';
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
 
 export interface OpenStoreOptions {
+  /** Base of the relative path of a SQLite file. */
   readonly cwd: string;
   /** Without a cipher the store refuses instances with secrets. */
   readonly cipher?: Cipher | undefined;
@@ -30,6 +31,7 @@ export interface OpenStoreOptions {
   readonly onNotice?: ((line: string) => void) | undefined;
 }
 
+/** Longest wait for a connection, in ms. */
 const CONNECT_MS = 5_000;
 /** Longest wait for another process that migrates, and longest statement of a migration, in ms. */
 const MIGRATION_WAIT_MS = 60_000;
@@ -198,6 +200,7 @@ export async function fileExposureOf(file: string): Promise<string | undefined> 
   return `other users can read the database: run "chmod 600 ${paths.join(' ')}"`;
 }
 
+/** Quoted for a shell. */
 function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -6,7 +6,9 @@ import { GatewayError, reasonOf } from '../domain/errors.ts';
 import type { Store } from './store.ts';
 
 export type RevisionChange =
+  /** The revision differs from the last one. */
   | { readonly kind: 'changed' }
+  /** It is the same, or the first one. */
   | { readonly kind: 'answered' }
   /** The store did not answer; the reason, if known, as a clause without values. */
   | { readonly kind: 'away'; readonly reason?: string };
@@ -28,6 +30,7 @@ export function watchRevision(
   );
 }
 
+/** The revision, or the reason why it could not be read. */
 type RevisionReading = number | { readonly reason: string };
 
 interface Seen {

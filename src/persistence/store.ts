@@ -19,6 +19,7 @@ export interface Store {
   readonly settings: SettingStore;
   readonly audit: AuditStore;
   listTemplates(): Promise<TemplateSettings[]>;
+  /** Inserts or replaces by name. */
   saveTemplate(settings: TemplateSettings): Promise<void>;
   /** Stored instances of the template stay. False when there was no such template. */
   deleteTemplate(name: string): Promise<boolean>;
@@ -29,6 +30,7 @@ export interface Store {
    * CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher.
    */
   saveInstance(definition: InstanceDefinition): Promise<void>;
+  /** False when there was none. */
   deleteInstance(template: string, id: string): Promise<boolean>;
   /** Fingerprints of file entries that were deleted through the API and stay deleted until the entry changes. */
   listTombstones(): Promise<Tombstone[]>;
@@ -81,6 +83,7 @@ export interface AccountStore {
   /** As `findUsers`. */
   findApiKeys(ids: readonly string[]): Promise<ApiKey[]>;
   insertApiKey(key: ApiKey): Promise<void>;
+  /** False when there was none. */
   deleteApiKey(id: string): Promise<boolean>;
   /** Sets `lastUsedAt` (ISO 8601) by key id, never backwards; unknown ids are ignored. Not a change of the revision. */
   touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void>;
@@ -100,6 +103,7 @@ export interface AuditStore {
   /** Changes and logins. Those that are there already are ignored, as is a block: the answer to an earlier attempt may be lost. */
   append(changes: readonly AuditEntry[]): Promise<void>;
   appendCalls(block: CallBlock): Promise<void>;
+  /** Newest first. */
   list(page: AuditPage): Promise<AuditEntry[]>;
   trim(bounds: AuditBounds): Promise<void>;
 }
@@ -113,8 +117,11 @@ export interface AuditPage {
   readonly filter?: AuditFilter | undefined;
 }
 
+/** What is kept; everything older is deleted. */
 export interface AuditBounds {
+  /** Newest changes and logins. */
   readonly changes: number;
+  /** Newest calls. */
   readonly calls: number;
   /** The least id that is kept. Default: any. */
   readonly from?: string | undefined;
@@ -124,5 +131,6 @@ export interface AuditBounds {
 export interface MigrationStatus {
   readonly applied: readonly string[];
   readonly pending: readonly string[];
+  /** Applied by a newer program. */
   readonly unknown: readonly string[];
 }

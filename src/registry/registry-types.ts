@@ -33,6 +33,7 @@ export interface RegisterOptions {
 /** `state`, `healthy` and `reason` are those at the end of the wait. */
 export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy' | 'reason'> {
   readonly definition: InstanceDefinition;
+  /** True when an instance with the same id existed. */
   readonly replaced: boolean;
 }
 
@@ -59,6 +60,7 @@ export interface ImportReport {
   readonly unchanged: readonly string[];
   /** Deleted through the API, and not changed in the file since. */
   readonly keptAway: readonly string[];
+  /** Templates that got other settings. */
   readonly settings: readonly string[];
   /** One line each: entries that could not be used. */
   readonly problems: readonly string[];

@@ -19,6 +19,7 @@ export interface Closed {
   readonly expected: boolean;
 }
 
+/** The fields of an instance's snapshot that its transport provides. */
 export interface TransportFacts {
   readonly pid: number | null;
   readonly stderr: readonly string[];
@@ -82,6 +83,7 @@ export interface Transport extends Upstream {
 /** Called when a program was started; `facts` returns its state during the opening. */
 type OnStarted = (facts: () => TransportFacts) => void;
 
+/** Options of an opening besides the definition. */
 export interface OpenOptions {
   /** Cancels the opening; what was started is stopped. */
   readonly signal: AbortSignal;
@@ -135,6 +137,7 @@ export type InProcessHandler = (
   context: { readonly signal: AbortSignal; readonly notify: (method: string, params: JsonObject) => void },
 ) => Promise<unknown> | unknown;
 
+/** One row of the table in index.ts. */
 export interface TransportType {
   readonly kind: TransportKind;
   /** Connects to the backend or starts it, and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last
