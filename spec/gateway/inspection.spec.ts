@@ -7,9 +7,16 @@ import type { InspectedActor } from '../../src/index.ts';
 import type { EverythingHttp } from '../fixtures/everything/http-face.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
 import { suite } from '../helpers/suite.ts';
-import { postTo } from './mcp-post.ts';
+import { KEY } from '../protocol/modern/modern-harness.ts';
+import { modernRequest, openSession, postTo } from './mcp-post.ts';
 
 const test = suite('inspection of a gateway');
+/** A call of a modern client, during which the backend asks it something. */
+const ASKING = modernRequest(
+  'tools/call',
+  { name: 'test_elicitation', arguments: { message: 'Your name?' } },
+  { [KEY.capabilities]: { elicitation: {} } },
+);
 let gateway: Gateway;
 let backend: EverythingHttp;
 let actors: InspectedActor[];
@@ -31,14 +38,17 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-test('shows the session of a client, with its state, until it has ended', async () => {
-  const session = await openSession();
-  const [actor, ...others] = actorsOf('client session');
-  const { status, value, context } = Object(actor?.getSnapshot());
+test('shows the sessions of clients, with their state, in one system, until they have ended', async () => {
+  for (let count = 0; count < 2; count += 1) await openSession(gateway, 't');
+  await postTo(gateway, { template: 't', ...ASKING });
+  const sessions = actorsOf('client session');
+  assert.is(sessions.length, 2);
+  const { status, value, context } = Object(sessions[0]?.getSnapshot());
   assert.equal([status, value, context.template, context.ownerId], ['active', 'serving', 't', 'anonymous']);
-  assert.equal(others, []);
+  const ids = actors.map(({ sessionId }) => sessionId);
+  assert.equal([new Set(ids).size, roots.size], [ids.length, 1], 'no two have the same id');
   await gateway.close({ graceMs: 0 });
-  assert.equal([session !== '', statusOf(actor)], [true, 'done']);
+  assert.equal(sessions.map(statusOf), ['done', 'done']);
 });
 
 test('shows a call that waits for its client, until it is over', async () => {
@@ -51,26 +61,7 @@ test('shows a call that waits for its client, until it is over', async () => {
   assert.is(statusOf(actor), 'done');
 });
 
-test('shows all of them in one system: no two have the same id', async () => {
-  await openSession();
-  await openSession();
-  await postTo(gateway, { template: 't', ...ASKING });
-  assert.is(actorsOf('client session').length, 2);
-  const ids = actors.map(({ sessionId }) => sessionId);
-  assert.equal([new Set(ids).size, roots.size], [ids.length, 1]);
-});
-
 test.run();
-
-async function openSession(): Promise<string> {
-  const params = {
-    protocolVersion: '2025-11-25',
-    capabilities: {},
-    clientInfo: { name: 'spec', version: '1' },
-  };
-  const { headers } = await postTo(gateway, { template: 't', message: { method: 'initialize', params } });
-  return headers[headers.indexOf('Mcp-Session-Id') + 1] ?? '';
-}
 
 /** Those that were created with that id. */
 function actorsOf(id: string): InspectedActor[] {
@@ -80,24 +71,3 @@ function actorsOf(id: string): InspectedActor[] {
 function statusOf(actor: InspectedActor | undefined): unknown {
   return Object(actor?.getSnapshot()).status;
 }
-
-/** A call of a modern client, during which the backend asks it something. */
-const ASKING = {
-  headers: {
-    'mcp-protocol-version': '2026-07-28',
-    'mcp-method': 'tools/call',
-    'mcp-name': 'test_elicitation',
-  },
-  message: {
-    method: 'tools/call',
-    params: {
-      name: 'test_elicitation',
-      arguments: { message: 'Your name?' },
-      _meta: {
-        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-        'io.modelcontextprotocol/clientCapabilities': { elicitation: {} },
-        'io.modelcontextprotocol/clientInfo': { name: 'spec', version: '1' },
-      },
-    },
-  },
-};
