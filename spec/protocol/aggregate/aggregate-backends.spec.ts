@@ -75,17 +75,6 @@ test('always announces lists, and logging if a template of the caller has it', (
   assert.equal(aggregated.peers(ADA)[0]?.greeting.serverInfo, serverInfo);
 });
 
-test('lists all, calls the owner, and names the instance with its template', async () => {
-  const { ask, b } = setUp();
-  assert.equal((await ask({ method: 'tools/list' })).said, { tools: [shownTool('a__x'), shownTool('b__x')] });
-  assert.equal(await ask({ method: 'tools/call', params: { name: 'b__x' } }, ADA, 'b/two'), {
-    said: { called: { name: 'x' } },
-    instanceId: 'b/one',
-    serverId: 'one',
-  });
-  assert.is(b.asked.at(-1)?.instanceId, 'two');
-});
-
 test('sends a request to its template, with the name that the template knows', async () => {
   const { ask, a, b } = setUp();
   const rest = { arguments: { name: 'a__x' }, _meta: { progressToken: 1 } };
@@ -134,49 +123,12 @@ test('refuses unknown names, resources and tasks with the code of their kind', a
   assert.ok([...a.asked, ...b.asked].every(({ method }) => method.endsWith('/list')));
 });
 
-test('answers requests for any list from all', async () => {
-  const { ask } = setUp();
-  for (const [method, list] of [
-    ['prompts/list', 'prompts'],
-    ['resources/list', 'resources'],
-    ['resources/templates/list', 'resourceTemplates'],
-  ] as const) {
-    const { said, instanceId } = await ask({ method, params: { cursor: 'x' } });
-    assert.equal([Object.keys(Object(said)), instanceId], [[list], '']);
-  }
-});
-
-test('does not take an instance of one template to another', async () => {
-  const { ask, b } = setUp();
-  for (const instanceId of ['a/two', 'two', ''])
-    await ask({ method: 'tools/call', params: { name: 'b__x' } }, ADA, instanceId);
-  const found = b.asked.map(({ instanceId }) => instanceId);
-  assert.equal(found, [undefined, undefined, undefined]);
-});
-
 test('refuses a tool of a forbidden template like an unknown tool', async () => {
   const { ask } = setUp();
   const owner = { id: 'key:1', templates: new Set(['b']) };
   const call = (name: string) => ask({ method: 'tools/call', params: { name } }, owner);
   assert.equal(await call('a__x'), await call('nobody__x'));
   assert.equal((await ask({ method: 'tools/list' }, owner)).said, { tools: [shownTool('b__x')] });
-});
-
-test('waits for changes of all, and for updates of the owner of a resource only', async () => {
-  const { aggregated, a, b } = setUp();
-  const received: ServerNotification[] = [];
-  const wanted = { lists: new Set<ListField>(['tools']), resources: new Set(['a:1', 'nobody:1']) };
-  const subscription = aggregated
-    .changes(ADA, PROFILE, wanted)
-    .subscribe((message) => received.push(message));
-  await new Promise(setImmediate);
-  assert.equal(a.wantedUris, [[], ['a:1']]);
-  assert.equal(b.wantedUris, [[]]);
-  const message: ServerNotification = { kind: 'notification', method: 'x', params: {} };
-  b.told.next(message);
-  assert.equal(received, [message]);
-  subscription.unsubscribe();
-  assert.equal([a.told.observed, b.told.observed], [false, false]);
 });
 
 test('reports a later template once to its owners, and then its changes', () => {
@@ -255,17 +207,6 @@ test('finds a tool by its aggregate name', () => {
   const owner = { id: 'key:1', templates: new Set(['b']) };
   assert.equal([aggregated.tool('a__x', owner), aggregated.tool('b__x', owner)], [undefined, { name: 'x' }]);
   assert.is(aggregated.tool('a__x'), undefined);
-});
-
-test('lists a tool again by its aggregate name, only for a permitted template', async () => {
-  const { aggregated } = setUp();
-  assert.equal(await aggregated.renewedTools('a__x', ADA), [{ name: 'x' }]);
-  for (const name of ['a__y', 'c__x', 'x']) assert.equal(await aggregated.renewedTools(name, ADA), []);
-  const owner = { id: 'key:1', templates: new Set(['b']) };
-  assert.equal(
-    [await aggregated.renewedTools('a__x', owner), await aggregated.renewedTools('a__x')],
-    [[], []],
-  );
 });
 
 test('a session has the current permissions of its own owner', async () => {

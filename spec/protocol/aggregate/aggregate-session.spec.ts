@@ -51,19 +51,6 @@ function setUp(owner: Owner = ADA) {
   return { a, b, session, ask, call, listChanges$, uses };
 }
 
-test('opens a session with a template when it is first used, once', async () => {
-  const { a, b, session, ask, call } = setUp();
-  assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('a__x'), shownTool('b__y')] });
-  assert.equal([a.sessions.length, b.sessions.length], [0, 0]);
-  assert.equal(await Promise.all([call('a__x'), call('a__x')]), [
-    { called: { name: 'x' } },
-    { called: { name: 'x' } },
-  ]);
-  assert.equal([a.sessions.length, b.sessions.length], [1, 0]);
-  const request = { method: 'tools/call', params: { name: 'a__x' } };
-  assert.is((await firstValueFrom(session.exchange(request))).instanceId, 'a/one');
-});
-
 test('lets a call wait for a session no longer than for its answer, and opens it all the same', async () => {
   const { a, session, call } = setUp();
   const open = a.openSession.bind(a);
