@@ -79,21 +79,11 @@ test.run();
 
 const clients = suite('client metrics');
 const NO_SESSIONS = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
-const NO_PROCESSES = { running: 0, started: 0, lost: 0 };
 let clientMetrics = new Metrics(events);
 
 clients.before.each(() => {
   events = new Subject();
   clientMetrics = new Metrics(events);
-});
-
-clients('is empty before anybody came', () => {
-  assert.equal([...clientMetrics.clients()], []);
-  assert.equal(clientMetrics.clientsAt('a'), { sessions: 0, ownProcesses: 0, processes: [] });
-  assert.equal(sumOf(clientMetrics.clients().values()), {
-    sessions: NO_SESSIONS,
-    ownProcesses: NO_PROCESSES,
-  });
 });
 
 clients('counts sessions by template and by instance, wherever they go', () => {

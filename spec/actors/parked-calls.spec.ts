@@ -5,7 +5,6 @@ import { Observable, type Subscriber, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ParkedCalls } from '../../src/actors/parked-calls.ts';
 import type { ClientQuestion, ClientReply } from '../../src/domain/client.ts';
-import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
@@ -47,10 +46,6 @@ class Exchange {
     this.#isOver = true;
     this.say({ kind: 'result', result: JsonText.ofValue(value) });
     this.#subscriber?.complete();
-  }
-  fail(thrown: unknown): void {
-    this.#isOver = true;
-    this.#subscriber?.error(thrown);
   }
 }
 
@@ -144,13 +139,6 @@ test('keeps the answer of a backend that did not wait, until it is fetched', () 
   assert.equal([second.heard, calls.size, exchange.replies], [[1, 'done', 'end'], 0, [['roots/list', LATE]]]);
 });
 
-test('keeps the failure of a backend, too', () => {
-  const first = park('roots/list');
-  exchange.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
-  const second = new Client(calls.resume(first.id, ANN, CALL, new Map()));
-  assert.equal([second.heard, calls.size], [['BACKEND_UNAVAILABLE'], 0]);
-});
-
 test('asks in the next round what the backend asked without a subscriber', () => {
   const first = park('roots/list');
   exchange.ask('sampling/createMessage');
@@ -238,27 +226,6 @@ test('fails the resumption of an ended call', () => {
     end();
     assert.equal([second.heard, exchange.isCancelled, calls.size], [[code], true, 0]);
   }
-});
-
-test('dismisses only those that wait', () => {
-  const first = park('roots/list');
-  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  const goingOn = exchange;
-  exchange = new Exchange();
-  park('roots/list');
-  calls.dismiss();
-  assert.equal([exchange.isCancelled, goingOn.isCancelled, calls.size], [true, false, 1]);
-  goingOn.result('done');
-  assert.equal([second.heard, calls.size], [['done', 'end'], 0]);
-});
-
-test('ends all of them with the gateway', () => {
-  park('roots/list');
-  const other = new Exchange();
-  new Client(calls.follow(BOB, CALL, other.answers$));
-  other.ask('roots/list');
-  calls.close();
-  assert.equal([exchange.isCancelled, other.isCancelled, calls.size], [true, true, 0]);
 });
 
 test('ends when its client leaves on hearing what was kept, without the replies', () => {

@@ -25,9 +25,6 @@ let harness = new SessionHarness();
 const LEVEL: ExchangeRequest = { method: 'logging/setLevel', params: { level: 'debug' } };
 const subscribe = (uri: string): ExchangeRequest => ({ method: 'resources/subscribe', params: { uri } });
 const unsubscribe = (uri: string): ExchangeRequest => ({ method: 'resources/unsubscribe', params: { uri } });
-const LISTEN = 'subscriptions/listen';
-const UPDATED = 'notifications/resources/updated';
-
 simulateTime(
   test,
   () => harness.close(),
@@ -67,17 +64,6 @@ test('forgets what its backend refused', async () => {
   ask(session, 'read');
   await settled();
   assert.equal(harness.upstreams('a')[1]?.asked, ['tools/call']);
-});
-
-test('has a process of its own from its first log level on', async () => {
-  await harness.add('a', { peer: FULL, script: answers({}) });
-  const session = await harness.open();
-  assert.is(session.isShared, true);
-  assert.equal(await resultOf(ask(session, LEVEL)), {});
-  assert.is(session.isShared, false);
-  const found = harness.upstreams('a')[0]?.exchanges.map(({ request }) => request);
-  assert.equal(found, [LEVEL]);
-  assert.is(harness.transport('a').asked.includes('logging/setLevel'), false);
 });
 
 test('refuses a log level without room for a process, and stays bound', async () => {
@@ -187,43 +173,6 @@ test('leaves no subscription behind when its caller left before the answer', asy
   assert.is(harness.subscriptions.size, 0);
 });
 
-test('subscribes once at a modern instance for all sessions, and delivers to each its resources', async () => {
-  await harness.add('a', { peer: MODERN, fields: HTTP });
-  const before = listens();
-  const sessions = [await harness.open(), await harness.open(), await harness.open()];
-  const heard = sessions.map(listenTo);
-  for (const [n, session] of sessions.entries()) {
-    await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: `x:${n % 2}` } }));
-  }
-  await settled();
-  const [listen, ...more] = listens().filter((exchange) => exchange.isOpen && !before.includes(exchange));
-  assert.is(more.length, 0); // each took the place of the one before
-  assert.equal(listen?.request.params?.notifications, { resourceSubscriptions: ['x:0', 'x:1'] });
-  listen?.notify('notifications/subscriptions/acknowledged');
-  listen?.notify(UPDATED, { uri: 'x:0' });
-  listen?.notify('notifications/resources/list_changed');
-  listen?.notify('notifications/message', { data: 'of nobody' });
-  const found = heard.map(({ messages }) => messages.map(({ params }) => params.uri ?? 'list'));
-  assert.equal(found, [['x:0', 'list'], ['list'], ['x:0', 'list']]);
-  for (const { subscription } of heard) subscription.unsubscribe();
-  assert.is(listen?.isOpen, false);
-  assert.is(harness.ref('a').inFlight, 0);
-});
-
-test('asks the modern instance that a session moved to', async () => {
-  await harness.add('a', { peer: MODERN });
-  const session = await harness.open();
-  await harness.add('b', { peer: MODERN });
-  const heard = listenTo(session);
-  await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: 'x:1' } }));
-  harness.transport('a').lose();
-  await settled();
-  const asked = harness.transport('b').open.filter(({ request }) => urisOf(request.params).includes('x:1'));
-  assert.is(asked.length, 1);
-  asked[0]?.notify(UPDATED, { uri: 'x:1' });
-  assert.is(heard.messages.length, 1);
-});
-
 test.run();
 
 function asked(id: string): string[] {
@@ -236,13 +185,4 @@ function uris(session: ClientSession): number {
   harness.transport('a').tell('notifications/resources/updated', { uri: 'x:1' });
   heard.subscription.unsubscribe();
   return heard.messages.length;
-}
-
-/** What the instance was asked to tell. */
-function listens() {
-  return harness.transport('a').exchanges.filter(({ request: { method } }) => method === LISTEN);
-}
-
-function urisOf(params: { readonly [field: string]: unknown } = {}): string {
-  return JSON.stringify(params.notifications);
 }

@@ -36,20 +36,6 @@ function host(transport: TransportKind = 'stdio') {
   return { leases, facts, lease, open };
 }
 
-test('reports the process id, if there is a process', async () => {
-  const { facts, open } = host();
-  const upstream = Object.assign(new ScriptedTransport(), { pid: 7 });
-  await open(Promise.resolve(upstream));
-  upstream.lose();
-  assert.equal(
-    facts.map((fact) => [fact.type, 'pid' in fact && fact.pid]),
-    [
-      ['upstream.opened', 7],
-      ['upstream.ended', 7],
-    ],
-  );
-});
-
 test('reports an end without a reason', async () => {
   for (const error of [undefined, new Error('broken')]) {
     const { facts, open } = host();

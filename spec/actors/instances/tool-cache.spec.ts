@@ -140,16 +140,6 @@ test('lists at most once a second for a backend that notifies a change after eve
   assert.ok(listings.length <= 5 * LIMITS.toolListRounds, `listed ${listings.length} times`);
 });
 
-test('renewal: lists once for all simultaneous callers, and resolves at the end', async () => {
-  const { listings, renewal, answer } = renewing();
-  let done = 0;
-  for (let asker = 0; asker < 5; asker += 1) void renewal.renew()?.then(() => done++);
-  await settled();
-  assert.equal([listings.length, done], [1, 0]);
-  await answer();
-  assert.equal([listings.length, done], [1, 5]);
-});
-
 test('renewal: does not list again within three seconds, which count from the end', async () => {
   const { clock, listings, renewal, answer } = renewing();
   void renewal.renew();
