@@ -22,7 +22,7 @@ test.before.each(() => {
 test.after.each(() => harness.close());
 
 for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as const) {
-  test(`registers nothing when ${method} fails`, async () => {
+  test(`registers nothing, and leaves the one that would be replaced alone, when ${method} fails`, async () => {
     store.failing.add(method);
     assert.is(await failure(registry.register('r', { ...ENDPOINT, id: 'a' })), method);
     assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
@@ -30,10 +30,6 @@ for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as cons
     store.failing.clear();
     await registry.register('r', { ...ENDPOINT, id: 'a' });
     assert.equal(await store.listInstances(), registry.active.definitions());
-  });
-
-  test(`leaves the one that would be replaced alone when ${method} fails`, async () => {
-    await registry.register('r', { ...ENDPOINT, id: 'a' });
     const before = harness.fleet.get('r', 'a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
@@ -66,15 +62,6 @@ test('changes nothing when it cannot be stored', async () => {
   assert.is(harness.fleet.get('r', 'a').weight, 1);
   assert.is(harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   assert.equal(registry.active.settings('r').loadBalancer, {});
-});
-
-test('does what comes after a change that failed', async () => {
-  store.failing.add('saveInstance');
-  const first = failure(registry.register('r', { ...ENDPOINT, id: 'a' }));
-  const second = registry.ensureTemplate('s', { timeout: 5 });
-  assert.is(await first, 'saveInstance');
-  await second;
-  assert.is(harness.fleet.group('s').policy.callTimeoutMs, 5_000);
 });
 
 test('refuses changes once it is closed, and finishes those before, failed or not', async () => {
