@@ -39,17 +39,6 @@ test.after.each(() => {
   for (const cleanup of cleanups.splice(0)) cleanup();
 });
 
-test('sends JSON and hands back the parsed answer', async () => {
-  const seen: unknown[] = [];
-  const url = await serve((request, response) => {
-    request.setEncoding('utf8').on('data', (body) => seen.push([request.method, request.url, body]));
-    request.on('end', () => response.end('{"b":2}'));
-  });
-  const remote = await findGateway(url, noCredentials);
-  assert.equal(await remote.request('/x?y=1', { method: 'POST', body: { a: 1 } }), { b: 2 });
-  assert.equal(seen, [['POST', '/x?y=1', '{"a":1}']]);
-});
-
 test('takes the first default address where a gateway answers, not any program', async () => {
   const answers: Record<string, Response> = {
     [`${DEFAULT_URLS[0]}/gateway/health`]: new Response('<html>', { status: 404 }),
@@ -230,15 +219,6 @@ test('says in one line why a stream fails', async () => {
     const following = remote.follow('/events', {}, () => {});
     await rejects(following, kind, message);
   }
-});
-
-test('leaves a stream without a word when it is told to', async () => {
-  const url = await serve((_, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
-  });
-  const ending = new AbortController();
-  const remote = await findGateway(url, noCredentials);
-  await remote.follow('/events', { signal: ending.signal }, () => ending.abort());
 });
 
 test.run();
