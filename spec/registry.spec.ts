@@ -32,25 +32,6 @@ test.after.each(() => {
   return harness.close();
 });
 
-test('stores an instance and starts it', async () => {
-  const { definition, replaced } = await registry.register('r', { ...ENDPOINT, id: 'a', weight: 3 });
-  assert.is(replaced, false);
-  const at = '2026-01-01T00:00:00.000Z';
-  const fields = {
-    template: 'r',
-    transport: 'http',
-    ...ENDPOINT,
-    weight: 3,
-    createdAt: at,
-    updatedAt: at,
-  } as const;
-  assert.equal(definition, instance('a', fields));
-  assert.equal(await store.listInstances(), [definition]);
-  assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
-  assert.equal(registry.active.definitions(), [definition]);
-  assert.equal(harness.fleet.get('r', 'a').definition, definition);
-});
-
 test('says how the instance is when it was waited for, and when it was not', async () => {
   const { state, healthy } = await registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 });
   assert.equal([state, healthy], ['healthy', true]);
@@ -82,8 +63,18 @@ test('waits no longer for an instance that was taken out meanwhile', async () =>
   );
 });
 
-test('replaces in place: same server id, same creation, new everything else', async () => {
+test('stores an instance, and replaces it in place: same server id, same creation, new everything else', async () => {
   const { definition: before } = await registry.register('r', { ...ENDPOINT, id: 'a', weight: 3 });
+  const at = '2026-01-01T00:00:00.000Z';
+  const fields = {
+    template: 'r',
+    transport: 'http',
+    ...ENDPOINT,
+    weight: 3,
+    createdAt: at,
+    updatedAt: at,
+  } as const;
+  assert.equal(before, instance('a', fields));
   await tick(5_000);
   const second = { endpoint: 'http://127.0.0.1:8/other', id: 'a' };
   const { definition, replaced } = await registry.register('r', second);
@@ -95,7 +86,9 @@ test('replaces in place: same server id, same creation, new everything else', as
     updatedAt: '2026-01-01T00:00:05.000Z',
   });
   assert.equal(await store.listInstances(), [definition]);
+  assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
   assert.equal(registry.active.definitions(), [definition]);
+  assert.equal(harness.fleet.get('r', 'a').definition, definition);
 });
 
 test('does not store a function, and forgets what was stored under its id', async () => {
