@@ -172,19 +172,6 @@ test('names the last event it heard, until the server does not know it', async (
   );
 });
 
-test('says that the session is forgotten when the server says so, and not when there is nothing', async () => {
-  await listening(
-    (_, response) => {
-      const error = { code: -32001, message: 'Session not found' };
-      answerJson(response, 404, { jsonrpc: '2.0', id: null, error });
-    },
-    async ({ heard, gets }) => {
-      await until(() => heard.length === 1, 'it was told');
-      assert.equal([heard, gets()], [['forgotten'], 1]);
-    },
-  );
-});
-
 test('brings notifications to messages$, also those of a session that was opened again', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const messages: ServerMessage[] = [];

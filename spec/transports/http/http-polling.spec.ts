@@ -110,7 +110,7 @@ test('goes on from the latest event, as often as the stream is closed, with what
       (response) => stream(response).end('id: c\nretry: 2\ndata: \n\n'),
       (response, id) => stream(response).end(`id: d\n${resultOf(id, 'done')}`),
     ],
-    async ({ transport, polls }) => {
+    async ({ transport, polls, doubts }) => {
       const { events } = await see(transport.exchange(call));
       assert.equal(events.slice(0, -1), [
         interrupted(1),
@@ -121,6 +121,7 @@ test('goes on from the latest event, as often as the stream is closed, with what
       assert.is(textOf(events.at(-1)), 'done');
       const found = polls.map(({ from }) => from);
       assert.equal(found, ['a', 'b', 'c']);
+      assert.is(doubts(), 0, 'it ends its stream in order to be polled');
     },
     { sessions: false },
   );
@@ -142,20 +143,6 @@ test('doubts a backend whose stream breaks, and one that breaks off again or ans
       assert.is(doubts(), 3);
     },
     { breaks: true },
-  );
-});
-
-test('does not doubt a backend that ends its stream in order to be polled', async () => {
-  await polling(
-    'id: a\nretry: 1\ndata: \n\n',
-    [
-      (response) => stream(response).end('id: b\ndata: \n\n'),
-      (response, id) => stream(response).end(resultOf(id, 'done')),
-    ],
-    async ({ transport, doubts }) => {
-      assert.is((await see(transport.exchange(call))).events.length, 3);
-      assert.is(doubts(), 0);
-    },
   );
 });
 
