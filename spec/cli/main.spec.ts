@@ -40,12 +40,6 @@ test('answers a mistake with one line and exit code 2', async () => {
   });
 });
 
-test('answers a failure with one line and exit code 1', async () => {
-  const { code, err } = await runCommand(['gateway', 'list', '--url', 'http://127.0.0.1:2']);
-  assert.is(code, 1);
-  assert.match(err, /^stagedoor: nothing listens at [^\n]+$/);
-});
-
 test('shows results and errors only with --quiet', async () => {
   const words = ['config', '--port', '9000'];
   const env = { GATEWAY_PROT: '1' };
