@@ -85,7 +85,7 @@ export class HttpOpenings<U extends EndableUpstream> {
         isOffered() ? this.#queue.take({ ownerId, signal: either, start: () => start(either) }) : undefined,
       );
       if (opened === undefined) return undefined;
-      if (over.aborted) void opened.close(); // it was opened too late to be closed with the others
+      if (either.aborted) void opened.close(); // it was opened too late to be closed by an abort
       either.throwIfAborted();
       this.#open.add(opened);
       return opened;
