@@ -6,6 +6,7 @@ import { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { ListField } from '../../src/domain/mcp.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
+import { ListMemory } from '../../src/protocol/cached-lists.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -22,7 +23,7 @@ function over(refs: readonly Ref[]) {
   const candidates = refs.filter(({ state }) => state === 'healthy');
   const fleet = { refs: () => refs, group: () => ({ pool: { candidates } }) };
   const now = () => 0;
-  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, listChanges$, now };
+  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, listChanges$, now, memory: new ListMemory() };
   return { backends: new TemplateBackends('t', Object(parts)) };
 }
 
@@ -59,7 +60,8 @@ test('asks an instance something of its own past the calls, on behalf of its own
   };
   const ref = Object.create(InstanceRef.prototype, { listen: { value: listen } });
   const fleet = { find: (_: string, id: string) => (id === 'a' ? ref : undefined) };
-  const backends = new TemplateBackends('t', Object({ fleet, listChanges$: new Subject() }));
+  const parts = { fleet, listChanges$: new Subject(), memory: new ListMemory() };
+  const backends = new TemplateBackends('t', Object(parts));
   const heard: unknown[] = [];
   for (const instanceId of ['a', 'b']) {
     backends

@@ -22,7 +22,6 @@ function setUp() {
   const inner = new ListingBackends({ tools: [{ name: 'a' }] });
   const { listChanged$ } = inner;
   const cached = new CachedLists({
-    template: 't',
     listChanged$,
     hasPeers: () => inner.peers().length > 0,
     isThere: () => true,
@@ -149,13 +148,12 @@ test('sends at most one notice a second for a list that changes all the time, an
 });
 
 /** A cache whose loads the spec answers by hand. */
-function caching(memory = new ListMemory(), template = 't') {
+function caching(memory = new ListMemory()) {
   const clock = { nowMs: 0 };
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
   const changes$ = new Subject<ListField>();
   const cache = new CachedLists({
-    template,
     listChanged$: changes$,
     hasPeers: () => true,
     isThere: (id) => !gone.has(id),
@@ -284,7 +282,7 @@ test('keeps no error and no list that is too large', () => {
 
 test('lists of all templates share the room, and the one used least recently goes', () => {
   const memory = new ListMemory(4 * 1024 + 200);
-  const [a, b] = [caching(memory, 'a'), caching(memory, 'b')];
+  const [a, b] = [caching(memory), caching(memory)];
   for (const { ask, answer } of [a, b]) {
     for (const who of ['ada', 'bo']) {
       ask(who);

@@ -41,7 +41,6 @@ export class TemplateBackends implements Backends {
     this.#renewal = new ToolRenewal(() => this.#healthy, deps.now);
     this.listChanged$ = listChangesOf(deps.listChanges$, template);
     this.#lists = new CachedLists({
-      template,
       listChanged$: this.listChanged$,
       hasPeers: () => this.peers().length > 0,
       isThere: (instanceId) => this.#isHealthy(instanceId),

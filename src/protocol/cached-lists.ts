@@ -63,8 +63,16 @@ interface StoredAnswer {
 
 /** The stored lists of a gateway: the least recently used one makes room. */
 export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> extends LRUCache<string, V> {
+  #generation = 0;
+
   constructor(maxSize: number = MOST_BYTES) {
     super({ maxSize, sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES });
+  }
+
+  /** A part of keys that no list has yet. */
+  newGeneration(): number {
+    this.#generation += 1;
+    return this.#generation;
   }
 }
 
@@ -76,7 +84,6 @@ interface ListKey {
 }
 
 export interface CachedListsOptions {
-  readonly template: string;
   /** Changes of the lists; `resources` includes resource templates. */
   readonly listChanged$: Observable<ListField>;
   /** False when no instance is or was connected: then no stale list may be served. */
@@ -98,11 +105,12 @@ export class CachedLists {
   readonly #changes = new Map<ListField, number>();
   readonly #numbers = new WeakMap<Peer, number>();
   #lastNumber = 0;
-  /** Part of every key: lists of an earlier generation are not found. */
-  #generation = 0;
+  /** Part of every key: lists of earlier generations and of other templates are not found. */
+  #generation: number;
 
   constructor(options: CachedListsOptions) {
     this.#options = options;
+    this.#generation = options.memory.newGeneration();
     this.#subscription = options.listChanged$.subscribe((list) => {
       this.#changes.set(list, this.#changesOf(list) + 1);
       this.#changed.next(list);
@@ -115,7 +123,8 @@ export class CachedLists {
     { profile, owner, instanceId }: SessionlessOptions,
     load: () => Observable<Answer>,
   ): Observable<Answer> {
-    if (listOf(request.method) !== undefined && !this.#options.hasPeers()) this.#generation += 1;
+    const { hasPeers, memory } = this.#options;
+    if (listOf(request.method) !== undefined && !hasPeers()) this.#generation = memory.newGeneration();
     const key = this.#keyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
     return key === undefined ? load() : this.#serve(key, load);
   }
@@ -153,7 +162,7 @@ export class CachedLists {
     const { cursor = null, _meta, ...others } = request.params ?? {};
     if (Object.keys(others).length > 0) return undefined;
     const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
-    const listKey = `${this.#options.template} ${this.#generation} ${list}${conversation} ${page}`;
+    const listKey = `${this.#generation} ${list}${conversation} ${page}`;
     return { list, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
   }
 
