@@ -39,18 +39,6 @@ test('accepts numbers at their bounds and refuses what lies outside', () => {
   }
 });
 
-test('reads lists from text and from YAML, and `none` as empty', () => {
-  const config = load({
-    flags: { 'allowed-hosts': 'Gateway.example.com,::1,10.0.0.1:8080', 'denied-networks': 'none' },
-    env: { GATEWAY_ALLOWED_ORIGINS: 'vscode-webview://abc' },
-    yaml: 'trusted_proxies: [10.0.0.0/8, "fd00::/8", 192.0.2.1]',
-  });
-  assert.equal(config.allowedHosts, ['gateway.example.com', '[::1]', '10.0.0.1:8080']);
-  assert.equal(config.allowedOrigins, ['vscode-webview://abc']);
-  assert.equal(config.deniedNetworks, []);
-  assert.equal(config.trustedProxies, ['10.0.0.0/8', 'fd00::/8', '192.0.2.1/32']);
-});
-
 /** Values that are read as they are. */
 const same = (...values: unknown[]): [unknown, unknown][] => values.map((value) => [value, value]);
 /** Texts, and what they are read as. */

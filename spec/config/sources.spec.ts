@@ -54,22 +54,14 @@ test('takes a secret from the file that NAME_FILE names, and never shows it', ()
   );
 });
 
-test('refuses two variables that give one setting two values, and takes an empty one as not set', () => {
-  const env = { MCP_GATEWAY_LOG_LEVEL: 'info', GATEWAY_LOG_LEVEL: 'warn' };
-  assert.match(refusal({ env }), 'MCP_GATEWAY_LOG_LEVEL and GATEWAY_LOG_LEVEL differ');
-  assert.is(load({ env: { MCP_GATEWAY_LOG_LEVEL: '', GATEWAY_LOG_LEVEL: 'warn' } }).logLevel, 'warn');
-});
-
 test('names the nearest key for an unknown one in gateway.yaml', () => {
   assert.is(refusal({ yaml: 'prot: 80' }), 'gateway.yaml:1: unknown key prot; the nearest is port');
   assert.is(
     refusal({ yaml: 'load_balancer:\n  strtegy: random' }),
     'gateway.yaml:2: unknown key load_balancer.strtegy; the nearest is load_balancer.strategy',
   );
-  assert.match(
-    refusal({ yaml: 'load_balancer: random' }),
-    'load_balancer is a section of load_balancer.strategy',
-  );
+  const line = refusal({ yaml: 'load_balancer: random' });
+  assert.match(line, 'load_balancer is a section of load_balancer.strategy');
 });
 
 test('names the first of keys that are equally near', () => {
@@ -87,16 +79,6 @@ test('says where gateway.yaml is not YAML, and takes an empty one or an empty se
 const keys = ['port', 'auth.enabled', 'auth.secret_key', 'http.a.b'];
 /** Lets the first fault through. */
 const attempt: Attempt = (work) => work();
-
-test('gives values by their dotted key, nested or not', () => {
-  const text = 'port: 1\nauth: { enabled: no }\nhttp.a.b: [1]\n';
-  const values = readConfigFile(text, 'a.yaml', { keys, attempt });
-  assert.equal(Object.fromEntries(values), {
-    port: { value: 1, place: 'a.yaml:1' },
-    'auth.enabled': { value: 'no', place: 'a.yaml:2' },
-    'http.a.b': { value: [1], place: 'a.yaml:3' },
-  });
-});
 
 test('refuses a key that is set in both ways', () => {
   assert.throws(

@@ -5,7 +5,7 @@ import type { ApiKey, User } from '../../src/domain/account.ts';
 import { MOST_FOUND, type Store } from '../../src/persistence/store.ts';
 import { endOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
-import { declaring } from './store.ts';
+import { declaring, HOSTILE_TEXTS } from './store.ts';
 
 /** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
 export function accountConformance(test: Suite, open: () => Promise<Store>): void {
@@ -200,10 +200,8 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
         ),
       ),
     );
-    assert.equal(
-      codes.filter((code) => code !== 'done'),
-      ['LAST_ADMIN'],
-    );
+    const refused = codes.filter((code) => code !== 'done');
+    assert.equal(refused, ['LAST_ADMIN']);
     const left = (await accounts.listUsers()).filter(({ role, isActive }) => role === 'admin' && isActive);
     assert.is(left.length, 1);
   });
@@ -257,10 +255,8 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
         ]),
       ),
     ]);
-    assert.equal(
-      (await accounts.listApiKeys()).map(({ lastUsedAt }) => lastUsedAt),
-      [late, late],
-    );
+    const times = (await accounts.listApiKeys()).map(({ lastUsedAt }) => lastUsedAt);
+    assert.equal(times, [late, late]);
     assert.is(await store.revision(), before);
   });
 
@@ -270,10 +266,9 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const times = new Map(ids.map((id, index) => [id, new Date(1_767_225_600_000 + index).toISOString()]));
     times.delete(ids[60] ?? '');
     await accounts.touchApiKeys(times);
-    assert.equal(
-      (await accounts.listApiKeys()).map(({ id, lastUsedAt }) => [id, lastUsedAt]),
-      ids.map((id) => [id, times.get(id)]),
-    );
+    const touched = new Map((await accounts.listApiKeys()).map(({ id, lastUsedAt }) => [id, lastUsedAt]));
+    const expected = new Map(ids.map((id) => [id, times.get(id)]));
+    assert.equal([...touched], [...expected]);
   });
 
   declare('every change counts a revision', async (store) => {
@@ -295,6 +290,8 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await store.revision(), revisions.at(-1));
   });
 
+  declare('keeps texts that could be taken for something else', keepsHostileTexts);
+
   declare('is not changed through what it was given or gave back', async ({ accounts }) => {
     const templates = ['a'];
     await accounts.insertUser({ ...ada, templates });
@@ -302,6 +299,21 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     (await accounts.listUsers()).length = 0;
     assert.equal(await accounts.findUser(ada.id), { ...ada, templates: ['a'] });
   });
+}
+
+export async function keepsHostileTexts({ accounts }: Store): Promise<void> {
+  const users = HOSTILE_TEXTS.map((email, index) => ({
+    ...ada,
+    ...{ id: `u${index}`, username: `user-${index}`, email },
+  }));
+  const keys = HOSTILE_TEXTS.map((name, index) => ({ ...smallKey, id: `k${index}`, name }));
+  for (const user of users) await accounts.insertUser(user);
+  for (const key of keys) await accounts.insertApiKey(key);
+  assert.equal([await accounts.listUsers(), await accounts.listApiKeys()], [users, keys]);
+  for (const { id, email, updatedAt } of users) {
+    await accounts.changeUser(id, { email: `${email} changed`, updatedAt });
+    assert.is((await accounts.findUser(id))?.email, `${email} changed`);
+  }
 }
 
 function uuid(digit: string): string {

@@ -13,7 +13,7 @@ import {
 } from '../../src/domain/audit.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
-import { declaring } from './store.ts';
+import { declaring, HOSTILE_TEXTS } from './store.ts';
 
 /** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
 export function auditConformance(test: Suite, open: () => Promise<Store>): void {
@@ -83,6 +83,8 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await kept(), [9, 8, 1]);
   });
 
+  declare('keeps texts that could be taken for something else', keepsHostileEntries);
+
   declare('is not changed through what it was given or gave back', async ({ audit }) => {
     const given = { ...entry(1) };
     await audit.append([given]);
@@ -90,6 +92,15 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     Object.assign((await audit.list({ limit: 1 }))[0] ?? {}, { action: 'changed' });
     assert.equal(await audit.list({ limit: 1 }), [entry(1)]);
   });
+}
+
+export async function keepsHostileEntries({ audit }: Store): Promise<void> {
+  const entries = HOSTILE_TEXTS.map((text, index) => ({
+    ...entry(index),
+    ...{ actor: text, actorName: text, subject: text },
+  }));
+  await audit.append(entries);
+  assert.equal(await audit.list({ limit: 100 }), entries.toReversed());
 }
 
 const START_MS = Date.UTC(2026, 0, 2);

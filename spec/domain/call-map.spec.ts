@@ -60,14 +60,11 @@ test('is a set in the order in which its objects came, whatever comes and goes',
       set.add(item);
       expected.add(item);
     } else assert.is(set.delete(item), expected.delete(item));
-    assert.equal(
-      [set.size, set.has(item), set.first?.id],
-      [expected.size, expected.has(item), [...expected][0]?.id],
-    );
-    assert.equal(
-      set.values().map(({ id }) => id),
-      [...expected].map(({ id }) => id),
-    );
+    const found = [set.size, set.has(item), set.first?.id];
+    assert.equal(found, [expected.size, expected.has(item), [...expected][0]?.id]);
+    const order = set.values().map(({ id }) => id);
+    const expectedOrder = [...expected].map(({ id }) => id);
+    assert.equal(order, expectedOrder);
   }
   set.clear();
   assert.equal([set.size, set.first, set.values()], [0, undefined, []]);

@@ -7,21 +7,6 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('LRU maps');
 
-function filled(most: number, ...keys: readonly string[]): LruMap<string> {
-  const map = new LruMap<string>(most);
-  for (const key of keys) map.set(key, key);
-  return map;
-}
-
-test('keeps entries that are read or set again', () => {
-  for (const use of [(map: LruMap<string>) => map.get('a'), (map: LruMap<string>) => map.set('a', 'a')]) {
-    const map = filled(2, 'a', 'b');
-    use(map);
-    map.set('c', 'c');
-    assert.equal([...map.values()], ['a', 'c']);
-  }
-});
-
 test('replaces and removes; reports evicted values only', () => {
   const forgotten: string[] = [];
   const map = new LruMap<string>(1, (value) => forgotten.push(value));

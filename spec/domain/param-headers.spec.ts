@@ -41,12 +41,6 @@ test('are written for the arguments that the schema names', () => {
   assert.is(declaredBy(schema).fault, undefined);
 });
 
-test('are not written without a value, or one that has no exact text', () => {
-  assert.is(headersOf(schema, undefined), undefined);
-  assert.is(headersOf(schema, { region: null, size: 2 ** 60, dry: {}, deep: 7 }), undefined);
-  assert.is(headersOf(schemaWith({ toString: declared }), {}), undefined);
-});
-
 test('are others when a name, a place or a type is another one, and not when their order is', () => {
   const b = { type: 'integer', 'x-mcp-header': 'B' };
   const before = schemaWith({ a: declared, b });

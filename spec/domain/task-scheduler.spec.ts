@@ -20,15 +20,6 @@ test('does a few things at once, and the rest a few in each turn, in the order o
   assert.equal([done, scheduler.waiting], [[1, 2, 3, 4, 5, 6, 7], 0]);
 });
 
-test('does what comes later at once again, and arranges no turns for nothing', async () => {
-  const { scheduler, turn, done, task, arranged } = setUp({ perTurn: 2 });
-  for (const number of [1, 2, 3]) scheduler.run(task(number));
-  for (let turns = 0; turns < 4; turns += 1) await turn();
-  assert.is(arranged(), 0);
-  scheduler.run(task(4));
-  assert.equal(done, [1, 2, 3, 4]);
-});
-
 test('begins nothing more in a turn that has taken long, but one thing in each', async () => {
   const { scheduler, turn, done, task, clock } = setUp({ perTurn: 10, turnMs: 5 });
   const slow = (number: number) => () => {

@@ -3,7 +3,7 @@
 import Type, { type TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { InstanceInput, RegisterInput } from '../../src/domain/instance.ts';
+import { InstanceInput } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
 import { compileShape, inspect, issuesOf } from '../../src/domain/validation.ts';
@@ -59,10 +59,8 @@ const WORDS: readonly (readonly [TSchema, unknown, string])[] = [
 
 test('uses the words of pydantic', () => {
   for (const [schema, value, words] of WORDS) assert.is(firstIssue(schema, value), words);
-  assert.match(
-    firstIssue(Type.Array(Type.Any(), { uniqueItems: true }), [1, 1]) ?? '',
-    /^value_error: Value error, /,
-  );
+  const issue = firstIssue(Type.Array(Type.Any(), { uniqueItems: true }), [1, 1]) ?? '';
+  assert.match(issue, /^value_error: Value error, /);
 });
 
 test('tells text that does not parse from a wrong type, in a query', () => {
@@ -70,14 +68,12 @@ test('tells text that does not parse from a wrong type, in a query', () => {
     Type.Object({ a: Type.Integer(), b: Type.Boolean(), c: Type.Number() }),
     'query',
   );
-  assert.equal(
-    shape.issues({ a: 'x', b: 'x', c: 'x' }).map(({ loc, type }) => [...loc, type]),
-    [
-      ['query', 'a', 'int_parsing'],
-      ['query', 'b', 'bool_parsing'],
-      ['query', 'c', 'float_parsing'],
-    ],
-  );
+  const issues = shape.issues({ a: 'x', b: 'x', c: 'x' }).map(({ loc, type }) => [...loc, type]);
+  assert.equal(issues, [
+    ['query', 'a', 'int_parsing'],
+    ['query', 'b', 'bool_parsing'],
+    ['query', 'c', 'float_parsing'],
+  ]);
 });
 
 test('counts list items by number and keeps odd keys', () => {
@@ -85,22 +81,12 @@ test('counts list items by number and keeps odd keys', () => {
     Type.Object({ list: Type.Array(Type.String()), '0': Type.String(), 'a/b~c': Type.String() }),
     'body',
   );
-  assert.equal(
-    shape.issues({ list: ['a', 1], '0': 1, 'a/b~c': 1 }).map(({ loc }) => loc),
-    [
-      ['body', '0'],
-      ['body', 'list', 1],
-      ['body', 'a/b~c'],
-    ],
-  );
-});
-
-test('says that the whole is wrong when it is', () => {
-  for (const value of [null, [], 'x', 3, true, undefined]) {
-    assert.equal(compileShape(RegisterInput, 'body').issues(value), [
-      { loc: ['body'], msg: 'Input should be a valid dictionary', type: 'dict_type' },
-    ]);
-  }
+  const locs = shape.issues({ list: ['a', 1], '0': 1, 'a/b~c': 1 }).map(({ loc }) => loc);
+  assert.equal(locs, [
+    ['body', '0'],
+    ['body', 'list', 1],
+    ['body', 'a/b~c'],
+  ]);
 });
 
 test('never repeats the value', () => {

@@ -232,10 +232,8 @@ test('Oracle limits the time of calls, and compares by code points, on every ses
   const session = { callTimeout: 0, execute: async () => {} };
   await oracle.options(connectOptions('oracle://a@h/S')).onCreateConnection?.(session);
   assert.is(session.callTimeout, 4_000);
-  assert.match(
-    (await statementsOnConnect(oracle, 'oracle://a@h/S')).join(),
-    'nls_comp = binary nls_sort = binary',
-  );
+  const statements = (await statementsOnConnect(oracle, 'oracle://a@h/S')).join();
+  assert.match(statements, 'nls_comp = binary nls_sort = binary');
 });
 
 test('Oracle locks a table of its own, which may be there already', async () => {

@@ -7,7 +7,6 @@ import { auditConformance } from '../conformance/audit.ts';
 import { settingConformance } from '../conformance/settings.ts';
 import { storeConformance } from '../conformance/store.ts';
 import type { Suite } from '../helpers/suite.ts';
-import { keepsHostileTexts } from './hostile-texts.ts';
 
 /** `open` gives an empty store each time; the test closes it. */
 export function everyConformance(test: Suite, open: () => Promise<Store>): void {
@@ -15,14 +14,6 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
   accountConformance(test, open);
   settingConformance(test, open);
   auditConformance(test, open);
-  test('keeps texts that could be taken for something else', async () => {
-    const store = await open();
-    try {
-      await keepsHostileTexts(store);
-    } finally {
-      await store.close();
-    }
-  });
 }
 
 /** A cipher for stores that keep secrets. */

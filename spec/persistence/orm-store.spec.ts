@@ -29,10 +29,7 @@ const secret = definition('i', {
 inFile('eight processes that start at once end with one clean schema', () =>
   inFolder(async (cwd) => {
     const url = `sqlite:////${cwd}/gateway.db`;
-    assert.equal(
-      await openInProcesses(url, 8),
-      Array.from({ length: 8 }, () => 'open'),
-    );
+    assert.equal(await openInProcesses(url, 8), Array(8).fill('open'));
     const { applied, pending, unknown } = await migrationStatus(url, { cwd });
     assert.equal([new Set(applied).size, pending, unknown], [applied.length, [], []]);
     const store = await openStore(url, { cwd, migrations: 'require' });
@@ -54,10 +51,8 @@ inFile('what was answered survives a process that is killed in the middle', () =
     const store = await openStore(url, { cwd, migrations: 'require' });
     const kept = new Set((await store.listTemplates()).map(({ name }) => name));
     assert.ok(answered.length >= 300);
-    assert.equal(
-      answered.filter((name) => !kept.has(name)),
-      [],
-    );
+    const lost = answered.filter((name) => !kept.has(name));
+    assert.equal(lost, []);
     await store.close();
   }),
 );

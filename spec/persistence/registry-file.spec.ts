@@ -36,10 +36,8 @@ async function contentsOf(document: unknown) {
 test('reads every example of docs/guides/registry-file.md without a problem', async () => {
   const read = [];
   for (const { name, text } of examples) read.push(await parseRegistryDocument(text, name));
-  assert.equal(
-    read.map(({ problems }) => problems),
-    [[], [], [], []],
-  );
+  const problemss = read.map(({ problems }) => problems);
+  assert.equal(problemss, [[], [], [], []]);
   const [byTemplate, servers, byName, ofClients] = read.map(({ entries }) =>
     entries.map(({ template, input }) => `${template}/${input.id}`),
   );
@@ -172,16 +170,12 @@ test('takes an empty document for one without instances', async () => {
 test('fails in one line for what is no registry document', async () => {
   const parse = (text: string, name = 'registry') => failureOf(parseRegistryDocument(text, name));
   for (const text of ['[]', 'words', '{"servants": []}', '7']) {
-    assert.is(
-      await parse(text),
-      'registry file registry: it has neither "templates" nor "servers" nor "mcpServers"',
-    );
+    const found = await parse(text);
+    assert.is(found, 'registry file registry: it has neither "templates" nor "servers" nor "mcpServers"');
   }
   assert.match(await parse('{"servers": ['), /^registry file registry: not JSON: Unexpected end/);
-  assert.match(
-    await parse('servers:\n  a: [1', 'r.yaml'),
-    /^registry file r\.yaml: not YAML: .* at line 2, column/,
-  );
+  const yaml = await parse('servers:\n  a: [1', 'r.yaml');
+  assert.match(yaml, /^registry file r\.yaml: not YAML: .* at line 2, column/);
   assert.match(await parse('servers: *nobody'), /not YAML: Unresolved alias/);
 });
 

@@ -2,12 +2,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import * as assert from 'uvu/assert';
-import {
-  fillPlaceholders,
-  readTemplate,
-  TemplateError,
-  unknownPlaceholders,
-} from '../../src/templates/definition.ts';
+import { fillPlaceholders, readTemplate, TemplateError } from '../../src/templates/definition.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('template definition');
@@ -79,10 +74,6 @@ test('fills the scratch folder wherever it stands, whatever its path', () => {
 test('takes nothing else for a placeholder', () => {
   const text = '$SCRATCH ${scratch} ${OTHER} {SCRATCH} $${}';
   assert.is(fillPlaceholders(text, '/x'), text);
-});
-
-test('knows which placeholders it does not know', () => {
-  assert.equal(unknownPlaceholders('${SCRATCH} ${OTHER} ${lower} ${A_1}'), ['${OTHER}', '${A_1}']);
 });
 
 test.run();

@@ -89,13 +89,6 @@ test('leaves alone what it cannot be sure of', () => {
   }
 });
 
-test('uses this Node and this package by default', () => {
-  const args = ['-y', '@modelcontextprotocol/server-everything', 'stdio'];
-  const launch = resolveLaunch({ command: 'npx', args });
-  assert.is(launch.command, process.execPath);
-  assert.match(launch.args[0] ?? '', /server-everything.dist.index\.js$/);
-});
-
 test('opens an instance with its program, and leaves what has none as it is', () => {
   const npx = instanceDefinition({ command: 'npx', args: ['-y', 'plain', '--flag'] });
   const program = join(folder, 'node_modules', 'plain', 'run.js');
@@ -110,25 +103,6 @@ test('opens an instance with its program, and leaves what has none as it is', ()
 
 const described = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };
 const values = '/tmp/my scratch';
-
-test('an instance of a template has placeholders filled in command, arguments and environment', () => {
-  const input = instanceInputOf(
-    {
-      ...described,
-      transport: 'stdio',
-      command: '${SCRATCH}/run',
-      args: ['--dir', '${SCRATCH}', '"as is"'],
-      environment: { FILE: '${SCRATCH}/f' },
-    },
-    values,
-  );
-  assert.equal(input, {
-    transport: 'stdio',
-    command: '/tmp/my scratch/run',
-    args: ['--dir', '/tmp/my scratch', '"as is"'],
-    env_vars: { FILE: '/tmp/my scratch/f' },
-  });
-});
 
 test('splits a command into words before it fills them', () => {
   const input = instanceInputOf({ ...described, command: 'run "a b" ${SCRATCH}' }, values);

@@ -49,10 +49,8 @@ test('refuses what the gateway refuses, and nothing else', async () => {
   const judged = await Promise.all(
     samples.map((sample) => validateTemplate(JSON.stringify(sample), { isTolerant: true })),
   );
-  assert.equal(
-    samples.filter((_, index) => (judged[index]?.violations.length === 0) !== verdicts[index]),
-    [],
-  );
+  const disputed = samples.filter((_, index) => (judged[index]?.violations.length === 0) !== verdicts[index]);
+  assert.equal(disputed, []);
 });
 
 /** As another platform writes it. */
@@ -107,26 +105,24 @@ test('says how it was read, and refuses it otherwise', async () => {
     folder: 'files',
   });
   assert.equal([violations, warnings], [[], []]);
-  assert.equal(
-    readings.map(({ pointer, message }) => `${pointer} ${message}`),
-    [
-      '/id is "files", the name of the folder',
-      '/ports is read as [7071], the ports of the container',
-      '/capabilities is read as ["tools","resources"]; the server itself lists its tools',
-      '/docker_tag makes the image example/mcp-files:2.1',
-      '/command is read as the program "python" and 2 arguments',
-      '/transport is read as "http"',
-      '/environment/LEVEL is read as a text',
-      '/config_schema/properties/allowed_dirs is a path of this machine: no volume is mounted',
-      '/config_schema/properties/allowed_dirs is required',
-      '/config_schema/properties/api_key is sensitive: its value is never a word of the command',
-      '/category is read as the tag "file-system"',
-      '/tool_discovery has no effect: tools are listed by the server itself',
-      '/tool_endpoint has no effect: tools are listed by the server itself',
-      '/origin has no effect',
-      '/examples has no effect',
-    ],
-  );
+  const remarks = readings.map(({ pointer, message }) => `${pointer} ${message}`);
+  assert.equal(remarks, [
+    '/id is "files", the name of the folder',
+    '/ports is read as [7071], the ports of the container',
+    '/capabilities is read as ["tools","resources"]; the server itself lists its tools',
+    '/docker_tag makes the image example/mcp-files:2.1',
+    '/command is read as the program "python" and 2 arguments',
+    '/transport is read as "http"',
+    '/environment/LEVEL is read as a text',
+    '/config_schema/properties/allowed_dirs is a path of this machine: no volume is mounted',
+    '/config_schema/properties/allowed_dirs is required',
+    '/config_schema/properties/api_key is sensitive: its value is never a word of the command',
+    '/category is read as the tag "file-system"',
+    '/tool_discovery has no effect: tools are listed by the server itself',
+    '/tool_endpoint has no effect: tools are listed by the server itself',
+    '/origin has no effect',
+    '/examples has no effect',
+  ]);
   assert.is(readings.find(({ pointer }) => pointer === '/ports')?.line, 11);
   const strict = await validateTemplate(text);
   const places = [
@@ -139,10 +135,8 @@ test('says how it was read, and refuses it otherwise', async () => {
     '/environment/LEVEL',
   ];
   const found = new Set(strict.violations.map(({ pointer }) => pointer));
-  assert.equal(
-    places.filter((place) => !found.has(place)),
-    [],
-  );
+  const missing = places.filter((place) => !found.has(place));
+  assert.equal(missing, []);
 });
 
 test('takes the default of a transport, the tag of an image and an empty command for what they are', () => {
@@ -179,10 +173,8 @@ test('reads any object without an error, and what it made of it as it is', () =>
     fc.property(fc.dictionary(fc.constantFrom(...fields, ...others), member), (written) => {
       const copy: unknown = JSON.parse(JSON.stringify(written));
       const { value } = tolerated(copy, 'folder');
-      assert.equal(
-        JSON.parse(JSON.stringify(tolerated(value, 'folder').value)),
-        JSON.parse(JSON.stringify(value)),
-      );
+      const shown = JSON.parse(JSON.stringify(tolerated(value, 'folder').value));
+      assert.equal(shown, JSON.parse(JSON.stringify(value)));
       assert.equal(copy, JSON.parse(JSON.stringify(written)));
     }),
     { numRuns: 1_000 },

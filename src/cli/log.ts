@@ -1,6 +1,6 @@
 // The log of `gateway start` goes to standard error, since standard output is for the output of the command. JSON lines
 // (pino) for programs; one short line per record when a person watches in a terminal. The gateway never waits for the log:
-// lines are collected and written together, and those that cannot be written are dropped and counted.
+// lines are collected and written together; those for which there is no room while nothing can be written are dropped and counted.
 
 import { writeSync } from 'node:fs';
 import type { Logger, LoggerOptions } from 'pino';
@@ -87,25 +87,13 @@ function stackOf(error: unknown): string {
 
 /** Characters that are collected before they are written: one system call for many lines, and little to lose. */
 const COLLECTED_CHARACTERS = 16 * 1024;
-/** Longest time a line waits to be written, in ms; also the interval of retries while the reader does not read. */
+/** Longest time a line waits to be written, in ms; also the interval of retries while nothing can be written. */
 const FLUSH_MS = 100;
-/** Most that is kept while the reader does not read: bytes that were tried, and characters that were not yet. */
+/** Most that is kept while nothing can be written: bytes that were tried, and characters that were not yet. */
 const LONGEST_BACKLOG = 1024 * 1024;
 /** Longest wait at the end of the process for such a reader, and the pause between two attempts, in ms. */
 const LAST_WAIT_MS = 200;
 const LAST_PAUSE_MS = 5;
-const LINE_END = 10;
-
-/** Bytes that are being written: the sink's own notice, if any, then lines. */
-interface Batch {
-  readonly bytes: Uint8Array;
-  /** How many of the bytes are the sink's own: the end of a torn line, and the notice. */
-  readonly ownBytes: number;
-  readonly reported: number;
-  at: number;
-}
-
-const NOTHING: Batch = { bytes: new Uint8Array(), ownBytes: 0, reported: 0, at: 0 };
 
 /** A destination for pino. Has a timer only while lines wait, and the timer keeps no process alive. */
 export class LogSink {
@@ -113,10 +101,9 @@ export class LogSink {
   readonly #notice: (dropped: number) => string;
   /** Lines that were not tried yet. */
   #collected = '';
-  #batch = NOTHING;
+  /** The rest of the bytes that were tried. */
+  #unsent: Uint8Array = new Uint8Array();
   #dropped = 0;
-  /** The reader got half a line, and the other half is lost. */
-  #isTorn = false;
   #timer: NodeJS.Timeout | undefined;
 
   /**
@@ -132,10 +119,10 @@ export class LogSink {
   }
 
   write(line: string): void {
-    if (this.#collected.length + this.#unsent >= LONGEST_BACKLOG) this.#dropped += 1;
+    if (this.#collected.length + this.#unsent.length >= LONGEST_BACKLOG) this.#dropped += 1;
     else this.#collected += line;
     // While bytes are unsent only the timer tries again: trying at every line would cost what collecting saves.
-    if (this.#unsent === 0 && this.#collected.length >= COLLECTED_CHARACTERS) this.flushSync();
+    if (this.#unsent.length === 0 && this.#collected.length >= COLLECTED_CHARACTERS) this.flushSync();
     else this.#timer ??= this.#later();
   }
 
@@ -143,22 +130,12 @@ export class LogSink {
   flushSync(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    while (this.#unsent > 0 || this.#encode()) {
-      try {
-        const { bytes, at } = this.#batch;
-        const written = this.#write(bytes.subarray(at));
-        this.#batch.at += written;
-        if (written === 0) {
-          this.#timer = this.#later();
-          return;
-        }
-      } catch (error) {
-        // A reader that is behind is tried again. Any other failure (no space, a closed terminal) can be reported nowhere;
-        // the next lines find out when it is over.
-        if (isBusy(error)) this.#timer = this.#later();
-        else this.#drop();
-        return;
-      }
+    while (this.#unsent.length > 0 || this.#encode()) {
+      const written = this.#taken();
+      this.#unsent = this.#unsent.subarray(written);
+      if (written > 0) continue;
+      this.#timer = this.#later();
+      return;
     }
   }
 
@@ -166,48 +143,32 @@ export class LogSink {
   close(): void {
     this.flushSync();
     const pause = new Int32Array(new SharedArrayBuffer(4));
-    for (let waitedMs = 0; this.#unsent > 0 && waitedMs < LAST_WAIT_MS; waitedMs += LAST_PAUSE_MS) {
+    for (let waitedMs = 0; this.#unsent.length > 0 && waitedMs < LAST_WAIT_MS; waitedMs += LAST_PAUSE_MS) {
       Atomics.wait(pause, 0, 0, LAST_PAUSE_MS);
       this.flushSync();
     }
     clearTimeout(this.#timer);
   }
 
-  get #unsent(): number {
-    return this.#batch.bytes.length - this.#batch.at;
+  /** Number of bytes that were written. */
+  #taken(): number {
+    try {
+      return this.#write(this.#unsent);
+    } catch {
+      return 0; // a reader that is behind, no space, a closed terminal: nowhere to report it, and it may be over soon
+    }
   }
 
-  /** Makes a batch of all that was collected, after the end of a torn line and the notice, if they are due; false for none. */
+  /** Takes all that was collected, after the notice, if it is due; false for none. */
   #encode(): boolean {
-    const reported = this.#dropped;
-    const own = (this.#isTorn ? '\n' : '') + (reported > 0 ? this.#notice(reported) : '');
-    const bytes = Buffer.from(own + this.#collected);
-    if (bytes.length === 0) return false;
-    this.#batch = { bytes, ownBytes: Buffer.byteLength(own), reported, at: 0 };
+    const notice = this.#dropped > 0 ? this.#notice(this.#dropped) : '';
+    this.#unsent = Buffer.from(notice + this.#collected);
     this.#collected = '';
     this.#dropped = 0;
-    this.#isTorn = false;
-    return true;
-  }
-
-  /** Drops the rest of the batch: lines that were not completely written are lost, and so is an unfinished notice. */
-  #drop(): void {
-    const { bytes, ownBytes, reported, at } = this.#batch;
-    // A line of which only the end is missing gets it by the repair.
-    const kept = at > 0 && bytes[at] === LINE_END ? at + 1 : at;
-    const lost = bytes.subarray(Math.max(kept, ownBytes));
-    this.#dropped += lost.reduce((count, byte) => count + (byte === LINE_END ? 1 : 0), 0);
-    if (kept < ownBytes) this.#dropped += reported;
-    // Also when nothing was written of a batch that was to repair a torn line.
-    this.#isTorn = at === 0 ? bytes[0] === LINE_END : bytes[at - 1] !== LINE_END;
-    this.#batch = NOTHING;
+    return this.#unsent.length > 0;
   }
 
   #later(): NodeJS.Timeout {
     return setTimeout(() => this.flushSync(), FLUSH_MS).unref();
   }
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'EAGAIN' || error.code === 'EINTR');
 }

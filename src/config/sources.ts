@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors.ts';
+import { isJsonObject } from '../domain/json.ts';
 import { type Attempt, ConfigError } from './config-error.ts';
 import { nearest, nearMiss } from './nearest.ts';
 import type { SettingNames } from './setting-types.ts';
@@ -188,7 +189,7 @@ export function readConfigFile(
   const { document, lines } = parseYaml(text, fileName);
   const values = new Map<string, FileValue>();
   if (document === null || document === undefined) return values;
-  if (!isMapping(document))
+  if (!isJsonObject(document))
     throw new ConfigError(`${fileName}: expected settings, one "key: value" per line`);
   collect(document, '');
   return values;
@@ -203,7 +204,7 @@ export function readConfigFile(
     const place = line === undefined ? fileName : `${fileName}:${line}`;
     if (values.has(key)) throw new ConfigError(`${place}: ${key} is set twice`);
     if (keys.includes(key)) values.set(key, { value, place });
-    else if (isSection && isMapping(value)) collect(value, `${key}.`);
+    else if (isSection && isJsonObject(value)) collect(value, `${key}.`);
     else if (isSection && value !== null) throw new ConfigError(`${place}: ${key} is a section${hint(key)}`);
     else if (!isSection) throw new ConfigError(`${place}: unknown key ${key}${hint(key)}`);
   }
@@ -247,8 +248,4 @@ function parseYaml(text: string, fileName: string): Parsed {
     // Unresolved and excessive aliases are reported only here.
     throw new ConfigError(`${fileName}: ${messageOf(thrown)}`, thrown);
   }
-}
-
-function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -122,31 +122,32 @@ function describe(failure: Failure, place: Place, value: unknown): Description {
         type: 'string_pattern_mismatch',
       };
     case 'minLength':
-      return {
-        msg: `String should have at least ${count(failure.params.limit, 'character')}`,
-        type: 'string_too_short',
-      };
     case 'maxLength':
-      return {
-        msg: `String should have at most ${count(failure.params.limit, 'character')}`,
-        type: 'string_too_long',
-      };
     case 'minItems':
-      return { msg: `List should have at least ${count(failure.params.limit, 'item')}`, type: 'too_short' };
     case 'maxItems':
-      return { msg: `List should have at most ${count(failure.params.limit, 'item')}`, type: 'too_long' };
     case 'minimum':
-      return should(`greater than or equal to ${failure.params.limit}`, 'greater_than_equal');
     case 'maximum':
-      return should(`less than or equal to ${failure.params.limit}`, 'less_than_equal');
     case 'exclusiveMinimum':
-      return should(`greater than ${failure.params.limit}`, 'greater_than');
-    case 'exclusiveMaximum':
-      return should(`less than ${failure.params.limit}`, 'less_than');
+    case 'exclusiveMaximum': {
+      const [type, words, unit] = BOUNDS[failure.keyword];
+      const { limit } = failure.params;
+      return { msg: `${words} ${limit}${unit}${unit && limit !== 1 ? 's' : ''}`, type };
+    }
     default:
       return { msg: `Value error, ${failure.message}`, type: 'value_error' };
   }
 }
+
+const BOUNDS = {
+  minLength: ['string_too_short', 'String should have at least', ' character'],
+  maxLength: ['string_too_long', 'String should have at most', ' character'],
+  minItems: ['too_short', 'List should have at least', ' item'],
+  maxItems: ['too_long', 'List should have at most', ' item'],
+  minimum: ['greater_than_equal', 'Input should be greater than or equal to', ''],
+  maximum: ['less_than_equal', 'Input should be less than or equal to', ''],
+  exclusiveMinimum: ['greater_than', 'Input should be greater than', ''],
+  exclusiveMaximum: ['less_than', 'Input should be less than', ''],
+} as const;
 
 /** Pydantic's description of a wrong type; a text in a query that cannot be parsed has another one. */
 function describeType(expected: string, place: Place, value: unknown): Description {
@@ -178,10 +179,6 @@ function oneOf(values: readonly unknown[]): string {
   const words = values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value)));
   const last = words.pop() ?? '';
   return words.length === 0 ? last : `${words.join(', ')} or ${last}`;
-}
-
-function count(number: number, unit: string): string {
-  return `${number} ${unit}${number === 1 ? '' : 's'}`;
 }
 
 function locOf(instancePath: string, place: Place, value: unknown): (string | number)[] {

@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto';
 import { Compile } from 'typebox/schema';
 import { GatewayError } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { canonicalText, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { defineInstance } from '../domain/registration.ts';
+import { isCleanText } from '../domain/text.ts';
 import { issuesOf, pathTo } from '../domain/validation.ts';
 
 export interface RegistryEntry {
@@ -90,7 +91,7 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
     : issuesOf(instanceInput.Errors(input)[1], locate);
   if (refusals.length > 0 || !instanceInput.Check(input)) return { problems: [...problems, ...refusals] };
 
-  const fingerprint = createHash('sha256').update(canonical({ template, input })).digest('hex');
+  const fingerprint = createHash('sha256').update(canonicalText({ template, input })).digest('hex');
   const id = input.id ?? `${template.slice(0, 119)}-${fingerprint.slice(0, 8)}`;
   return { entry: { template, input: { ...input, id }, fingerprint }, problems };
 }
@@ -207,10 +208,8 @@ function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) 
 
 /** The reason why a value cannot be stored unchanged in every database; undefined for storable values. */
 function unstorable(value: unknown, depth = 0): string | undefined {
-  if (typeof value === 'string') {
-    const isText = !value.includes('\0') && value.isWellFormed();
-    return isText ? undefined : 'a text holds a NUL character or half of a surrogate pair';
-  }
+  if (typeof value === 'string')
+    return isCleanText(value) ? undefined : 'a text holds a NUL character or half of a surrogate pair';
   if (typeof value !== 'object' || value === null) return undefined;
   if (depth === DEEPEST) return `something is nested deeper than ${DEEPEST} levels`;
   for (const part of Object.entries(value).flat()) {
@@ -218,12 +217,4 @@ function unstorable(value: unknown, depth = 0): string | undefined {
     if (reason !== undefined) return reason;
   }
   return undefined;
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) =>
-    isJsonObject(member)
-      ? Object.fromEntries(Object.entries(member).toSorted(([left], [right]) => (left < right ? -1 : 1)))
-      : member,
-  );
 }

@@ -97,13 +97,8 @@ function readTemplates(section: unknown, contents: Contents): void {
 function readTemplate(name: string, template: JsonObject, path: string, contents: Contents): void {
   const settings = readLoadBalancer(template.load_balancer, pathTo(path, 'load_balancer'), contents.problems);
   contents.templates.push({ name, loadBalancer: settings });
-  for (const { key, value, path: entryPath } of itemsOf(
-    template.instances,
-    pathTo(path, 'instances'),
-    contents,
-  )) {
-    addEntry({ key, value, path: entryPath, template: name }, contents);
-  }
+  for (const item of itemsOf(template.instances, pathTo(path, 'instances'), contents))
+    addEntry({ ...item, template: name }, contents);
   for (const field of Object.keys(template)) {
     if (!['instances', 'load_balancer'].includes(field)) {
       contents.problems.push(`${pathTo(path, field)}: unknown field`);
@@ -210,7 +205,8 @@ async function parse(text: string, name: string): Promise<unknown> {
   const body = text.replace(/^\uFEFF/, '');
   const isYaml = /\.ya?ml$/i.test(name) || !(/\.json$/i.test(name) || /^\s*[[{]/.test(body));
   try {
-    return isYaml ? await parseYaml(body) : JSON.parse(body);
+    // Its warnings would be written to standard error.
+    return isYaml ? (await import('yaml')).parse(body, { logLevel: 'error' }) : JSON.parse(body);
   } catch (thrown) {
     // Parsers quote the text around the error, which may contain a secret and line breaks.
     const [safe = ''] = messageOf(thrown)
@@ -218,12 +214,4 @@ async function parse(text: string, name: string): Promise<unknown> {
       .split(/:?\n/);
     throw new RegistryFileError(`registry file ${name}: not ${isYaml ? 'YAML' : 'JSON'}: ${safe}`, thrown);
   }
-}
-
-async function parseYaml(text: string): Promise<unknown> {
-  const { parseDocument } = await import('yaml');
-  const document = parseDocument(text);
-  const [problem] = document.errors;
-  if (problem !== undefined) throw problem;
-  return document.toJS();
 }

@@ -97,8 +97,8 @@ function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefin
     ]),
   ];
   for (const [path, text] of texts) {
-    for (const name of unknownPlaceholders(text))
-      issues.push(`${path}: nothing fills the placeholder ${name}`);
+    for (const [name] of text.matchAll(PLACEHOLDER))
+      if (name !== SCRATCH) issues.push(`${path}: nothing fills the placeholder ${name}`);
   }
   return issues;
 }
@@ -120,10 +120,6 @@ const PLACEHOLDER = /\$\{[A-Z][A-Z0-9_]*\}/g;
 /** Fills the placeholders of a text. Anything else, `$HOME` or `${lower}`, stays as it is. */
 export function fillPlaceholders(text: string, scratch: string): string {
   return text.replaceAll(SCRATCH, () => scratch);
-}
-
-export function unknownPlaceholders(text: string): string[] {
-  return (text.match(PLACEHOLDER) ?? []).filter((placeholder) => placeholder !== SCRATCH);
 }
 
 export function hasPlaceholder(text: string): boolean {

@@ -61,7 +61,7 @@ export function permissionsOf(input: CommandInput): readonly Scope[] {
   });
   const beyond = permissions.find((scope) => role !== undefined && !ROLE_SCOPES[role].includes(scope));
   if (beyond !== undefined) throw new UsageError(`the role ${role} does not have the permission "${beyond}"`);
-  return [...new Set(permissions)];
+  return permissions;
 }
 
 /** Undefined = all templates. */
@@ -69,16 +69,17 @@ export function templatesOf(input: CommandInput): readonly string[] | undefined 
   const words = wordsOf(input, 'templates');
   if (words === undefined) return undefined;
   const rule = '--templates takes template names separated by commas: lower-case letters, digits, hyphens';
-  return checked(TemplateList, [...new Set(words)], rule);
+  return checked(TemplateList, words, rule);
 }
 
+/** Each word once. */
 function wordsOf(input: CommandInput, option: string): readonly string[] | undefined {
   const words = input
     .text(option)
     ?.split(',')
     .map((word) => word.trim());
   if (words?.some((word) => word === '')) throw new UsageError(`--${option} takes words separated by commas`);
-  return words;
+  return words && [...new Set(words)];
 }
 
 function checked<T>(schema: TSchema, value: T, rule: string): T {

@@ -96,15 +96,17 @@ export class Bridge {
   }
 
   async #pass(message: BridgeMessage): Promise<void> {
+    const cancelled = this.#cancelledBy(message);
     if (message.method === 'initialize') {
       this.#initializeRequest = message;
       this.#session = undefined;
       this.#remembered.clear();
       this.#opening = this.#request(message);
       await this.#opening;
-    } else if (message.modernVersion !== undefined || this.#cancelsModern(message)) {
-      if (message.method !== CANCELLED) await this.#request(message);
-      else this.#cancel(message);
+    } else if (message.modernVersion !== undefined && message.method !== CANCELLED) {
+      await this.#request(message);
+    } else if (message.modernVersion !== undefined || cancelled?.message.modernVersion !== undefined) {
+      cancelled?.abort.abort(); // without sessions the end of the connection is what cancels
     } else {
       const before = this.#opening;
       const passed = before.then(() =>
@@ -214,9 +216,9 @@ export class Bridge {
   // --- notifications and answers of the client ----------------------------------------------------------------------
 
   async #notify(message: BridgeMessage): Promise<void> {
-    const { method, params } = message;
+    const { method } = message;
     if (method === INITIALIZED) this.#initialized = message;
-    const cancelled = method === CANCELLED ? this.#pendingOf(params.requestId) : undefined;
+    const cancelled = this.#cancelledBy(message);
     if (cancelled !== undefined) {
       await Promise.race([cancelled.begun.promise, delay(BEGIN_MS, undefined, { ref: false })]);
     }
@@ -228,17 +230,10 @@ export class Bridge {
     if (method === INITIALIZED && response.ok) this.#listen();
   }
 
-  #pendingOf(id: unknown): Pending | undefined {
-    return typeof id === 'string' || typeof id === 'number' ? this.#pending.get(idKey(id)) : undefined;
-  }
-
-  /** Without sessions the end of the connection is what cancels. */
-  #cancelsModern({ method, params }: BridgeMessage): boolean {
-    return method === CANCELLED && this.#pendingOf(params.requestId)?.message.modernVersion !== undefined;
-  }
-
-  #cancel({ params }: BridgeMessage): void {
-    this.#pendingOf(params.requestId)?.abort.abort();
+  /** The request that this message cancels, if it is pending. */
+  #cancelledBy({ method, params }: BridgeMessage): Pending | undefined {
+    const id = method === CANCELLED ? readId(params.requestId) : undefined;
+    return id === undefined ? undefined : this.#pending.get(idKey(id));
   }
 
   // --- the session ------------------------------------------------------------------------------------------------

@@ -321,13 +321,11 @@ function summary(terminal: Terminal, done: Fields): string {
   const last = `${counts.join(', ')}${done.dry_run === true ? '; nothing was changed (--dry-run)' : ''}`;
   if (rows.length === 0) return last;
   const columns = {
-    ...{
-      ACTION: 'action',
-      TEMPLATE: 'template_name',
-      INSTANCE: 'instance_id',
-      NAME: 'name',
-      REASON: 'reason',
-    },
+    ACTION: 'action',
+    TEMPLATE: 'template_name',
+    INSTANCE: 'instance_id',
+    NAME: 'name',
+    REASON: 'reason',
   };
   return `${table(terminal, columns, rows)}\n\n${last}`;
 }

@@ -105,10 +105,7 @@ async function detailsOf(gateway: Remote): Promise<{
   readonly locked?: string;
 }> {
   try {
-    const [stats, registry] = await Promise.all([
-      gateway.request('/gateway/stats'),
-      gateway.request('/gateway/registry'),
-    ]);
+    const { stats, registry } = await sampleOf(gateway);
     return { stats: fields(stats), registry };
   } catch (error) {
     if (error instanceof NotLoggedIn) return { locked: error.message };
@@ -134,10 +131,7 @@ function summary(
     ['requests', stats && `${stats.total_requests}, ${stats.active_connections} in flight`],
     ...clientFacts(stats),
   ]);
-  const templates: readonly Fields[] = Object.entries(fields(stats?.templates)).map(([name, template]) => ({
-    ...fields(template),
-    name,
-  }));
+  const templates = recordsOf(stats?.templates, 'name');
   const elsewhere = records.filter(isElsewhere);
   const failing = records.filter((record) => shownStateOf(record) !== 'healthy' && !isElsewhere(record));
   return [
@@ -173,6 +167,11 @@ function clientFacts(stats: Fields = {}): (readonly [string, string])[] {
     ['sessions', parts.join(', ')],
     ['own processes', `${running} running, ${lostProcesses} lost`],
   ];
+}
+
+/** The values of an object, each with its key as one more field. */
+function recordsOf(values: unknown, field: string): readonly Fields[] {
+  return Object.entries(fields(values)).map(([key, value]) => ({ ...fields(value), [field]: key }));
 }
 
 function nameOf({ template_name: template, id }: Fields): string {
@@ -226,10 +225,7 @@ function gatewayHealth(terminal: Terminal, answer: Fields): string {
 }
 
 function templateHealth(terminal: Terminal, template: string, answer: Fields): string {
-  const records: readonly Fields[] = Object.entries(fields(answer.instances)).map(([id, record]) => ({
-    ...fields(record),
-    id,
-  }));
+  const records = recordsOf(answer.instances, 'id');
   const { healthy_instances: healthy, total_instances: total } = answer;
   const title = `${template}: ${healthy} of ${total} healthy`;
   if (records.length === 0) return title;

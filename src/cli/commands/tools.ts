@@ -2,7 +2,7 @@
 
 import { didYouMean } from '../../config/nearest.ts';
 import { messageOf } from '../../domain/errors.ts';
-import { parseExact } from '../../domain/json.ts';
+import { isJsonObject, parseExact } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
@@ -202,7 +202,7 @@ function checkedObject(text: string, what: string): string {
       cause: error,
     });
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text;
+  if (isJsonObject(value)) return text;
   throw new UsageError(`${what} must be one JSON object such as {"key": "value"}`);
 }
 
@@ -210,9 +210,9 @@ function checkedObject(text: string, what: string): string {
 function typesOf(schema: unknown): readonly string[] {
   const { type, anyOf, oneOf, enum: values } = fields(schema);
   return [
-    ...(Array.isArray(type) ? type.map(String) : [String(type)]),
-    ...(Array.isArray(values) ? values.map((value) => jsonTypeOf(JSON.stringify(value) ?? '')) : []),
-    ...[anyOf, oneOf].flatMap((branches) => (Array.isArray(branches) ? branches.flatMap(typesOf) : [])),
+    ...[type].flat().map(String),
+    ...itemsOf(values).map((value) => jsonTypeOf(JSON.stringify(value) ?? '')),
+    ...[anyOf, oneOf].flatMap(itemsOf).flatMap(typesOf),
   ].filter((each) => each !== 'string');
 }
 

@@ -14,6 +14,7 @@ import {
 import { isMap, isSeq, parseDocument } from 'yaml';
 import { configText, tomlTable } from '../../connect/file-clients.ts';
 import type { ConfigFile, Connection } from '../../connect/kind.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
@@ -71,8 +72,7 @@ function editedJson(text: string, { file, template, connection }: ConfigEdit): s
   /** Members one by one, so that those beside them stay. */
   function merged(before: string, at: string[], value: unknown): string {
     const node = findNodeAtLocation(parsed(before), at);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    if (isObject && node?.type === 'object') {
+    if (isJsonObject(value) && node?.type === 'object') {
       return Object.entries(value).reduce((sum, [name, each]) => merged(sum, [...at, name], each), before);
     }
     const isSame = node !== undefined && JSON.stringify(getNodeValue(node)) === JSON.stringify(value);
@@ -170,8 +170,8 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
       for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
       for (const [name, value] of Object.entries(entry)) {
         const kept = fields(valueAt(before, [...path, name]));
-        const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
-        document.setIn([...path, name], document.createNode(isMapping ? { ...kept, ...value } : value));
+        const whole = isJsonObject(value) ? { ...kept, ...value } : value;
+        document.setIn([...path, name], document.createNode(whole));
       }
       if (JSON.stringify(document.toJS()) === JSON.stringify(before)) return text;
     }

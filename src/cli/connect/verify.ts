@@ -1,12 +1,11 @@
 // Proves that a snippet works: starts its program, or sends its requests, as a client would, and lists the tools. Calls none.
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Connection, EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { VERSION } from '../../domain/version.ts';
+import { Child } from '../../transports/stdio/child-process.ts';
 import { LineDecoder } from '../../transports/stdio/line-decoder.ts';
 import { requestCredentials } from '../accounts/credentials.ts';
 import { fields, listOf } from '../answers.ts';
@@ -25,7 +24,7 @@ export interface Verification {
 
 /** Longest time for all of it, in ms: a program may have to be downloaded first. */
 const VERIFY_MS = 60_000;
-/** Longest wait for a program to end after its input has, in ms. */
+/** Longest wait for a program to end after its input has, and after SIGTERM, in ms. */
 const END_MS = 3_000;
 
 /** Throws CommandFailure with the reason when it does not work. `env` has the key, or there is a login. */
@@ -128,52 +127,29 @@ const AWAY_MS = 2_000;
 
 function programLine({ command, args, env, key }: ProgramConnection, outer: Terminal['env']): ServerLine {
   const value = key === undefined ? undefined : (key.value ?? outer[key.variable]);
-  const child = spawn(command, args, {
-    env: { ...outer, ...env, ...(value ? { STAGEDOOR_API_KEY: value, STAGEDOOR_TOKEN: '' } : {}) },
-    stdio: 'pipe',
-    windowsHide: true,
-  });
-  let errorOutput = '';
-  const line: ServerLine = {
-    onLine: () => {},
-    send: (text) => void child.stdin.write(`${text}\n`),
-    failed: new Promise((_resolve, reject) => {
-      child.once('error', ({ message }) =>
-        reject(new CommandFailure(`${command} cannot be started: ${message}`)),
-      );
-      child.once('close', (code, signal) => {
-        const last = errorOutput.trim().split('\n').at(-1) ?? '';
-        const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
-        reject(new CommandFailure(`${command} ${how}${last && `; it wrote last: ${last}`}`));
-      });
-    }),
-    close: async () => {
-      const closed = once(child, 'close');
-      child.stdin.end();
-      const isGone = child.exitCode !== null || child.signalCode !== null || child.pid === undefined;
-      if (isGone) return void closed.catch(() => 'it could not be started');
-      if (await hasEnded(closed)) return;
-      child.kill('SIGTERM');
-      if (await hasEnded(closed)) return;
-      child.kill('SIGKILL');
-      await closed;
-    },
-  };
-  void Promise.allSettled([line.failed]); // marks it as handled: it rejects after `close`, too
-  child.stdin.on('error', () => 'the end of the program is reported');
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    errorOutput = (errorOutput + text).slice(-LAST_CHARACTERS);
-  });
   const lines = new LineDecoder({
     onLine: (bytes) => line.onLine(bytes.toString('utf8')),
     onOversize: () => {},
   });
-  child.stdout.on('data', (chunk: Buffer) => lines.write(chunk));
+  const own = { ...env, ...(value ? { STAGEDOOR_API_KEY: value, STAGEDOOR_TOKEN: '' } : {}) };
+  const child = new Child(
+    { command, args, env: own },
+    {
+      onOutput: (chunk) => lines.write(chunk),
+      ladder: { stdinEndMs: END_MS, terminateMs: END_MS },
+      // A client passes all of its environment on.
+      ...{ environment: outer, passEnv: Object.keys(outer) },
+    },
+  );
+  const line: ServerLine = {
+    onLine: () => {},
+    send: (text) => child.write(`${text}\n`, () => {}),
+    failed: child.exited.then((reason) => {
+      const last = child.lastLines.at(-1);
+      throw new CommandFailure(`${command} ${reason}${last === undefined ? '' : `; it wrote last: ${last}`}`);
+    }),
+    close: () => child.stop(),
+  };
+  void Promise.allSettled([line.failed]); // marks it as handled: it rejects after `close`, too
   return line;
-}
-
-const LAST_CHARACTERS = 4_000;
-
-async function hasEnded(closed: Promise<unknown>): Promise<boolean> {
-  return Promise.race([closed.then(() => true), delay(END_MS, false, { ref: false })]);
 }

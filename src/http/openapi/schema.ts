@@ -62,6 +62,22 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The keywords of a schema from which an example is made. */
+interface Keywords {
+  readonly examples?: readonly unknown[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Keywords[];
+  readonly allOf?: readonly Keywords[];
+  readonly type?: unknown;
+  readonly items?: Keywords;
+  readonly minimum?: number;
+  readonly properties?: Readonly<Record<string, Keywords>>;
+  readonly required?: readonly string[];
+  readonly patternProperties?: Readonly<Record<string, Keywords>>;
+  readonly propertyNames?: Keywords;
+}
+
 /**
  * A value that fits the schema: the first of its `examples`, else made from the fields, without optional fields that have no
  * example, and from the first of several variants. Throws when the result does not fit.
@@ -72,24 +88,23 @@ export function exampleOf(schema: TSchema): unknown {
   throw new Error(`no example fits ${JSON.stringify(schema).slice(0, 200)}: ${JSON.stringify(example)}`);
 }
 
-function build(schema: TSchema): unknown {
-  if ('examples' in schema && Array.isArray(schema.examples)) return schema.examples[0];
+function build(schema: Keywords): unknown {
+  const { examples, enum: words, anyOf: [variant] = [], allOf } = schema;
+  if (examples !== undefined) return examples[0];
   if ('const' in schema) return schema.const;
-  if ('enum' in schema && Array.isArray(schema.enum)) return schema.enum[0];
-  const [variant] = schemasIn(schema, 'anyOf');
+  if (words !== undefined) return words[0];
   if (variant !== undefined) return build(variant);
-  const parts = schemasIn(schema, 'allOf');
-  if (parts.length > 0) return Object.assign({}, ...parts.map(build));
-  switch ('type' in schema ? schema.type : undefined) {
+  if (allOf !== undefined) return Object.assign({}, ...allOf.map(build));
+  switch (schema.type) {
     case 'object':
       return buildObject(schema);
     case 'array':
-      return 'items' in schema && isSchema(schema.items) ? [build(schema.items)] : [];
+      return schema.items === undefined ? [] : [build(schema.items)];
     case 'string':
       return 'text';
     case 'integer':
     case 'number':
-      return 'minimum' in schema && typeof schema.minimum === 'number' ? schema.minimum : 1;
+      return schema.minimum ?? 1;
     case 'boolean':
       return true;
     default:
@@ -97,32 +112,13 @@ function build(schema: TSchema): unknown {
   }
 }
 
-function buildObject(schema: TSchema): Record<string, unknown> {
-  const properties: [string, TSchema][] =
-    'properties' in schema && typeof schema.properties === 'object'
-      ? Object.entries(schema.properties ?? {})
-      : [];
-  const required = 'required' in schema && Array.isArray(schema.required) ? schema.required : [];
-  const fields = properties
-    .filter(([name, property]) => required.includes(name) || 'examples' in property)
+/** Of a record one entry, whose name is an example of `propertyNames`. */
+function buildObject({ properties = {}, required = [], patternProperties = {}, propertyNames }: Keywords) {
+  const fields = Object.entries(properties)
+    .filter(([name, property]) => required.includes(name) || property.examples !== undefined)
     .map(([name, property]) => [name, build(property)] as const);
-  return { ...Object.fromEntries(fields), ...buildRecord(schema) };
-}
-
-/** One entry of a record, whose name is an example of `propertyNames`. */
-function buildRecord(schema: TSchema): Record<string, unknown> {
-  if (!('patternProperties' in schema)) return {};
-  const [value] = Object.values(schema.patternProperties ?? {});
-  const name =
-    'propertyNames' in schema && isSchema(schema.propertyNames) ? build(schema.propertyNames) : undefined;
-  return isSchema(value) && typeof name === 'string' ? { [name]: build(value) } : {};
-}
-
-function schemasIn(schema: TSchema, keyword: 'anyOf' | 'allOf'): readonly TSchema[] {
-  const list: unknown = Reflect.get(schema, keyword);
-  return Array.isArray(list) ? list.filter(isSchema) : [];
-}
-
-function isSchema(value: unknown): value is TSchema {
-  return typeof value === 'object' && value !== null;
+  const [value] = Object.values(patternProperties);
+  if (value !== undefined && propertyNames !== undefined)
+    fields.push([String(build(propertyNames)), build(value)]);
+  return Object.fromEntries(fields);
 }
