@@ -3,9 +3,10 @@
 // (`npm test -- balancing`).
 // The tools are started through their JavaScript entries, so that this works alike in every shell and on Windows.
 
-import { spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { type RunOptions, readOptions } from './runner/options.ts';
 import { isSuccess, printClosingLine, runSpecs } from './runner/run-specs.ts';
 
@@ -49,23 +50,11 @@ async function runTool(
 ): Promise<boolean> {
   const startedAt = performance.now();
   const file = join(repository, 'node_modules', packageName, entry);
-  const child = spawn(process.execPath, [file, ...args], {
-    cwd: repository,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  const keep = (chunk: Buffer): void => {
-    output += chunk;
-  };
-  child.stdout.on('data', keep);
-  child.stderr.on('data', keep);
-  const passed = await new Promise<boolean>((settle) => {
-    child.on('error', (error) => {
-      output += error.message;
-      settle(false);
-    });
-    child.on('close', (code) => settle(code === 0));
-  });
+  const limits = { cwd: repository, maxBuffer: 64 * 1024 * 1024 };
+  const [passed, output] = await promisify(execFile)(process.execPath, [file, ...args], limits).then(
+    () => [true, ''],
+    (failed) => [false, `${failed.stdout}${failed.stderr}` || failed.message],
+  );
   printStep(title, passed, startedAt);
   if (!passed) process.stdout.write(`${output.trimEnd()}\n\n`);
   return passed;

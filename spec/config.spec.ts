@@ -128,10 +128,8 @@ test('never shows a secret, whether it can be used or not', () => {
   };
   const shown = load(written).rows;
   assert.not.match(JSON.stringify(shown), 'hunter22');
-  assert.equal(
-    shown.find(({ name }) => name === 'database_url')?.value,
-    'postgresql://me:********@db/registry?********',
-  );
+  const url = shown.find(({ name }) => name === 'database_url')?.value;
+  assert.equal(url, 'postgresql://me:********@db/registry?********');
   const password =
     'all users of this machine can read a password on a command line; put it into GATEWAY_DATABASE_URL';
   assert.is(refusal({ flags: { database: 'mysql://me:hunter22@db/registry' } }), `--database: ${password}`);
@@ -163,10 +161,8 @@ test('has each key, flag and variable once', () => {
 
 test('has no key that is also a section', () => {
   const keys = settings.map(({ key }) => key);
-  assert.equal(
-    keys.filter((key) => keys.some((other) => other.startsWith(`${key}.`))),
-    [],
-  );
+  const sections = keys.filter((key) => keys.some((other) => other.startsWith(`${key}.`)));
+  assert.equal(sections, []);
 });
 
 test('keeps secrets off the command line, and gives every other setting a flag', () => {
@@ -175,27 +171,14 @@ test('keeps secrets off the command line, and gives every other setting a flag',
     // A database without a password in its URL is no secret; one with is refused.
     else if (flag !== undefined) assert.type(kind.holdsSecret, 'function', key);
   }
-  assert.equal(
-    settings.filter(({ secret, flag }) => secret && flag !== undefined).map(({ key }) => key),
-    ['database_url'],
-  );
+  const exposed = settings.filter(({ secret, flag }) => secret && flag !== undefined).map(({ key }) => key);
+  assert.equal(exposed, ['database_url']);
 });
 
 test('has defaults that could have been written', () => {
   for (const { key, kind, default: value } of settings) {
     if (value !== undefined) assert.equal(kind.read(kind.show(value), '/'), value, key);
   }
-});
-
-test('offers every strategy there is', () => {
-  for (const name of STRATEGY_NAMES) assert.is(SETTINGS.defaultPolicy.strategy.kind.read(name, '/'), name);
-});
-
-test('names the variable of a setting by its flag, else by its key', () => {
-  assert.is(SETTINGS.sync.namespace.variable, 'SYNC_NAMESPACE');
-  assert.is(SETTINGS.defaultPolicy.maxRetries.variable, 'MAX_RETRIES');
-  assert.is(SETTINGS.encryptionKeys.variable, 'ENCRYPTION_KEY');
-  assert.is(SETTINGS.secretKey.variable, 'SECRET_KEY');
 });
 
 test.run();

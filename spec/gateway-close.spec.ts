@@ -12,8 +12,8 @@ import { createGateway, type Gateway } from '../src/gateway.ts';
 import { until } from './conformance/transport.ts';
 import { FailingStore } from './helpers/failing-store.ts';
 import { HeldTool, serving } from './helpers/function-backend.ts';
-import { isRunning } from './helpers/is-running.ts';
 import { codeOf } from './helpers/outcome.ts';
+import { isRunning } from './helpers/processes.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('gateway: closing', { timeoutMs: 120_000 });

@@ -74,7 +74,7 @@ test('lists a program of another node, and never starts it', async () => {
   assert.is(definition.nodeId, 'a');
   await heard(b);
   assert.equal(b.definitions, [definition]);
-  assert.is(b.harness.backends.size, 0);
+  assert.is(b.harness.transports.size, 0);
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
   const [view] = b.harness.fleet.group('r').views();
   assert.equal(

@@ -17,7 +17,11 @@ import { ListenError } from '../src/listeners.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
 import type { RevisionChange } from '../src/persistence/revision-watch.ts';
 import { logDatabase, type RunningServer, startServer } from '../src/server.ts';
+import { until } from './conformance/transport.ts';
 import { folderOfAll } from './helpers/folder.ts';
+import { HeldTool, serving } from './helpers/function-backend.ts';
+import { type Ask, send } from './helpers/http-app.ts';
+import { openSession, rpc } from './helpers/http-mcp.ts';
 import { thrownBy } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -140,55 +144,27 @@ test('starts no program and makes no database, key or first admin when the port 
 
 test('lets a call in flight finish while it is not ready any more and refuses new calls', async () => {
   const server = await start();
-  const [started, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  await server.gateway.register('slow', {
-    id: 'one',
-    handler: async ({ method }) => {
-      if (method !== 'tools/call') return { tools: [{ name: 'wait', inputSchema: { type: 'object' } }] };
-      started.resolve();
-      await finish.promise;
-      return { content: [{ type: 'text', text: 'done' }] };
-    },
-  });
-  const call = () =>
-    fetch(`${server.urls[0]}/mcp/slow/tools/call`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: '{"name":"wait","arguments":{}}',
-    });
+  const { held, call } = await holding(server);
   const answer = call();
-  await started.promise;
-
+  await until(() => held.waiting === 1, 'the call is there');
   const closed = server.close();
   // On connections of their own: the client of the call may need one to answer what its server asks.
   const agent = new Agent();
   cleanups.push(() => agent.destroy());
   const [live, notReady] = [await ask(server, agent, '/livez'), await ask(server, agent, '/readyz')];
   assert.equal([live.statusCode, notReady.statusCode, live.headers.connection], [200, 503, 'close']);
-  const refused = await call();
-  assert.equal([refused.status, fields(await refused.json()).error_code], [503, 'SHUTTING_DOWN']);
-  finish.resolve();
-  assert.is(await (await answer).text(), '{"content":[{"type":"text","text":"done"}]}');
+  assert.is((await call()).outcome, '503 SHUTTING_DOWN');
+  held.answer();
+  assert.is((await answer).text, '{"content":[{"type":"text","text":"held"}]}');
   await closed;
   assert.instance(await thrownBy(fetch(`${server.urls[0]}/livez`)), TypeError);
 });
 
 test('ends calls that outlive the grace time', async () => {
   const server = await start({ 'grace-seconds': '0.05' });
-  const started = Promise.withResolvers<void>();
-  await server.gateway.register('stuck', {
-    handler: ({ method }) => {
-      if (method !== 'tools/call') return { tools: [{ name: 'wait', inputSchema: { type: 'object' } }] };
-      started.resolve();
-      return new Promise(() => {});
-    },
-  });
-  const answer = fetch(`${server.urls[0]}/mcp/stuck/tools/call`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: '{"name":"wait","arguments":{}}',
-  });
-  await started.promise;
+  const { held, call } = await holding(server);
+  const answer = call();
+  await until(() => held.waiting === 1, 'the call is there');
   await server.close();
   assert.is((await answer).status, 503);
 });
@@ -200,23 +176,11 @@ test('ends the MCP sessions of a caller whose key is changed with its owner, and
   const input = { email: 'a@localhost', password: 'correct horse', role: 'user' } as const;
   const ada = await auth.accounts.createUser({ ...input, username: 'ada' });
   const eve = await auth.accounts.createUser({ ...input, username: 'eve' });
-  const say = async (key: string, body: object, headers: Record<string, string> = {}) => {
-    const types = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-    const response = await fetch(`${urls[0]}/mcp/demo`, {
-      method: 'POST',
-      headers: { ...types, 'x-api-key': key, ...headers },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...body }),
-    });
-    await response.text();
-    return response;
-  };
+  const app = { ask: (method: string, path: string, ask?: Ask) => send(method, `${urls[0]}${path}`, ask) };
   const open = async (ownerId: string) => {
     const { key } = await auth.accounts.createApiKey({ name: 'k', permissions: ['tools:call'], ownerId });
-    const clientInfo = { name: 'spec', version: '1' };
-    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
-    const { headers } = await say(key, { method: 'initialize', params });
-    const session = { 'mcp-session-id': headers.get('mcp-session-id') ?? '' };
-    return async () => (await say(key, { method: 'ping' }, session)).status;
+    const headers = await openSession(app, '/mcp/demo', { who: { 'x-api-key': key } });
+    return async () => (await app.ask('POST', '/mcp/demo', { body: rpc('ping'), headers })).status;
   };
   const [ofAda, ofEve] = [await open(ada.id), await open(eve.id)];
   assert.equal([await ofAda(), await ofEve()], [200, 200]);
@@ -262,6 +226,14 @@ async function start(
   const server = await startServer(config, options);
   cleanups.push(() => server.close());
   return server;
+}
+
+/** Registers a tool that waits for the spec. */
+async function holding({ gateway, urls }: RunningServer) {
+  const held = new HeldTool();
+  await gateway.register('slow', { id: 'one', handler: serving({ wait: held.body }) });
+  const call = () => send('POST', `${urls[0]}/mcp/slow/tools/call`, { body: { name: 'wait' } });
+  return { held, call };
 }
 
 async function ask(server: RunningServer, agent: Agent, path: string): Promise<IncomingMessage> {

@@ -4,8 +4,6 @@ import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../src/actors/change-feed.ts';
-import { SharedListening } from '../../src/actors/sharing/shared-listening.ts';
-import { SharedSubscriptions } from '../../src/actors/sharing/shared-subscriptions.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { TransportKind } from '../../src/domain/instance.ts';
 import type { ListField, Peer } from '../../src/domain/mcp.ts';
@@ -28,8 +26,6 @@ const UPDATES = { capabilities: { resources: { subscribe: true } } };
 let harness = new StatelessHarness();
 let events$ = new Subject<GatewayEvent>();
 let lists$ = new Subject<ListField>();
-let subscriptions = new SharedSubscriptions();
-let listening = new SharedListening();
 let feed: ChangeFeed;
 
 test.before.each(() => {
@@ -37,15 +33,11 @@ test.before.each(() => {
   harness = new StatelessHarness();
   events$ = new Subject();
   lists$ = new Subject();
-  subscriptions = new SharedSubscriptions();
-  listening = new SharedListening();
   const { pool, inner } = harness;
   const listChanges = (template: string) => (template === 't' ? lists$ : new Subject<ListField>());
   feed = new ChangeFeed({
     fleet: inner.fleet,
     pool,
-    subscriptions,
-    listening,
     events$,
     listChanges,
     random: () => 0.5,
@@ -84,7 +76,6 @@ test('subscribes once at a program that clients share, and leaves it when they h
   bob.leave();
   await settled();
   assert.equal(subscribed(program).slice(2), ['unsubscribe x:1', 'unsubscribe x:2']);
-  assert.is(subscriptions.size, 0);
 });
 
 test('subscribes over HTTP in a conversation per owner, shared by the clients of that owner', async () => {
@@ -107,7 +98,7 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
   }
   mock.timers.tick(60_000);
   await settled();
-  assert.equal([harness.pool.size, subscriptions.size], [0, 0]);
+  assert.is(harness.pool.size, 0);
 });
 
 test('opens a conversation again that ended, or could not be opened', async () => {
@@ -179,7 +170,7 @@ test('subscribes again after a restart, and forgets an instance that left', asyn
   second.tell(UPDATED, { uri: 'x:1' });
   assert.is(client.heard.length, 1);
   await harness.inner.fleet.remove('t', 'a', 0);
-  assert.equal([client.isOver, subscriptions.size], [false, 0]);
+  assert.is(client.isOver, false);
 });
 
 test('completes when the gateway closes, and leaves nothing behind', async () => {

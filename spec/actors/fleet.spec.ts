@@ -1,13 +1,20 @@
-// All instances of a gateway by template: how they are added, replaced, removed, started again after a crash, and ended.
+// All instances of a gateway by template: how they are added, replaced, removed, started again after a crash, and ended. Instances
+// of other nodes: listed among the others, never started, never picked, refused with the reason.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { createActor, SimulatedClock } from 'xstate';
+import { noneHealthy } from '../../src/actors/calls/instance-search.ts';
+import { ForeignInstance } from '../../src/actors/group.ts';
+import { rootMachine } from '../../src/actors/template.machine.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import { GatewayError } from '../../src/domain/errors.ts';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { answers, definition, fails, Harness, settled, silent, told } from '../helpers/failing-backend.ts';
-import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { openOwn } from './instances/instance-harness.ts';
 
@@ -15,13 +22,9 @@ const test = suite('fleet');
 let harness = new Harness();
 const MANAGED = { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' };
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+test.after.each(() => harness.close());
+simulateTime(test, () => {
   harness = new Harness();
-});
-test.after.each(() => {
-  mock.timers.reset();
-  return harness.close();
 });
 
 test('distinguishes an unknown template from an unknown instance', async () => {
@@ -36,7 +39,7 @@ test('distinguishes an unknown template from an unknown instance', async () => {
     [() => fleet.remove('t', 'b', 0), 'SERVER_NOT_FOUND'],
     [() => fleet.byServerId('b'), 'SERVER_NOT_FOUND'],
   ] as const) {
-    assert.is(codeOf(asked), code, String(asked));
+    assert.is(await codeOf(asked), code, String(asked));
   }
   assert.equal([fleet.find('x', 'a'), fleet.find('t', 'b'), fleet.has('x')], [undefined, undefined, false]);
 });
@@ -61,10 +64,10 @@ test('waits for the one with its endpoint under any id, and for several in turn'
   const second = harness.fleet.add(definition('b', MANAGED));
   const third = harness.fleet.add(definition('b', MANAGED));
   await settled();
-  assert.equal([second.state, third.state, harness.backends.has('b')], ['stopped', 'starting', false]);
+  assert.equal([second.state, third.state, harness.transports.has('b')], ['stopped', 'starting', false]);
   oldBackend.last.result();
   await settled();
-  assert.equal([third.state, harness.backends.has('b')], ['healthy', true]);
+  assert.equal([third.state, harness.transports.has('b')], ['healthy', true]);
 });
 
 test('can be closed while one waits for its endpoint', async () => {
@@ -79,11 +82,13 @@ test('can be closed while one waits for its endpoint', async () => {
 
 test('restarts the instance after half a second', async () => {
   const broken = await harness.add('a', answers());
+  const other = await harness.add('b', answers());
   await crash('a');
+  assert.equal([actors().length, other.state], [1, 'healthy']);
   await tick(499);
   assert.is(harness.ref('a'), broken);
   await tick(1);
-  assert.is(harness.ref('a').state, 'healthy');
+  assert.equal([actors().length, harness.ref('a').state], [2, 'healthy']);
   assert.is(await harness.call('write').end, 'a');
   assert.is(harness.fleet.byServerId('a'), harness.ref('a'));
 });
@@ -117,6 +122,22 @@ test('answers the calls of a crashed instance, which is stopped and refuses new 
   let delivered: unknown;
   ref.exchange({ method: 'ping' }).subscribe({ error: (thrown) => (delivered = thrown.delivered) });
   assert.equal([ref.state, ref.inFlight, delivered], ['stopped', 0, 'no']);
+});
+
+test('closes what an instance opens that crashes at that moment', async () => {
+  const { promise, resolve } = Promise.withResolvers<ScriptedTransport>();
+  harness.open = () => promise;
+  const ref = harness.fleet.add(definition('a'));
+  await settled();
+  const transport = new ScriptedTransport();
+  resolve(transport);
+  harness.now = () => {
+    throw new Error('the clock broke');
+  };
+  await settled();
+  harness.now = () => Date.now();
+  assert.equal([ref.state, transport.isClosed, actors()], ['stopped', true, []]);
+  assert.is(harness.told('instance.crashed').length, 1);
 });
 
 test('waits for what a program of its own left on the endpoint', async () => {
@@ -164,7 +185,9 @@ test('does not restart it when it was replaced or removed meanwhile', async () =
   await harness.fleet.remove('t', 'b', 0);
   await tick(10_000);
   assert.equal(harness.fleet.refs('t'), [successor]);
-  assert.is(successor.state, 'healthy');
+  assert.equal([successor.state, actors().length], ['healthy', 1]);
+  await harness.fleet.remove('t', 'a', 0);
+  assert.equal(actors(), []);
 });
 
 test('does not restart it once the fleet is closed', async () => {
@@ -195,7 +218,7 @@ test('gives instances that leave already no more than the grace', async () => {
 test('starts nothing once it closes', async () => {
   await harness.fleet.close(0);
   for (const template of ['t', 'x']) {
-    const found = codeOf(() => harness.fleet.add(definition('late', { template })));
+    const found = await codeOf(() => harness.fleet.add(definition('late', { template })));
     assert.is(found, 'SHUTTING_DOWN');
   }
 });
@@ -248,15 +271,90 @@ test('scores an instance against the best of its pool', async () => {
   assert.equal(found, views);
 });
 
-test.run();
+const registered = definition('a', { transport: 'stdio', command: 'run', nodeId: 'b:8080', weight: 3 });
+const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
+  definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
 
-function codeOf(body: () => unknown): unknown {
-  try {
-    return body();
-  } catch (thrown) {
-    return thrown instanceof GatewayError ? thrown.code : thrown;
-  }
-}
+test('outlives a supervisor that breaks, and forgets it, so that the template can be opened again', () => {
+  const root = createActor(rootMachine, { clock: new SimulatedClock() });
+  root.start();
+  root.send({ type: 'template.open', template: 'weather' });
+  root.send({ type: 'template.open', template: 'other' });
+  // A supervisor has no way to break that we know of; this is what it would say.
+  root.send({ type: 'xstate.error.actor.weather', actorId: 'weather', error: new Error('it broke') });
+  assert.is(root.getSnapshot().status, 'active');
+  assert.equal(Object.keys(root.getSnapshot().children), ['other']);
+  root.send({ type: 'template.open', template: 'weather' });
+  assert.equal(Object.keys(root.getSnapshot().children), ['other', 'weather']);
+  root.stop();
+});
+
+test('stands in the lists, and in none of what runs', async () => {
+  const here = await harness.add('a', answers());
+  const there = harness.fleet.addForeign(foreign('b'));
+  assert.equal(harness.fleet.members('t'), [here, there]);
+  assert.equal([harness.fleet.refs('t'), harness.fleet.all()], [[here], [here]]);
+  assert.is(harness.fleet.find('t', 'b'), there);
+  assert.is(harness.fleet.member('t', 'b'), there);
+  assert.is(harness.fleet.byServerId('b'), there);
+  assert.is(harness.fleet.isServerIdTaken('b'), true);
+  assert.equal(views()[1], { definition: foreign('b'), snapshot: there.snapshot() });
+  assert.is(await codeOf(() => harness.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');
+  assert.equal([...harness.transports.keys()], ['a']);
+  const found = harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b');
+  assert.equal(found, []);
+});
+
+test('is never picked, and refuses a call that is meant for it with the reason', async () => {
+  harness.fleet.addForeign(foreign('b'));
+  const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
+  assert.equal(told(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
+  assert.equal(told(await harness.call('write', { instanceId: 'b' }).end), nobody);
+  assert.match(noneHealthy('t', harness.fleet.members('t')).message, 'b: it runs on the node "there"');
+  const found = harness.told('exchange.refused').map(({ code }) => code);
+  assert.equal(found, ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
+});
+
+test('replaces one that ran here: that one leaves, and is reported as stopped', async () => {
+  const here = await harness.add('a', answers());
+  const transport = harness.backend('a');
+  harness.events.length = 0;
+  const there = harness.fleet.addForeign(foreign('a'));
+  await settled();
+  assert.equal([harness.fleet.members('t'), harness.fleet.group('t').pool.size], [[there], 0]);
+  assert.equal([here.state, transport.isClosed], ['stopped', true]);
+  const found = harness.events.map(({ type }) => type);
+  assert.equal(found, ['instance.draining', 'instance.stopped']);
+});
+
+test('is stopped, and its reason names the node', () => {
+  const foreign = new ForeignInstance(registered);
+  assert.is(foreign.definition, registered);
+  assert.equal(foreign.snapshot(), {
+    id: 'a',
+    serverId: 'a',
+    template: 't',
+    state: 'stopped',
+    healthy: false,
+    inFlight: 0,
+    weight: 3,
+    score: 0,
+    latencyMs: null,
+    consecutiveFailures: 0,
+    ejection: null,
+    lastCheck: null,
+    reason: 'it runs on the node "b:8080"',
+    restarts: 0,
+    requests: 0,
+    errors: 0,
+    era: null,
+    pid: null,
+    stderr: [],
+    unmatchedMessages: 0,
+  });
+});
+
+test.run();
 
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
 
@@ -282,7 +380,16 @@ async function breakInWaiting(backend: ScriptedTransport): Promise<void> {
   harness.random = () => 0.5;
 }
 
+/** Ids of the actors of the instances. */
+function actors(): string[] {
+  return Object.keys(harness.fleet.root.getSnapshot().children.t.getSnapshot().children);
+}
+
 async function tick(ms: number): Promise<void> {
   mock.timers.tick(ms);
   await settled();
+}
+
+function views() {
+  return harness.fleet.group('t').views();
 }

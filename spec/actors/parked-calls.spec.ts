@@ -9,6 +9,7 @@ import { asGatewayError } from '../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { steadyPace } from '../helpers/turns.ts';
 
@@ -88,12 +89,10 @@ class Client {
 let calls = new ParkedCalls(steadyPace());
 let exchange = new Exchange();
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout'] });
+simulateTime(test, () => {
   calls = new ParkedCalls(steadyPace());
   exchange = new Exchange();
 });
-test.after.each(() => mock.timers.reset());
 
 test('only passes a call on that is asked nothing', () => {
   const client = new Client(calls.follow(ANN, CALL, exchange.answers$));

@@ -3,7 +3,7 @@
 import { Subject } from 'rxjs';
 import type { NewApiKey } from '../../src/auth/accounts.ts';
 import { Auth } from '../../src/auth/auth.ts';
-import type { StoreChange } from '../../src/auth/authenticator.ts';
+import type { Credentials, StoreChange } from '../../src/auth/authenticator.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import type { Role, User } from '../../src/domain/account.ts';
@@ -110,10 +110,21 @@ export function authHarness({ enabled = true, hasAnswered = true } = {}) {
     tokens,
     createUser,
     createKey,
+    /** The code of the refusal of credentials; `none` when they are accepted. */
+    codeFor: (credentials: Credentials) => codeOf(() => auth.authenticate(credentials)),
     /** The header of a fresh token. */
     bearer: async (user: User) => ({ authorization: `Bearer ${(await tokens.issue(user)).accessToken}` }),
     hear: (kind: StoreChange) => storeChanges$.next({ kind }),
   };
+}
+
+/** The same with a user whose token was verified. */
+export async function verifiedUser(options?: Parameters<typeof authHarness>[0]) {
+  const harness = authHarness(options);
+  const user = await harness.createUser('ada');
+  const token = await harness.bearer(user);
+  await harness.auth.authenticate(token);
+  return { ...harness, user, token };
 }
 
 export function passwordOf(username: string): string {

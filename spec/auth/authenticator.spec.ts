@@ -13,7 +13,7 @@ import type { Principal } from '../../src/domain/account.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { turnsPass } from '../helpers/turns.ts';
-import { authHarness, codeOf, LIFETIME_MS, passwordOf, SECRET, START_MS } from './auth-harness.ts';
+import { authHarness, LIFETIME_MS, passwordOf, SECRET, START_MS, verifiedUser } from './auth-harness.ts';
 
 const test = suite('authentication');
 
@@ -31,10 +31,8 @@ test('verified credentials are accepted again without a promise and without a qu
     assert.is(harness.auth.authenticate(credentials), principal);
     assert.equal(harness.watch.asked, []);
   }
-  assert.is(
-    idOf(harness.auth.authenticate({ apiKey: ` ${key} ` })),
-    idOf(harness.auth.authenticate({ apiKey: key })),
-  );
+  const spaced = idOf(harness.auth.authenticate({ apiKey: ` ${key} ` }));
+  assert.is(spaced, idOf(harness.auth.authenticate({ apiKey: key })));
   const shouted = { authorization: (token.authorization ?? '').replace('Bearer ', 'BEARER   ') };
   assert.is(idOf(harness.auth.authenticate(shouted)), `user:${user.id}`);
 });
@@ -107,16 +105,9 @@ test('bad credentials are refused with the right code, in words that repeat noth
     sentences.add(error.message);
   }
   assert.ok(sentences.size < 10, 'few sentences, none made from input');
-  for (const credentials of [
-    token,
-    { apiKey: good.key },
-    { authorization: `Bearer ${good.key}`, apiKey: good.key },
-  ])
-    assert.is(
-      await codeOf(() => harness.auth.authenticate(credentials)),
-      'none',
-      'the table is not about all',
-    );
+  const both = { authorization: `Bearer ${good.key}`, apiKey: good.key };
+  for (const credentials of [token, { apiKey: good.key }, both])
+    assert.is(await harness.codeFor(credentials), 'none', 'the table is not about all');
   assert.equal(harness.warnings, []);
 });
 
@@ -130,24 +121,18 @@ test('cached credentials end when they expire', async () => {
   harness.clock.pass(1_999);
   assert.ok(!(harness.auth.authenticate({ apiKey: key }) instanceof Promise));
   harness.clock.pass(1);
-  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
+  assert.is(await harness.codeFor({ apiKey: key }), 'INVALID_CREDENTIALS');
   harness.hear('answered');
   assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
   harness.clock.pass(LIFETIME_MS);
   harness.hear('answered');
-  assert.is(await codeOf(() => harness.auth.authenticate(token)), 'TOKEN_EXPIRED');
-  assert.is(
-    await codeOf(() => harness.auth.authenticate(token)),
-    'TOKEN_EXPIRED',
-    'also when it is no longer remembered',
-  );
+  assert.is(await harness.codeFor(token), 'TOKEN_EXPIRED');
+  assert.is(await harness.codeFor(token), 'TOKEN_EXPIRED', 'also when it is no longer remembered');
 });
 
 test('a change of one account leaves the credentials of others cached', async () => {
-  const harness = authHarness();
-  const [ada, bob] = [await harness.createUser('ada'), await harness.createUser('bob')];
-  const token = await harness.bearer(ada);
-  await harness.auth.authenticate(token);
+  const { token, ...harness } = await verifiedUser();
+  const bob = await harness.createUser('bob');
   await harness.auth.accounts.changeUser(bob.id, { password: 'a new password' });
   assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
 });
@@ -158,11 +143,11 @@ test('a token issued right after a change of the password is good, one issued ri
   const old = await harness.bearer(before);
   const after = await harness.auth.accounts.changeUser(before.id, { password: 'a new password' });
   const fresh = await harness.bearer(after);
-  assert.is(await codeOf(() => harness.auth.authenticate(old)), 'INVALID_CREDENTIALS');
-  assert.is(await codeOf(() => harness.auth.authenticate(fresh)), 'none', 'in the same millisecond');
+  assert.is(await harness.codeFor(old), 'INVALID_CREDENTIALS');
+  assert.is(await harness.codeFor(fresh), 'none', 'in the same millisecond');
   const again = await harness.auth.accounts.changeUser(before.id, { password: passwordOf('ada') });
-  assert.is(await codeOf(() => harness.auth.authenticate(fresh)), 'INVALID_CREDENTIALS');
-  assert.is(await codeOf(async () => harness.auth.authenticate(await harness.bearer(again))), 'none');
+  assert.is(await harness.codeFor(fresh), 'INVALID_CREDENTIALS');
+  assert.is(await harness.codeFor(await harness.bearer(again)), 'none');
 });
 
 test('a revocation during a query is in force for all later requests', async () => {
@@ -175,15 +160,11 @@ test('a revocation during a query is in force for all later requests', async () 
   await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
   harness.watch.gate = undefined;
   await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id).catch(() => 'it is gone already');
-  const after = codeOf(() => harness.auth.authenticate({ apiKey: key }));
-  assert.is(
-    await after,
-    'INVALID_CREDENTIALS',
-    'who comes afterwards does not join the question from before',
-  );
+  const after = await harness.codeFor({ apiKey: key });
+  assert.is(after, 'INVALID_CREDENTIALS', 'who comes afterwards does not join the question from before');
   gate.resolve();
   await asked;
-  assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
+  assert.is(await harness.codeFor({ apiKey: key }), 'INVALID_CREDENTIALS');
 });
 
 test('concurrent requests with the same credentials share one query', async () => {
@@ -195,23 +176,8 @@ test('concurrent requests with the same credentials share one query', async () =
   assert.equal(harness.watch.asked, ['findUser', 'isTokenEnded']);
 });
 
-test('a change on another node is in force after a report of the store, or after 10 s without one', async () => {
-  for (const notice of ['news', 'silence']) {
-    const harness = authHarness();
-    const { key, apiKey } = await harness.createKey();
-    await harness.auth.authenticate({ apiKey: key });
-    await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
-    assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'none');
-    if (notice === 'news') harness.hear('changed');
-    else harness.clock.pass(10_001);
-    assert.is(await codeOf(() => harness.auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS', notice);
-  }
-});
-
 test('the first answer of the store does not confirm earlier verifications', async () => {
-  const harness = authHarness({ hasAnswered: false });
-  const token = await harness.bearer(await harness.createUser('ada'));
-  await harness.auth.authenticate(token);
+  const { token, ...harness } = await verifiedUser({ hasAnswered: false });
   harness.hear('away');
   harness.hear('answered');
   assert.ok(harness.auth.authenticate(token) instanceof Promise);
@@ -236,32 +202,27 @@ test('credentials are verified again when a change is reported during their quer
 
 test('while the database is away: those known are served for 15 min, others get DATABASE_UNAVAILABLE', async () => {
   for (const story of ['away', 'changed, then away', 'away without a word']) {
-    const harness = authHarness();
-    const [ada, bob] = [await harness.createUser('ada'), await harness.createUser('bob')];
-    const known = await harness.bearer(ada);
-    const unknown = await harness.bearer(bob);
-    await harness.auth.authenticate(known);
+    const { user, token: known, ...harness } = await verifiedUser();
+    const unknown = await harness.bearer(await harness.createUser('bob'));
     harness.hear('answered');
     harness.watch.isAway = true;
     if (story === 'changed, then away') harness.hear('changed');
     if (story !== 'away without a word') harness.hear('away');
-    assert.is(idOf(await harness.auth.authenticate(known)), `user:${ada.id}`, story);
-    assert.is(await codeOf(() => harness.auth.authenticate(unknown)), 'DATABASE_UNAVAILABLE', story);
+    assert.is(idOf(await harness.auth.authenticate(known)), `user:${user.id}`, story);
+    assert.is(await harness.codeFor(unknown), 'DATABASE_UNAVAILABLE', story);
     harness.clock.pass(15 * minuteMs);
-    assert.is(await codeOf(() => harness.auth.authenticate(known)), 'none', story);
+    assert.is(await harness.codeFor(known), 'none', story);
     harness.clock.pass(1_001);
-    assert.is(await codeOf(() => harness.auth.authenticate(known)), 'DATABASE_UNAVAILABLE', story);
+    assert.is(await harness.codeFor(known), 'DATABASE_UNAVAILABLE', story);
     harness.watch.isAway = false;
     harness.hear('answered');
-    assert.is(await codeOf(() => harness.auth.authenticate(known)), 'none', 'it is back');
-    assert.is(await codeOf(() => harness.auth.authenticate(unknown)), 'none', 'it is back');
+    assert.is(await harness.codeFor(known), 'none', 'it is back');
+    assert.is(await harness.codeFor(unknown), 'none', 'it is back');
   }
 });
 
 test('no request queries a database that is known to be unavailable', async () => {
-  const harness = authHarness();
-  const token = await harness.bearer(await harness.createUser('ada'));
-  await harness.auth.authenticate(token);
+  const { token, ...harness } = await verifiedUser();
   harness.hear('changed');
   harness.hear('away');
   harness.watch.isAway = true;
@@ -271,9 +232,7 @@ test('no request queries a database that is known to be unavailable', async () =
 });
 
 test('one request a second queries a database that does not answer', async () => {
-  const harness = authHarness();
-  const token = await harness.bearer(await harness.createUser('ada'));
-  await harness.auth.authenticate(token);
+  const { token, ...harness } = await verifiedUser();
   harness.hear('changed');
   harness.watch.isAway = true;
   harness.watch.asked.length = 0;
@@ -288,7 +247,7 @@ test('credentials that were revoked here, or refused since, are not accepted whi
   for (const isRevokedHere of [true, false]) {
     const harness = authHarness();
     const { key, apiKey } = await harness.createKey();
-    const code = () => codeOf(() => harness.auth.authenticate({ apiKey: key }));
+    const code = () => harness.codeFor({ apiKey: key });
     assert.is(await code(), 'none');
     if (isRevokedHere) await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id);
     else {
@@ -308,9 +267,8 @@ test('a header that is much longer than any credential is refused', async () => 
   const { key } = await harness.createKey();
   const blanks = ' '.repeat(4_096);
   const padded = { authorization: (token.authorization ?? '').replace(' ', blanks) };
-  assert.is(await codeOf(() => harness.auth.authenticate(padded)), 'INVALID_CREDENTIALS');
-  const found = await codeOf(() => harness.auth.authenticate({ apiKey: `${blanks}${key}` }));
-  assert.is(found, 'INVALID_CREDENTIALS');
+  assert.is(await harness.codeFor(padded), 'INVALID_CREDENTIALS');
+  assert.is(await harness.codeFor({ apiKey: `${blanks}${key}` }), 'INVALID_CREDENTIALS');
 });
 
 function idOf(principal: Principal | Promise<Principal>): string {

@@ -94,15 +94,13 @@ const linesOf = (apiKey?: string, isWindows = false, healthy = ['everything', 'm
 
 test('shows three calls for a POSIX shell, bodies in single quotes, all with the key if there is one', () => {
   const json = `-H 'Content-Type: application/json'`;
-  assert.equal(
-    linesOf().map(({ line }) => line),
-    [
-      `curl -s ${url}/mcp/everything/tools/list`,
-      `curl -s ${url}/mcp/everything/tools/call ${json} -d '{"name":"echo","arguments":{"message":"hello"}}'`,
-      `curl -sN ${url}/mcp/everything/tools/call ${json} -H 'Accept: text/event-stream' ` +
-        `-d '{"name":"trigger-long-running-operation","arguments":{"duration":3,"steps":3}}'`,
-    ],
-  );
+  const lines = linesOf().map(({ line }) => line);
+  assert.equal(lines, [
+    `curl -s ${url}/mcp/everything/tools/list`,
+    `curl -s ${url}/mcp/everything/tools/call ${json} -d '{"name":"echo","arguments":{"message":"hello"}}'`,
+    `curl -sN ${url}/mcp/everything/tools/call ${json} -H 'Accept: text/event-stream' ` +
+      `-d '{"name":"trigger-long-running-operation","arguments":{"duration":3,"steps":3}}'`,
+  ]);
   for (const { line } of linesOf('sd_1')) assert.match(line, / -H 'X-API-Key: sd_1'( |$)/);
 });
 
@@ -121,16 +119,14 @@ test('calls only templates that are healthy', () => {
 test('runs everything three times, once of these over HTTP, and the other templates once', async () => {
   const { servers, problems } = await planDemo(folder());
   assert.equal(problems, []);
-  assert.equal(
-    servers.map(({ id, input }) => [id, input.endpoint === undefined ? 'stdio' : 'http']),
-    [
-      ['everything-1', 'stdio'],
-      ['everything-2', 'stdio'],
-      ['everything-3', 'http'],
-      ['filesystem-1', 'stdio'],
-      ['memory-1', 'stdio'],
-    ],
-  );
+  const planned = servers.map(({ id, input }) => [id, input.endpoint === undefined ? 'stdio' : 'http']);
+  assert.equal(planned, [
+    ['everything-1', 'stdio'],
+    ['everything-2', 'stdio'],
+    ['everything-3', 'http'],
+    ['filesystem-1', 'stdio'],
+    ['memory-1', 'stdio'],
+  ]);
   const [first, , third] = servers;
   assert.is(first?.input.command, process.execPath);
   assert.equal([first?.input.args?.at(-1), third?.input.args?.at(-1)], ['stdio', 'streamableHttp']);
@@ -151,10 +147,8 @@ test('leaves out an unusable template, and says what npx downloads for another',
   await writeFile(folder('templates', 'broken', 'template.json'), '{}');
   await define('far', 'x', { command: 'npx', args: ['-y', '@stagedoor/not-installed@1.2.3', 'x'] });
   const { servers, problems } = await planDemo(folder(), folder('templates'));
-  assert.equal(
-    servers.map(({ id, downloads }) => [id, downloads]),
-    [['far-1', '@stagedoor/not-installed@1.2.3']],
-  );
+  const planned = servers.map(({ id, downloads }) => [id, downloads]);
+  assert.equal(planned, [['far-1', '@stagedoor/not-installed@1.2.3']]);
   assert.match(String(problems[0]), /^broken\/template\.json: /);
 });
 

@@ -22,10 +22,8 @@ onPosix('replaces a link instead of writing through it', () => {
 
 test('asks right before it replaces, and leaves the old file when the answer is no', () => {
   const path = folder('secret.json');
-  assert.is(
-    writePrivateFile(path, 'one', () => true),
-    true,
-  );
+  const isWritten = writePrivateFile(path, 'one', () => true);
+  assert.is(isWritten, true);
   let seen = '';
   const written = writePrivateFile(path, 'two', () => {
     seen = readdirSync(folder()).length === 2 ? readFileSync(path, 'utf8') : 'no draft';

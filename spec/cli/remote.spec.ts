@@ -1,8 +1,6 @@
 // The HTTP client of the commands, against real sockets.
 
 import type { RequestListener, ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials.ts';
 import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
@@ -29,11 +27,6 @@ import { recordingTerminal } from './recording-terminal.ts';
 const test = suite('remote');
 const folder = folderOfEach(test);
 const serve = serverFor(test);
-// Nobody is logged in, whoever runs this.
-const noCredentials = {
-  XDG_CONFIG_HOME: join(tmpdir(), 'stagedoor-nobody-is-logged-in'),
-  APPDATA: join(tmpdir(), 'stagedoor-nobody-is-logged-in'),
-};
 const cleanups: (() => void)[] = [];
 test.after.each(() => {
   for (const cleanup of cleanups.splice(0)) cleanup();
@@ -45,7 +38,7 @@ test('takes the first default address where a gateway answers, not any program',
     [`${DEFAULT_URLS[1]}/gateway/health`]: Response.json({ status: 'healthy', build: '1.0.0' }),
   };
   replaceFetch(async (url) => answers[String(url)] ?? Response.error());
-  assert.is((await findGateway(undefined, noCredentials)).url, DEFAULT_URLS[1]);
+  assert.is((await findGateway()).url, DEFAULT_URLS[1]);
 });
 
 test('fails with one line that says why', async () => {
@@ -70,21 +63,17 @@ test('fails with one line that says why', async () => {
     ['http://127.0.0.1:9', /cannot be reached: its port is one that HTTP clients refuse/],
   ];
   for (const [url, message] of cases) {
-    const remote = await findGateway(url, noCredentials);
+    const remote = await findGateway(url);
     await rejects(remote.request('/x', url === silent ? { timeoutMs: 200 } : {}), CommandFailure, message);
   }
-  await rejects(findGateway('localhost:8080', {}), UsageError, /^--url must be a URL/);
+  await rejects(findGateway('localhost:8080'), UsageError, /^--url must be a URL/);
   await rejects(findGateway(undefined, { STAGEDOOR_URL: 'x' }), UsageError, /^STAGEDOOR_URL must be a URL/);
   replaceFetch(() => Promise.reject(new TypeError('fetch failed')));
-  await rejects(
-    findGateway(undefined, noCredentials),
-    CommandFailure,
-    /^no gateway answers at .*gateway start/,
-  );
+  await rejects(findGateway(), CommandFailure, /^no gateway answers at .*gateway start/);
 });
 
 test('shows the health of an unhealthy gateway, and fails for other requests', async () => {
-  const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }), noCredentials);
+  const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }));
   assert.equal(await remote.health(), { status: 'unhealthy' });
   await rejects(remote.request('/gateway/health'), CommandFailure, /no reason given \(status 503\)/);
 });
@@ -102,9 +91,7 @@ test('says when to try again, as far as it is told', async () => {
     const url = await serve((_, response) => {
       response.writeHead(status, headers).end(JSON.stringify(body));
     });
-    const refusal = await (await findGateway(url, noCredentials))
-      .request('/x')
-      .catch((reason: unknown) => reason);
+    const refusal = await (await findGateway(url)).request('/x').catch((reason: unknown) => reason);
     assert.instance(refusal, GatewayRefusal);
     const { message, code } = refusal as GatewayRefusal;
     const line = `Too many attempts${advice} (TOO_MANY_ATTEMPTS)`;
@@ -142,7 +129,7 @@ test('tells no secret to a default address before a gateway answers there', asyn
     seen.push([String(url), new Headers(init.headers).get('x-api-key')]);
     return String(url).startsWith(DEFAULT_URLS[0]) ? new Response('<html>') : Response.json({ build: '1' });
   });
-  const env = { ...noCredentials, STAGEDOOR_API_KEY: 'planted' };
+  const env = { STAGEDOOR_API_KEY: 'planted' };
   await (await seekGateway(recordingTerminal({ env })))?.request('/servers');
   assert.equal(seen, [
     [`${DEFAULT_URLS[0]}/gateway/health`, null],
@@ -160,7 +147,7 @@ test('asks the gateway that runs in this folder first, if its address is of this
   const urls = ['http://127.0.0.2:9001', 'http://[::1]:9001', 'http://127.example.test', 'http://192.0.2.1'];
   for (const url of urls) {
     writeDaemon(filesIn(folder()), { pid: 1, url, words: [], folder: folder(), graceMs: 0 });
-    await seekGateway(recordingTerminal({ env: noCredentials, folder: folder() }));
+    await seekGateway(recordingTerminal({ folder: folder() }));
   }
   assert.equal(asked, [urls[0], ...DEFAULT_URLS, urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS, ...DEFAULT_URLS]);
 });
@@ -172,9 +159,9 @@ test('knows which gateways are meant without asking them', async () => {
   assert.is(namedUrl(undefined, {}), undefined);
   assert.is(namedUrl('http://a/b/', { STAGEDOOR_URL: 'http://c' }), 'http://a/b');
   assert.is(namedUrl(undefined, { STAGEDOOR_URL: 'http://me:planted@c' }), 'http://c');
-  assert.is(namedGateway(undefined, recordingTerminal({ env: noCredentials })), undefined);
+  assert.is(namedGateway(undefined, recordingTerminal()), undefined);
   replaceFetch(() => Promise.reject(new TypeError('fetch failed')));
-  assert.is(await seekGateway(recordingTerminal({ env: noCredentials })), undefined);
+  assert.is(await seekGateway(recordingTerminal()), undefined);
 });
 
 test('follows events, with credentials and the id of the last one', async () => {
@@ -187,7 +174,7 @@ test('follows events, with credentials and the id of the last one', async () => 
       response.end(': hello\n\nid: 1\nevent: a\ndata: {}\n\ndata: 2\n\n');
     });
   });
-  const remote = await findGateway(url, { ...noCredentials, STAGEDOOR_API_KEY: 'k' });
+  const remote = await findGateway(url, { STAGEDOOR_API_KEY: 'k' });
   const events: RemoteEvent[] = [];
   const request = { text: '{}', after: 'x' };
   await remote.follow('/events', request, (event) => void events.push(event));
@@ -215,7 +202,7 @@ test('says in one line why a stream fails', async () => {
     [(_, response) => void response.end('<p>'), CommandFailure, /its answer \(status \d+\) is not JSON$/],
   ];
   for (const [listener, kind, message] of cases) {
-    const remote = await findGateway(await serve(listener), noCredentials);
+    const remote = await findGateway(await serve(listener));
     const following = remote.follow('/events', {}, () => {});
     await rejects(following, kind, message);
   }
@@ -223,7 +210,8 @@ test('says in one line why a stream fails', async () => {
 
 test.run();
 
-function findGateway(url: string | undefined, env: Record<string, string>): Promise<Remote> {
+/** Nobody is logged in. */
+function findGateway(url?: string, env: Record<string, string> = {}): Promise<Remote> {
   const options = new Map(url === undefined ? [] : [['url', url] as const]);
   return gatewayOf(new CommandInput([], options), recordingTerminal({ env }));
 }

@@ -11,9 +11,9 @@ import { UsageError } from '../../src/cli/failures.ts';
 import { killOwnChildren, runGateway } from '../../src/cli/run-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
-import { eventually } from '../helpers/gateway-client.ts';
-import { isRunning } from '../helpers/is-running.ts';
+import { isRunning } from '../helpers/processes.ts';
 import { suite } from '../helpers/suite.ts';
 import { type RecordingOptions, type RecordingTerminal, recordingTerminal } from './recording-terminal.ts';
 
@@ -65,10 +65,8 @@ test('warns when everybody on the network is an admin of it, and not when they h
   const open = run({ port: '0', host: '0.0.0.0' });
   await open.listening;
   await open.stop();
-  assert.match(
-    String(open.terminal.printed[0]),
-    / listening on 0\.0\.0\.0:(\d+) \(http:\/\/127\.0\.0\.1:\1 here\)$/,
-  );
+  const greeting = String(open.terminal.printed[0]);
+  assert.match(greeting, / listening on 0\.0\.0\.0:(\d+) \(http:\/\/127\.0\.0\.1:\1 here\)$/);
   assert.match(
     open.logged.join(''),
     /"level":40,.*"msg":"authentication is off: anyone who can reach 0\.0\.0\.0 is an admin/,

@@ -1,16 +1,17 @@
 // A caller of the HTTP API, who knows nothing of MCP: what it asks for the gateway asks the server, in its own name.
 
 import { type Json, objectOr } from '../fixtures/wire.ts';
+import { type Caller, caller } from '../helpers/caller.ts';
 import type { Player } from './client-plays.ts';
 
 const answerMs = 10_000;
 
 /** The calls of one template, below `{gateway}/mcp/{template}`. They reject for every status but 200. */
 export class ApiClient implements Player {
-  readonly #url: string;
+  readonly #call: Caller;
 
   constructor(url: string) {
-    this.#url = url;
+    this.#call = caller(url, {}, answerMs);
   }
 
   async listTools() {
@@ -27,36 +28,29 @@ export class ApiClient implements Player {
   }
 
   async callTool(params: Json) {
-    const { content } = await this.#ask('tools/call', params);
+    const { content } = await this.#ask('POST /tools/call', params);
     return { content: Array.isArray(content) ? content : [] };
   }
 
   readResource(params: Json) {
-    return this.#ask('resources/read', params);
+    return this.#ask('POST /resources/read', params);
   }
 
   getPrompt(params: Json) {
-    return this.#ask('prompts/get', params);
+    return this.#ask('POST /prompts/get', params);
   }
 
   async #list(what: 'tools' | 'resources' | 'prompts') {
-    const { [what]: items } = await this.#ask(`${what}/list`);
+    const { [what]: items } = await this.#ask(`GET /${what}/list`);
     if (!Array.isArray(items)) throw new Error(`no list of ${what}`);
     return items
       .map(objectOr)
       .map((item) => ({ ...item, name: String(item.name) }) as Json & { name: string });
   }
 
-  async #ask(path: string, params?: Json): Promise<Json> {
-    const posted = {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(params),
-    };
-    const signal = AbortSignal.timeout(answerMs);
-    const response = await fetch(`${this.#url}/${path}`, { signal, ...(params === undefined ? {} : posted) });
-    const text = await response.text();
-    if (response.status !== 200) throw new Error(`${path}: ${response.status} ${text}`);
-    return objectOr(JSON.parse(text));
+  async #ask(request: string, params?: Json): Promise<Json> {
+    const { status, body } = await this.#call(request, params);
+    if (status !== 200) throw new Error(`${request}: ${status} ${JSON.stringify(body)}`);
+    return objectOr(body);
   }
 }

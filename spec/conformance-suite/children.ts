@@ -1,13 +1,14 @@
 // The programs a conformance run starts: the suites themselves, and HTTP instances of the fixture. Every one of them has
 // a deadline and is ended.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { type EverythingOptions, everythingProgram } from '../fixtures/everything-server.ts';
 import { type Check, readChecks } from './checks.ts';
 import type { ClientSuite, ConformanceSuite } from './suites.ts';
@@ -26,15 +27,15 @@ const { resolve } = createRequire(import.meta.url);
 export const QUICK_START = { NODE_COMPILE_CACHE: join(tmpdir(), 'stagedoor-compile-cache') };
 
 /** What a suite found at one URL, or one of its scenarios with a client. */
-export interface SuiteRun {
+export interface Found {
   readonly checks: readonly Check[];
   readonly durationMs: number;
-  /** The deadline ended it. */
-  readonly isCut: boolean;
+  /** What went wrong besides the checks, a line each. */
+  readonly problems: readonly string[];
 }
 
 /** Runs one suite against a server. */
-export function runSuite(suite: ConformanceSuite, url: string, stop: AbortSignal): Promise<SuiteRun> {
+export function runSuite(suite: ConformanceSuite, url: string, stop: AbortSignal): Promise<Found> {
   return run(suite.package, ['server', '--url', url, ...suite.args], suiteMs, stop);
 }
 
@@ -44,7 +45,7 @@ export function runScenario(
   scenario: string,
   command: readonly string[],
   stop: AbortSignal,
-): Promise<SuiteRun> {
+): Promise<Found> {
   const words = command.map((word) => (word.includes(' ') ? `"${word}"` : word)).join(' '); // it goes to a shell
   const args = ['client', '--command', words, '--scenario', scenario, ...suite.args];
   return run(suite.package, args, scenarioMs, stop);
@@ -55,19 +56,22 @@ async function run(
   args: readonly string[],
   withinMs: number,
   stop: AbortSignal,
-): Promise<SuiteRun> {
+): Promise<Found> {
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-conformance-'));
   const startedAt = performance.now();
   try {
     const program = join(dirname(resolve(`${name}/package.json`)), 'dist/index.js');
     const env = { ...process.env, ...QUICK_START };
-    const child = spawn(process.execPath, [program, ...args, '-o', folder], {
-      stdio: 'ignore',
-      cwd: folder,
-      env,
-    });
-    const isCut = await endsInTime(child, withinMs, stop);
-    return { checks: await readChecks(folder), durationMs: performance.now() - startedAt, isCut };
+    const limits = { timeout: withinMs, killSignal: 'SIGKILL', signal: stop, maxBuffer: 64e6 } as const;
+    const words = [program, ...args, '-o', folder];
+    // Checks that fail are no accident: only an end before its time is.
+    const isCut = await promisify(execFile)(process.execPath, words, { ...limits, cwd: folder, env }).then(
+      () => false,
+      ({ killed, name }) => killed === true || name === 'AbortError',
+    );
+    const durationMs = performance.now() - startedAt;
+    const problems = isCut ? [`cut after ${Math.round(durationMs / 1000)} s`] : [];
+    return { checks: await readChecks(folder), durationMs, problems };
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   }
@@ -84,8 +88,11 @@ export async function startFixture(options: EverythingOptions): Promise<FixtureP
   const { command, args } = everythingProgram(options);
   const child = spawn(command, [...args, '--http', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const end = async (): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const late = setTimeout(() => child.kill('SIGKILL'), endMs);
     child.kill('SIGTERM');
-    await endsInTime(child, endMs, new AbortController().signal);
+    await once(child, 'close');
+    clearTimeout(late);
   };
   try {
     const lines = createInterface({ input: child.stdout });
@@ -97,17 +104,4 @@ export async function startFixture(options: EverythingOptions): Promise<FixtureP
     await end();
     throw error;
   }
-}
-
-/** Waits for the end; kills it when the time is over or the run is stopped. Whether it had to be killed. */
-async function endsInTime(child: ChildProcess, withinMs: number, stop: AbortSignal): Promise<boolean> {
-  if (child.exitCode !== null || child.signalCode !== null) return false;
-  const ended = once(child, 'close');
-  const deadline = AbortSignal.any([stop, AbortSignal.timeout(withinMs)]);
-  const kill = (): void => void child.kill('SIGKILL');
-  if (deadline.aborted) kill();
-  else deadline.addEventListener('abort', kill, { once: true });
-  await ended;
-  deadline.removeEventListener('abort', kill);
-  return deadline.aborted;
 }

@@ -45,19 +45,14 @@ export function compareChecks(
   direct: readonly Check[],
   here: readonly Check[],
 ): Difference[] {
-  const before = byKey(direct);
-  const after = byKey(here);
-  const differences: Difference[] = [];
-  for (const [key, sample] of [
-    ...byKeyOnce(direct),
-    ...byKeyOnce(here).filter(([key]) => !before.has(key)),
-  ]) {
+  const [before, after] = [Map.groupBy(direct, keyOf), Map.groupBy(here, keyOf)];
+  const differences = [...new Set([...before.keys(), ...after.keys()])].flatMap((key): Difference[] => {
     const [was, is] = [statusesOf(before.get(key)), statusesOf(after.get(key))];
-    if (was === is) continue;
+    if (was === is) return [];
+    const [scenario, id, name] = JSON.parse(key);
     const message = after.get(key)?.find((check) => check.message !== undefined)?.message;
-    const { scenario, id, name } = sample;
-    differences.push({ suite, scenario, id, name, direct: was, here: is, message });
-  }
+    return [{ suite, scenario, id, name, direct: was, here: is, message }];
+  });
   return differences.sort((one, other) => one.scenario.localeCompare(other.scenario));
 }
 
@@ -89,15 +84,6 @@ function covers({ suite, scenario, id, name, here }: Allowance, difference: Diff
 }
 
 const keyOf = ({ scenario, id, name }: Check): string => JSON.stringify([scenario, id, name]);
-
-function byKey(checks: readonly Check[]): ReadonlyMap<string, readonly Check[]> {
-  return Map.groupBy(checks, keyOf);
-}
-
-/** Each key with the first check that has it. */
-function byKeyOnce(checks: readonly Check[]): (readonly [string, Check])[] {
-  return [...new Map(checks.toReversed().map((check) => [keyOf(check), check]))].toReversed();
-}
 
 function statusesOf(checks: readonly Check[] = []): string {
   const counts = [...Map.groupBy(checks, ({ status }) => status)]

@@ -1,6 +1,7 @@
 // What came of one suite at one target: numbers, differences, and how many scenarios that makes passed, failed, skipped.
 
 import { type Check, count } from './checks.ts';
+import type { Found } from './children.ts';
 import { type Allowance, compareChecks, type Difference, judge } from './compare.ts';
 import type { ClientSuite, ConformanceSuite, SuiteName } from './suites.ts';
 
@@ -22,12 +23,9 @@ export interface Outcome {
 }
 
 /** The parts of an outcome that the run itself gives. */
-export interface Ran {
+export interface Ran extends Found {
   readonly target: string;
   readonly suite: ConformanceSuite | ClientSuite;
-  readonly checks: readonly Check[];
-  readonly durationMs: number;
-  readonly problems: readonly string[];
 }
 
 /** The outcome of the direct run: held against the numbers that the fixture has to reach. */

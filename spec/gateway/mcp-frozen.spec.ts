@@ -29,7 +29,7 @@ async function register(id: string): Promise<void> {
 }
 
 /** From now on instance `one` opens no session. */
-const freeze = () => servers.get('one')?.setHealthy(false, 'hang');
+const freeze = () => servers.get('one')?.freeze();
 const echo = (name: string) => modernRequest('tools/call', { name, arguments: { text: 'x' } });
 
 /** The data of the error; undefined for a result. Which instance failed does not matter here. */

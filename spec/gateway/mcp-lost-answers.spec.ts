@@ -6,14 +6,13 @@ import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
-import { eventually } from '../helpers/gateway-client.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { type Answer, startApp } from '../helpers/http-app.ts';
+import { openSession, rpc } from '../helpers/http-mcp.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
-import { initialize } from './mcp-post.ts';
 
 const test = suite('journey: lost answers');
-const TYPES = { accept: 'application/json, text/event-stream' };
 /** More than the kernel takes for a client that does not read. */
 const UNREAD = { messages: 12, characters: 900_000 };
 
@@ -44,15 +43,10 @@ interface Call {
 /** A client of a new session that has called, has heard of the beginning, and reads no further. */
 async function call(): Promise<Call> {
   const { ask, port } = await started;
-  const opening = { jsonrpc: '2.0', id: 0, ...initialize() };
-  const opened = await ask('POST', '/mcp/demo', { body: opening, headers: TYPES });
-  const headers = { ...TYPES, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
-  const asked = { name: 'slow', _meta: { progressToken: 'p' } };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: asked });
+  const headers = await openSession({ ask });
+  const body = JSON.stringify(rpc('tools/call', { name: 'slow', _meta: { progressToken: 'p' } }, 7));
   const socket = await openRaw(port);
-  const length = String(body.length);
-  const own = { ...headers, 'content-type': 'application/json', 'content-length': length };
-  socket.write(head('POST /mcp/demo', own) + body);
+  socket.write(head('POST /mcp/demo', { ...headers, 'content-length': String(body.length) }) + body);
   let received = '';
   while (!received.includes('begun')) received += String((await once(socket, 'data'))[0]);
   socket.pause();

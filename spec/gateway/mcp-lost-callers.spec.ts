@@ -6,8 +6,9 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import type { Answer } from '../helpers/http-app.ts';
+import { MCP_TYPES, openSession } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';
-import { initialize, modernRequest } from './mcp-post.ts';
+import { modernRequest } from './mcp-post.ts';
 
 const test = suite('event streams of lost callers');
 const started = startWithAccounts({ callerCheckMs: 40 });
@@ -28,25 +29,18 @@ test.before(async () => {
 });
 test.after(async () => (await started).close());
 
-const TYPES = { accept: 'application/json, text/event-stream' };
 /** A stream of each kind, by name; each resolves when it has ended. */
 async function streamsOf(who: Credentials): Promise<ReadonlyMap<string, Promise<Answer>>> {
   const app = await started;
-  const get = async (path: string): Promise<Promise<Answer>[]> => {
-    const body = { jsonrpc: '2.0', id: 0, ...initialize() };
-    const opened = await app.as(who, 'POST', path, { body, headers: TYPES });
-    const headers = { ...TYPES, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
-    return [app.as(who, 'GET', path, { headers })];
-  };
+  const [one, all] = [await openSession(app, '/mcp/demo', { who }), await openSession(app, '/mcp', { who })];
   const modern = (path: string, method: string, params: JsonObject) => {
     const { message, headers } = modernRequest(method, params, { progressToken: 'p' });
     return app.as(who, 'POST', path, { body: { jsonrpc: '2.0', id: 1, ...message }, headers });
   };
   const listen = { notifications: { toolsListChanged: true } };
-  const [[session = never()], [joined = never()]] = [await get('/mcp/demo'), await get('/mcp')];
   return new Map([
-    ['session', session],
-    ['joined session', joined],
+    ['session', app.ask('GET', '/mcp/demo', { headers: one })],
+    ['joined session', app.ask('GET', '/mcp', { headers: all })],
     ['listen', modern('/mcp', 'subscriptions/listen', listen)],
     ['call', modern('/mcp/demo', 'tools/call', { name: 'endless' })],
     [
@@ -56,10 +50,6 @@ async function streamsOf(who: Credentials): Promise<ReadonlyMap<string, Promise<
       }),
     ],
   ]);
-}
-
-function never(): Promise<Answer> {
-  return new Promise(() => {});
 }
 
 /** Names of the streams that ended within some checks of the callers; waits longer for as many as are expected. */
@@ -87,7 +77,7 @@ test('end with their calls when their key is revoked, and a later request is ref
   assert.is(cancelled, 2);
   const { text } = (await streams.get('rest')) ?? { text: '' };
   assert.match(text, /event: error\ndata: \{.*"INVALID_CREDENTIALS".*\}\n\n$/);
-  assert.is((await app.as(key, 'GET', '/mcp/demo', { headers: TYPES })).status, 401);
+  assert.is((await app.as(key, 'GET', '/mcp/demo', { headers: MCP_TYPES })).status, 401);
 });
 
 test('of all templates end when the caller may use others, those of one when it is not among them', async () => {

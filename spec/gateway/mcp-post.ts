@@ -53,8 +53,8 @@ export async function send(...request: Parameters<typeof begin>): Promise<Record
 export async function postTo(endpoint: Endpoint, post: Post) {
   const reply = await send(endpoint, 'POST', post);
   while (!reply.isAnswered || reply.opened?.isEnded === false) await turn();
-  const { status, headers, instanceId } = reply;
-  return { status, headers, instanceId, answer: answerIn(reply) };
+  const { status, headers, log } = reply;
+  return { status, headers, instanceId: log.instanceId, answer: answerIn(reply) };
 }
 
 /** The message that answers the request. */

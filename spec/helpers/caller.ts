@@ -1,5 +1,6 @@
 // One caller of one gateway, with credentials, over real HTTP. Every request has an end; the answer says how long it took.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 
 export interface Answer {
@@ -36,6 +37,36 @@ export function caller(
       body: text === '' ? undefined : JSON.parse(text),
       tookMs: performance.now() - startMs,
     };
+  };
+}
+
+/** A tools/call by template. */
+export function callTool(who: Caller, template: string, name: string, values: object = {}): Promise<Answer> {
+  return who(`POST /mcp/${template}/tools/call`, { name, arguments: values });
+}
+
+/** Asks each of these again and again, one after the other each, until it is told to stop. */
+export function keepAsking(questions: readonly (() => Promise<Answer>)[]): {
+  readonly answers: readonly Answer[];
+  stop(): Promise<readonly Answer[]>;
+} {
+  const answers: Answer[] = [];
+  let isOver = false;
+  const work = questions.map(async (ask) => {
+    while (!isOver) {
+      answers.push(await ask());
+      await delay(20); // leaves the machine to others
+    }
+  });
+  // A test that has failed does not ask for them any more.
+  for (const asking of work) asking.catch(() => undefined);
+  return {
+    answers,
+    stop: async () => {
+      isOver = true;
+      await Promise.all(work);
+      return answers;
+    },
   };
 }
 

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { chromiumPath, NO_CHROMIUM } from './browser.ts';
+import { PASSWORD } from './mcp-program.ts';
 
 /** Where Vite builds it. */
 export const CONSOLE_FILES = new URL('../../web/dist/', import.meta.url);
@@ -11,8 +12,6 @@ export const NOT_BUILT = 'the console is not built: run `npm run build:console`'
 
 export const canUseConsole = isConsoleBuilt && chromiumPath !== undefined;
 export const NO_CONSOLE = isConsoleBuilt ? NO_CHROMIUM : NOT_BUILT;
-
-export const PASSWORD = 'a-password-for-browsers';
 
 /** Fills in the form, and waits until the console is there. */
 export async function signIn(page: Page, username = 'admin'): Promise<void> {

@@ -1,6 +1,8 @@
 // Chance that comes again: the same seed, the same numbers. Every actor of a journey has dice of its own, so that what one
 // of them does changes nothing for the others.
 
+import { seeded } from '../balancing/candidates.ts';
+
 /** The variable that chooses the seed; without it the journey is the same every time. */
 const VARIABLE = 'STAGEDOOR_CHAOS_SEED';
 const usualSeed = 20_261_120;
@@ -17,18 +19,11 @@ export function againWith(seed: number): string {
 }
 
 export class Dice {
-  #state: number;
+  /** In [0, 1). */
+  readonly next: () => number;
 
   constructor(seed: number) {
-    this.#state = seed | 0;
-  }
-
-  /** In [0, 1): mulberry32. */
-  next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    this.next = seeded(seed);
   }
 
   /** A whole number from 0 on, below `bound`. */

@@ -14,7 +14,7 @@ import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { DedicatedBounds } from '../../src/domain/limits.ts';
-import type { Tool } from '../../src/domain/mcp.ts';
+import type { Peer, Tool } from '../../src/domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
 
@@ -47,7 +47,7 @@ export const startsForEver: FleetOptions['open'] = (_, signal) =>
 
 export const WRITE: Tool = { name: 'write' };
 export const READ: Tool = { name: 'read', annotations: { readOnlyHint: true } };
-export const AGAIN: Tool = { name: 'again', annotations: { idempotentHint: true } };
+const AGAIN: Tool = { name: 'again', annotations: { idempotentHint: true } };
 
 /** The request that calls a tool. */
 export function toolCall(tool: string): ExchangeRequest {
@@ -63,12 +63,18 @@ export interface Caller {
 }
 
 export interface BackendOptions {
-  readonly tools?: readonly Tool[];
+  /** Null: the script lists them. */
+  readonly tools?: readonly Tool[] | null;
+  readonly peer?: Partial<Peer>;
+  /** What it says of itself in a conversation of one client; null: it keeps none. Default: the same. */
+  readonly own?: Partial<Peer> | null;
+  /** Its conversations of single clients outlive it. */
+  readonly isIndependent?: boolean;
   readonly fields?: Partial<InstanceDefinition>;
 }
 
 /** The global timer at the time of the call: specs put simulated ones in its place. */
-function globalAlarm(waitMs: number, ring: () => void): () => void {
+export function globalAlarm(waitMs: number, ring: () => void): () => void {
   const timer = setTimeout(ring, waitMs);
   return () => clearTimeout(timer);
 }
@@ -80,18 +86,21 @@ export class Harness {
   };
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
-  /** The latest transport of each instance, by id. */
-  readonly backends = new Map<string, ScriptedTransport>();
+  /** The transports of each instance, by id, latest last. */
+  readonly transports = new Map<string, ScriptedTransport[]>();
   readonly #scripts = new Map<string, Script>();
-  readonly #tools = new Map<string, readonly Tool[]>();
+  readonly #tools = new Map<string, readonly Tool[] | null>();
+  readonly #options = new Map<string, BackendOptions>();
   isAccepting = true;
   /** How a backend is opened; a spec may put its own in place. */
   open: FleetOptions['open'] = async ({ id }) => this.#open(id);
   /** Exact back-offs. One that throws breaks the actor that asks. */
   random = () => 0.5;
+  /** The clock of the instances. One that throws breaks them, too. */
+  now = () => Date.now();
 
   constructor(policy: Partial<BalancerPolicy> = {}, own?: DedicatedBounds, alarm = globalAlarm) {
-    const now = () => Date.now();
+    const now = () => this.now();
     const { emit } = this;
     this.fleet = new Fleet({
       alarm,
@@ -109,8 +118,10 @@ export class Harness {
   }
 
   /** Starts an instance of template `t` with this behaviour; resolves when it is healthy and its tools are known. */
-  async add(id: string, script: Script, { tools = [WRITE, READ, AGAIN], fields }: BackendOptions = {}) {
+  async add(id: string, script: Script, options: BackendOptions = {}) {
+    const { tools = [WRITE, READ, AGAIN], fields } = options;
     this.#scripts.set(id, script);
+    this.#options.set(id, options);
     this.#tools.set(id, tools);
     const ref = this.fleet.add(definition(id, fields));
     await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
@@ -125,7 +136,7 @@ export class Harness {
   }
 
   backend(id: string): ScriptedTransport {
-    const backend = this.backends.get(id);
+    const backend = this.transports.get(id)?.at(-1);
     if (backend === undefined) throw new Error(`no backend "${id}" was opened`);
     return backend;
   }
@@ -154,14 +165,18 @@ export class Harness {
   }
 
   #open(id: string): ScriptedTransport {
-    const transport = new ScriptedTransport({ capabilities: { tools: {} } });
+    const { peer, own = {}, isIndependent = false } = this.#options.get(id) ?? {};
+    const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...peer });
+    transport.ownPeer = own;
+    transport.upstreamsAreIndependent = isIndependent;
     transport.onExchange = (exchange) => {
       const { method } = exchange.request;
-      if (method === 'tools/list') exchange.result({ tools: this.#tools.get(id) });
-      else if (method === 'ping') exchange.result();
+      const tools = this.#tools.get(id);
+      if (method === 'tools/list' && tools !== null) exchange.result({ tools });
+      else if (method === 'ping' || method === 'server/discover') exchange.result();
       else this.#scripts.get(id)?.(exchange);
     };
-    this.backends.set(id, transport);
+    this.transports.set(id, [...(this.transports.get(id) ?? []), transport]);
     return transport;
   }
 }

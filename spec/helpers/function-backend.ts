@@ -4,6 +4,9 @@ import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { RPC } from '../../src/domain/jsonrpc.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
+import { answer, defaultOptions } from '../fixtures/mcp.ts';
+import type { ToolState } from '../fixtures/tools.ts';
+import { progressTokenOf } from '../fixtures/wire.ts';
 
 type Context = Parameters<InProcessHandler>[1];
 /** What a tool does; what it throws is answered as a JSON-RPC error. */
@@ -20,6 +23,26 @@ export function serving(bodies: Readonly<Record<string, ToolBody>>): InProcessHa
     const body = method === 'tools/call' ? bodies[String(params?.name)] : undefined;
     if (body === undefined) throw rpcError(RPC.methodNotFound, `${method} is not served`);
     return body(params?.arguments, context);
+  };
+}
+
+/** A function that answers as the fixture servers do. */
+export function fixtureHandler(serverName: string): InProcessHandler {
+  const state: ToolState = { count: 0, cancelled: [] };
+  let calls = 0;
+  return ({ method, params = {} }, { signal, notify }) => {
+    calls += 1;
+    const id = calls;
+    signal.addEventListener('abort', () => state.cancelled.push(id));
+    return answer({ method, params }, defaultOptions, {
+      serverName,
+      state,
+      client: { declared: {}, heard: [] },
+      signal,
+      progressToken: progressTokenOf({ params }),
+      notify: (name, told = {}) => notify(name, JSON.parse(JSON.stringify(told))),
+      request: () => Promise.reject(new Error('a function has nobody to ask')),
+    });
   };
 }
 

@@ -40,9 +40,9 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly limits?: { readonly userPerHour: number; readonly apiKeyPerHour: number };
   readonly gateway?: GatewayOptions;
   readonly logLevel?: string;
-  readonly store?: Pick<Store, 'accounts' | 'audit'>;
   /** Of bcrypt. Default 4, the cheapest. */
   readonly passwordCost?: number;
+  readonly store?: Pick<Store, 'accounts' | 'audit'>;
   /** Of the audit log. Default: no calls. */
   readonly auditSettings?: AuditSettings;
 }
@@ -52,8 +52,8 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const {
     limits = { userPerHour: 1_000, apiKeyPerHour: 5_000 },
     store = new MemoryStore(),
-    passwordCost = 4,
     auditSettings,
+    passwordCost = 4,
     ...app
   } = options;
   const secret = randomBytes(32);

@@ -5,16 +5,14 @@ import type { Server } from 'node:http';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import type { Auth } from '../../src/auth/auth.ts';
-import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import { type AppOptions, createApp, type HttpApp } from '../../src/http/app.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
-import { answer, defaultOptions } from '../fixtures/mcp.ts';
-import type { ToolState } from '../fixtures/tools.ts';
-import { isObject, type Json, objectOr } from '../fixtures/wire.ts';
+import { isObject, type Json } from '../fixtures/wire.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 import { anonymousAuth } from './anonymous-auth.ts';
+import { fixtureHandler } from './function-backend.ts';
 import type { Suite } from './suite.ts';
 
 /** One answer, read to its end. */
@@ -33,6 +31,8 @@ export interface Ask {
   /** An object is sent as JSON, a string or bytes as they are. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Breaks the request off. */
+  readonly signal?: AbortSignal;
 }
 
 /** A running app. Close it in the end. */
@@ -100,28 +100,12 @@ export function appFor<App extends AppFixture>(test: Suite, start: () => Promise
   return new Proxy(Object.create(null), { get: (_target, name) => Reflect.get(started[0] ?? {}, name) });
 }
 
-/** A function that answers as the fixture servers do. */
-export function fixtureHandler(serverName: string): InProcessHandler {
-  const state: ToolState = { count: 0, cancelled: [], calls: 0 };
-  return (request: ExchangeRequest, { signal, notify }) => {
-    const token = objectOr(objectOr(request.params)._meta).progressToken;
-    return answer({ method: request.method, params: objectOr(request.params) }, defaultOptions, {
-      serverName,
-      state,
-      client: { declared: {}, heard: [] },
-      signal,
-      progressToken: typeof token === 'string' || typeof token === 'number' ? token : undefined,
-      notify: (method, params = {}) => notify(method, JSON.parse(JSON.stringify(params))),
-      request: () => Promise.reject(new Error('a function has nobody to ask')),
-    });
-  };
-}
-
 /** Sends one request with fetch and reads the answer to its end. */
-export async function send(method: string, url: string, { body, headers = {} }: Ask = {}): Promise<Answer> {
+export async function send(method: string, url: string, ask: Ask = {}): Promise<Answer> {
+  const { body, headers = {}, signal = null } = ask;
   const isJson = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array);
   const response = await fetch(url, {
-    method,
+    ...{ method, signal },
     headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
     ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : Buffer.from(body) }),
   });

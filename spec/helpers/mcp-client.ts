@@ -218,8 +218,14 @@ export function requestText(id: unknown, method: string, params: Json = {}): str
   return JSON.stringify({ jsonrpc: '2.0', id, method, params });
 }
 
-function isQuestion({ id, method }: Message): boolean {
+/** Whether a server asks its client something. */
+export function isQuestion({ id, method }: Message): boolean {
   return id !== undefined && method !== undefined;
+}
+
+/** Whether it is an answer to a request of the client. */
+export function isAnswer({ id, method }: Message): boolean {
+  return id !== undefined && method === undefined;
 }
 
 /** Fails when an answer is not to this request, which is what it is all about. */

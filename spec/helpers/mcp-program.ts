@@ -30,30 +30,45 @@ export interface McpHarness {
   remove(): Promise<void>;
 }
 
-/** Starts a gateway on a free port. */
-export async function startHarness(options: ProgramOptions = {}): Promise<McpHarness> {
-  const program = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], options);
-  const url = await program.url();
-  const wire = new Wire(url);
-  return {
-    program,
-    url,
-    wire,
-    admin: caller(url),
-    remove: async () => {
-      wire.close();
-      await program.remove();
-    },
-  };
+/** Several of them may start on few cores. */
+const startsWithinMs = 45_000;
+
+export interface HarnessOptions extends ProgramOptions {
+  /** Default: a free one. */
+  readonly port?: number;
+}
+
+/** Starts a gateway. */
+export async function startHarness({ port = 0, ...options }: HarnessOptions = {}): Promise<McpHarness> {
+  const words = ['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'];
+  const program = new Program(words, options);
+  try {
+    const url = await program.url(startsWithinMs);
+    const wire = new Wire(url);
+    return {
+      program,
+      url,
+      wire,
+      admin: caller(url),
+      remove: async () => {
+        wire.close();
+        await program.remove();
+      },
+    };
+  } catch (error) {
+    await program.remove();
+    throw error;
+  }
 }
 
 /** The password of `admin` where there are accounts. */
-const PASSWORD = 'correct horse battery';
+export const PASSWORD = 'correct horse battery';
+/** What makes a gateway one with accounts. */
+export const GUARDED = { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: PASSWORD } as const;
 
 /** The same with accounts; `admin` is its administrator. */
-export async function startGuarded({ env, ...options }: ProgramOptions = {}): Promise<McpHarness> {
-  const accounts = { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: PASSWORD };
-  const harness = await startHarness({ ...options, env: { ...accounts, ...env } });
+export async function startGuarded({ env, ...options }: HarnessOptions = {}): Promise<McpHarness> {
+  const harness = await startHarness({ ...options, env: { ...GUARDED, ...env } });
   return { ...harness, admin: caller(harness.url, await tokenOf(harness.url, 'admin', PASSWORD)) };
 }
 

@@ -3,8 +3,9 @@
 
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
+import { createParser } from 'eventsource-parser';
 import { isObject, type Json } from '../fixtures/wire.ts';
+import { eventually } from './eventually.ts';
 
 /** Longest wait for a whole answer unless somebody says otherwise: nothing here is slow, so this is a hang. */
 const patienceMs = 30_000;
@@ -73,11 +74,7 @@ export class Wire {
         for (const message of messages) hear?.(message);
         return { status, headers, messages, text: body };
       }
-      for await (const { data } of eventsOf(response)) {
-        const found = messagesIn(data);
-        messages.push(...found);
-        for (const message of found) hear?.(message);
-      }
+      await readEvents(response, { messages, eventIds: [], hear });
       return { status, headers, messages, text: '' };
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -95,19 +92,11 @@ export class Wire {
     const messages: Message[] = [];
     const eventIds: string[] = [];
     let hasEnded = false;
-    const read = async (): Promise<void> => {
-      for await (const { data, id } of eventsOf(response)) {
-        if (id !== undefined) eventIds.push(id);
-        const found = messagesIn(data);
-        messages.push(...found);
-        for (const message of found) hear?.(message);
-      }
-    };
     // However it ends: what matters is what came before.
     const ending = () => {
       hasEnded = true;
     };
-    read().then(ending, ending);
+    readEvents(response, { messages, eventIds, hear }).then(ending, ending);
     return {
       status: response.statusCode ?? 0,
       headers: response.headers,
@@ -156,25 +145,25 @@ function isEventStream({ headers }: IncomingMessage): boolean {
   return headers['content-type']?.startsWith('text/event-stream') === true;
 }
 
-interface ServerEvent {
-  readonly data: string;
-  readonly id?: string;
-}
-
-/** The events of a stream. Source: HTML standard, "Server-sent events". */
-async function* eventsOf(response: IncomingMessage): AsyncIterable<ServerEvent> {
-  let rest = '';
-  for await (const chunk of response) {
-    const parts = (rest + String(chunk)).split('\n\n');
-    rest = parts.pop() ?? '';
-    for (const part of parts) {
-      const fields = part.split('\n').map((line) => /^([a-z]+): ?(.*)$/.exec(line));
-      const fieldOf = (name: string) =>
-        fields.filter((field) => field?.[1] === name).map((field) => field?.[2]);
-      const [id] = fieldOf('id');
-      yield { data: fieldOf('data').join('\n'), ...(id === undefined ? {} : { id }) };
-    }
-  }
+/** Reads an event stream to its end. */
+async function readEvents(
+  response: IncomingMessage,
+  {
+    messages,
+    eventIds,
+    hear,
+  }: { readonly messages: Message[]; readonly eventIds: string[]; readonly hear: Sent['hear'] },
+): Promise<void> {
+  const parser = createParser({
+    onEvent: ({ id, data }) => {
+      if (id !== undefined) eventIds.push(id);
+      for (const message of messagesIn(data)) {
+        messages.push(message);
+        hear?.(message);
+      }
+    },
+  });
+  for await (const chunk of response) parser.feed(String(chunk));
 }
 
 async function waitFor(
@@ -182,15 +171,7 @@ async function waitFor(
   isWanted: (message: Message) => boolean,
   withinMs: number,
 ): Promise<Message> {
-  const giveUpAtMs = performance.now() + withinMs;
-  for (;;) {
-    const found = messages.find(isWanted);
-    if (found !== undefined) return found;
-    if (performance.now() > giveUpAtMs) {
-      throw new Error(
-        `not seen within ${withinMs} ms; there was ${JSON.stringify(messages).slice(0, 2_000)}`,
-      );
-    }
-    await delay(10);
-  }
+  const found = await eventually(async () => messages.find(isWanted), Boolean, withinMs);
+  if (found !== undefined) return found;
+  throw new Error(`not seen within ${withinMs} ms; there was ${JSON.stringify(messages).slice(0, 2_000)}`);
 }

@@ -3,13 +3,14 @@
 
 import { type ChildProcess, execFile, type PromiseWithChild, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { descendantsOf, killNow, processesWhere } from './processes.ts';
 
 const run = promisify(execFile);
 const repository = fileURLToPath(new URL('../..', import.meta.url));
@@ -119,9 +120,9 @@ export class Podman {
   async build(withinMs: number, ...words: string[]): Promise<boolean> {
     const building = this.#run(withinMs + COMMAND_MS, ['build', ...words]);
     let isLate = false;
-    const timer = setTimeout(async () => {
+    const timer = setTimeout(() => {
       isLate = true;
-      for (const pid of await descendantsOf(building.child.pid ?? 0)) killNow(pid);
+      for (const pid of descendantsOf(building.child.pid ?? 0)) killNow(pid);
     }, withinMs);
     try {
       await building;
@@ -156,7 +157,7 @@ export class Podman {
     if (existsSync(join(this.folder, 'containers.conf')))
       await this.podman('rm', '-f', '-a', '-t', '0').catch(() => undefined); // none was made, or it is broken
     // Monitors of programs that were run by exec wait for minutes, and make the folder again in the end.
-    for (const pid of await processesWith(this.folder)) killNow(pid);
+    for (const pid of processesWhere('cmdline', (words) => words.includes(this.folder))) killNow(pid);
     // Overlay storage is a mount of its own.
     await run('umount', [join(this.folder, 'storage', 'overlay')]).catch(() => undefined);
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
@@ -189,36 +190,6 @@ export class Podman {
 }
 
 const IDLE = ['sleep', '1000'];
-
-function killNow(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (thrown) {
-    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ESRCH')) throw thrown;
-  }
-}
-
-/** Processes that were started with this folder in their words. */
-async function processesWith(folder: string): Promise<number[]> {
-  const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const words = await Promise.all(
-    names.map((name) => readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')), // it has ended
-  );
-  return names.filter((_, index) => words[index]?.includes(folder)).map(Number);
-}
-
-/** Processes below this one, at any depth. */
-async function descendantsOf(ancestor: number): Promise<number[]> {
-  const parents = new Map<number, number>();
-  for (const name of await readdir('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => ''); // it has ended
-    parents.set(Number(name), Number(/.*\) \S (\d+) /s.exec(stat)?.[1] ?? 0));
-  }
-  const isBelow = (pid: number | undefined): boolean =>
-    pid !== undefined && pid !== 0 && (pid === ancestor || isBelow(parents.get(pid)));
-  return [...parents.keys()].filter((pid) => pid !== ancestor && isBelow(pid));
-}
 
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {

@@ -4,20 +4,18 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { MemoryLimit } from './memory-limit.ts';
+import { canFindProcesses, killNow, processesWhere } from './processes.ts';
 
 /** The program's front door. */
 export const binPath = fileURLToPath(new URL('../../bin/stagedoor.mjs', import.meta.url));
 
 const watchModule = new URL('watch-program.ts', import.meta.url).href;
-
-/** Whether descendants can be found here. Journeys about orphans need it. */
-export const canFindDescendants = process.platform === 'linux';
 
 export interface ProgramOptions {
   /** Variables besides PATH, HOME and TMPDIR, over those of `PLAIN`. An empty one counts as not set. */
@@ -112,8 +110,8 @@ export class Program {
   }
 
   /** The first URL it listens on; waits for it. */
-  async url(): Promise<string> {
-    const [, url = ''] = await this.sees(/listening on .*?(http[^\s)]+)/);
+  async url(withinMs?: number): Promise<string> {
+    const [, url = ''] = await this.sees(/listening on .*?(http[^\s)]+)/, withinMs);
     return url;
   }
 
@@ -161,7 +159,7 @@ export class Program {
   async remove(): Promise<void> {
     if (!this.#hasEnded) this.process.kill('SIGKILL');
     await this.#ended;
-    if (canFindDescendants) for (const pid of this.descendants()) killNow(pid);
+    if (canFindProcesses) for (const pid of this.descendants()) killNow(pid);
     const strange = existsSync(this.#strangeAnswers) ? readFileSync(this.#strangeAnswers, 'utf8') : '';
     // Not `rmSync`, whose retries do not wait: what was killed may still be writing.
     await rm(this.home, { recursive: true, force: true, maxRetries: 10 });
@@ -223,26 +221,7 @@ function line(text: string): string {
   return text === '' ? '' : `${text}\n`;
 }
 
-/** Harmless when it has ended since it was found. */
-function killNow(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (thrown) {
-    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ESRCH')) throw thrown;
-  }
-}
-
 /** Living processes whose environment names this home folder. */
 export function processesWithHome(home: string): number[] {
-  const wanted = `HOME=${home}`;
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(wanted);
-      } catch {
-        return false; // gone, or somebody else's
-      }
-    });
+  return processesWhere('environ', (variables) => variables.split('\0').includes(`HOME=${home}`));
 }

@@ -9,6 +9,8 @@ import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
 import { ClientGone, type HttpMiddleware } from '../../src/http/request.ts';
+import { until } from '../conformance/transport.ts';
+import { HeldTool, serving } from '../helpers/function-backend.ts';
 import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import type { Answer } from '../helpers/http-app.ts';
 import { MCP_TYPES, modern, openSession, rpc } from '../helpers/http-mcp.ts';
@@ -118,15 +120,9 @@ test('reads at most 16 large bodies of one caller at a time', async () => {
 test('holds no more bytes of one caller, and of all, than the bounds, for as long as calls are in flight', async () => {
   const bodyBounds = { totalBytes: 250 * KB, ownerBytes: 100 * KB };
   const app = await startWithAccounts({ bodyBounds, maxBodyBytes: 100 * KB });
-  const waiting: (() => void)[] = [];
-  await app.serve('demo', 'one', async ({ method }) => {
-    if (method !== 'tools/call') return { tools: [{ name: 'name', inputSchema: { type: 'object' } }] };
-    await new Promise<void>((resolve) => waiting.push(resolve));
-    return { content: [] };
-  });
-  const inFlight = async (count: number): Promise<void> => {
-    while (waiting.length < count) await new Promise((resolve) => setImmediate(resolve));
-  };
+  const held = new HeldTool();
+  await app.serve('demo', 'one', serving({ name: held.body }));
+  const inFlight = (count: number) => until(() => held.waiting >= count, `${count} are in flight`);
   const first = rest(app, app.user, call(60 * KB));
   await inFlight(1);
   const over = await rest(app, app.user, call(60 * KB));
@@ -138,14 +134,14 @@ test('holds no more bytes of one caller, and of all, than the bounds, for as lon
   await inFlight(3);
   const overAll = await rest(app, await app.key(['tools:call']), call(60 * KB));
   assert.equal([overAll.status, codeOf(overAll)], [429, 'QUEUE_FULL']);
-  for (const answer of waiting.splice(0)) answer();
+  held.answerAll();
   assert.equal(
     (await Promise.all([first, second, third])).map(({ status }) => status),
     [200, 200, 200],
   );
   const next = rest(app, app.user, call(60 * KB));
   await inFlight(1);
-  waiting.splice(0)[0]?.();
+  held.answer();
   assert.is((await next).status, 200);
   await app.close();
 });
@@ -155,33 +151,19 @@ test('goes on counting the body of a legacy call whose client left, until the ca
     bodyBounds: { totalBytes: 100 * KB, ownerBytes: 100 * KB },
     maxBodyBytes: 100 * KB,
   });
-  let answer = (): void => {};
-  let begun = (): void => {};
-  const isBegun = new Promise<void>((resolve) => {
-    begun = resolve;
-  });
-  await app.serve('demo', 'one', async ({ method }) => {
-    if (method !== 'tools/call') return { tools: [{ name: 'name', inputSchema: { type: 'object' } }] };
-    const answered = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    begun();
-    await answered;
-    return { content: [] };
-  });
+  const held = new HeldTool();
+  await app.serve('demo', 'one', serving({ name: held.body }));
   const session = await openSession(app, '/mcp/demo', { who: app.user, version: '2025-06-18' });
   const body = JSON.stringify(rpc('tools/call', call(60 * KB)));
   const socket = await begin(app, session, '/mcp/demo', body.length);
   socket.write(body);
-  await isBegun;
+  await until(() => held.waiting === 1, 'the call is there');
   socket.destroy();
   await once(socket, 'close');
   for (let time = 0; time < 5; time += 1) assert.is((await rest(app, app.user, call(60 * KB))).status, 429);
-  answer();
-  const small = { ...call(1), name: 'none' };
-  let after = await rest(app, app.user, { ...small, arguments: { text: 'x'.repeat(60 * KB) } });
-  while (after.status === 429)
-    after = await rest(app, app.user, { ...small, arguments: { text: 'x'.repeat(60 * KB) } });
+  held.answer();
+  let after = await rest(app, app.user, call(60 * KB, 'none'));
+  while (after.status === 429) after = await rest(app, app.user, call(60 * KB, 'none'));
   assert.is(codeOf(after), 'TOOL_NOT_FOUND');
   await app.close();
 });

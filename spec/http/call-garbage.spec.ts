@@ -8,6 +8,7 @@ import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../fixtures/programs.ts';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';
+import { openSession, rpc } from '../helpers/http-mcp.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -37,14 +38,8 @@ test('calls by REST leave nothing to full collections', async () => {
 });
 
 test('calls of a session leave nothing to full collections', async () => {
-  const clientInfo = { name: 'spec', version: '1' };
-  const opening = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
-  const { headers } = await app.ask('POST', '/mcp/pipe', {
-    headers: ACCEPT,
-    body: { jsonrpc: '2.0', id: 0, method: 'initialize', params: opening },
-  });
-  const session = { 'Mcp-Session-Id': headers.get('mcp-session-id') ?? '' };
-  await leavesNothing('/mcp/pipe', (id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params }), session);
+  const { 'mcp-session-id': id = '' } = await openSession(app, '/mcp/pipe');
+  await leavesNothing('/mcp/pipe', (call) => rpc('tools/call', params, call), { 'Mcp-Session-Id': id });
 });
 
 test.run();

@@ -8,7 +8,7 @@ import {
   PASSWORD,
   startWithAccounts,
 } from '../helpers/http-accounts.ts';
-import { appFor, portOf } from '../helpers/http-app.ts';
+import { type AppFixture, appFor, portOf } from '../helpers/http-app.ts';
 import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -19,13 +19,15 @@ test.before(() => app.serve('demo', 'one'));
 const CONSOLE = { 'x-stagedoor-console': '1' };
 
 async function signIn(name = 'ada', headers: Readonly<Record<string, string>> = CONSOLE, on = app) {
-  const answer = await on.ask('POST', '/auth/login', {
-    body: { username: name, password: PASSWORD },
-    headers,
-  });
+  const body = { username: name, password: PASSWORD };
+  const answer = await on.ask('POST', '/auth/login', { body, headers });
   const set = answer.headers.get('set-cookie') ?? '';
   return { ...answer, set, cookie: set.split(';')[0] ?? '' };
 }
+
+/** Who a page of the console is; `headers`: further ones. */
+const whoIs = (cookie: string, headers: Readonly<Record<string, string>> = {}, on: AppFixture = app) =>
+  on.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE, ...headers } });
 
 async function withApp(options: AccountsOptions, work: (app: AccountsFixture) => Promise<void>) {
   const other = await startWithAccounts(options);
@@ -46,10 +48,8 @@ test('is a cookie that no script reads and no other site sends, with the token o
 test('begins only for the console: other clients get no cookie', async () => {
   for (const headers of [{}, { 'x-stagedoor-console': '0' }, { 'x-stagedoor-console': '' }])
     assert.is((await signIn('ada', headers)).set, '');
-  const wrong = await app.ask('POST', '/auth/login', {
-    body: { username: 'ada', password: 'wrong horse' },
-    headers: CONSOLE,
-  });
+  const body = { username: 'ada', password: 'wrong horse' };
+  const wrong = await app.ask('POST', '/auth/login', { body, headers: CONSOLE });
   assert.equal([wrong.status, wrong.headers.get('set-cookie')], [401, null]);
 });
 
@@ -87,14 +87,8 @@ test('counts only beside the header', async () => {
 
 test('does not stand in for credentials that are sent and wrong', async () => {
   const { cookie } = await signIn('admin');
-  for (const wrong of [
-    { authorization: 'Bearer nonsense' },
-    { 'x-api-key': 'sd_0_0' },
-    { authorization: '' },
-  ]) {
-    const { status } = await app.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE, ...wrong } });
-    assert.is(status, 401);
-  }
+  const refused = [{ authorization: 'Bearer nonsense' }, { 'x-api-key': 'sd_0_0' }, { authorization: '' }];
+  for (const wrong of refused) assert.is((await whoIs(cookie, { ...wrong })).status, 401);
 });
 
 test('is refused when the cookie is no token, or there are two', async () => {
@@ -108,12 +102,9 @@ test('is refused when the cookie is no token, or there are two', async () => {
     'stagedoor_session="a.b.c"',
     `other_${cookie}`,
     `stagedoor_session=${'x'.repeat(5_000)}.y.z`,
-  ]) {
-    const { status } = await app.ask('GET', '/auth/me', { headers: { cookie: cookies, ...CONSOLE } });
-    assert.is(status, 401, cookies.slice(0, 60));
-  }
-  const among = await app.ask('GET', '/auth/me', { headers: { cookie: `a=b;${cookie} ; c=d`, ...CONSOLE } });
-  assert.is(among.status, 200);
+  ])
+    assert.is((await whoIs(cookies)).status, 401, cookies.slice(0, 60));
+  assert.is((await whoIs(`a=b;${cookie} ; c=d`)).status, 200);
 });
 
 test('is of no use to a page of another origin, whatever origins may call', async () => {
@@ -123,27 +114,18 @@ test('is of no use to a page of another origin, whatever origins may call', asyn
       const { cookie } = await signIn('admin', CONSOLE, other);
       for (const origin of ['https://evil.example', 'https://friend.example', 'null', 'http://127.0.0.1:1']) {
         const headers = { origin, cookie, ...CONSOLE };
-        assert.is((await other.ask('GET', '/auth/me', { headers })).status, 401, origin);
+        assert.is((await whoIs(cookie, { origin }, other)).status, 401, origin);
         assert.is((await other.ask('POST', '/mcp', { headers, body: {} })).status, 401, origin);
         const login = await signIn('admin', { origin, ...CONSOLE }, other);
-        assert.equal(
-          [login.status, login.set, login.body.error_code],
-          [403, '', 'ORIGIN_NOT_ALLOWED'],
-          origin,
-        );
-        const preflight = await other.ask('OPTIONS', '/auth/me', {
-          headers: {
-            origin,
-            'access-control-request-method': 'GET',
-            'access-control-request-headers': 'x-stagedoor-console',
-          },
-        });
+        assert.equal([login.outcome, login.set], ['403 ORIGIN_NOT_ALLOWED', ''], origin);
+        const wanted = { 'access-control-request-headers': 'x-stagedoor-console' };
+        const asked = { origin, 'access-control-request-method': 'GET', ...wanted };
+        const preflight = await other.ask('OPTIONS', '/auth/me', { headers: asked });
         assert.is(preflight.status, 204);
         assert.not.match(preflight.headers.get('access-control-allow-headers') ?? '', /console/i);
         assert.is(preflight.headers.get('access-control-allow-credentials'), null);
       }
-      const own = { origin: other.url, cookie, ...CONSOLE };
-      assert.is((await other.ask('GET', '/auth/me', { headers: own })).status, 200);
+      assert.is((await whoIs(cookie, { origin: other.url }, other)).status, 200);
     },
   );
 });
@@ -160,29 +142,28 @@ test('is marked for TLS only behind a trusted proxy that speaks it', async () =>
 test('ends with a logout, for the token in a header, too, and for no other session', async () => {
   const first = await signIn();
   const second = await signIn();
-  const as = (cookie: string, method = 'GET', path = '/auth/me') =>
-    app.ask(method, path, { headers: { cookie, ...CONSOLE } });
-  assert.equal([(await as(first.cookie)).status, (await as(second.cookie)).status], [200, 200]);
-  const out = await as(first.cookie, 'POST', '/auth/logout');
+  const logOut = () => app.ask('POST', '/auth/logout', { headers: { cookie: first.cookie, ...CONSOLE } });
+  assert.equal([(await whoIs(first.cookie)).status, (await whoIs(second.cookie)).status], [200, 200]);
+  const out = await logOut();
   assert.equal([out.status, out.text], [204, '']);
   assert.is(
     out.headers.get('set-cookie'),
     'stagedoor_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0',
   );
-  assert.is((await as(first.cookie)).outcome, '401 INVALID_CREDENTIALS');
+  assert.is((await whoIs(first.cookie)).outcome, '401 INVALID_CREDENTIALS');
   const bearer = { authorization: `Bearer ${first.body.access_token}` };
   assert.is((await app.ask('GET', '/auth/me', { headers: bearer })).status, 401);
-  assert.is((await as(first.cookie, 'POST', '/auth/logout')).status, 401);
-  assert.is((await as(second.cookie)).status, 200);
+  assert.is((await logOut()).status, 401);
+  assert.is((await whoIs(second.cookie)).status, 200);
 });
 
 test('can be ended by a caller that is over its limit', async () => {
   await withApp({ limits: { userPerHour: 1, apiKeyPerHour: 1 } }, async (other) => {
     const { cookie } = await signIn('ada', CONSOLE, other);
-    const as = (method: string, path: string) => other.ask(method, path, { headers: { cookie, ...CONSOLE } });
-    assert.equal([(await as('GET', '/auth/me')).status, (await as('GET', '/auth/me')).status], [200, 429]);
-    assert.is((await as('POST', '/auth/logout')).status, 204);
-    assert.is((await as('GET', '/auth/me')).status, 401);
+    const status = async () => (await whoIs(cookie, {}, other)).status;
+    assert.equal([await status(), await status()], [200, 429]);
+    const out = await other.ask('POST', '/auth/logout', { headers: { cookie, ...CONSOLE } });
+    assert.equal([out.status, await status()], [204, 401]);
   });
 });
 
@@ -200,10 +181,7 @@ test('of a token in a header ends without a cookie; a key outlives it', async ()
 test('that has expired says so', async () => {
   const { authorization = '' } = await app.expired();
   const cookie = `stagedoor_session=${authorization.replace('Bearer ', '')}`;
-  assert.is(
-    (await app.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE } })).outcome,
-    '401 TOKEN_EXPIRED',
-  );
+  assert.is((await whoIs(cookie)).outcome, '401 TOKEN_EXPIRED');
 });
 
 test('takes its event streams with it', async () => {

@@ -60,7 +60,7 @@ test('are one body, one event, no body or a stream, with the headers of the endp
     ],
   ] as const satisfies readonly (readonly [(reply: HttpMcpReply) => void, ...unknown[]])[]) {
     const answer = await answerOf((reply) => {
-      reply.noteInstance('one');
+      reply.log.instanceId = 'one';
       setImmediate(() => {
         talk(reply);
         reply.json(200, '{"late":true}');

@@ -3,7 +3,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { type AppFixture, fixtureHandler, startApp } from '../helpers/http-app.ts';
+import { fixtureHandler } from '../helpers/function-backend.ts';
+import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { MCP_TYPES, modern, openSession, toolCall } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -2,7 +2,7 @@
 // the notices when a list changes.
 
 import { mock } from 'node:test';
-import { firstValueFrom, type Observable, Subject, throwError } from 'rxjs';
+import { firstValueFrom, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../src/domain/client.ts';
 import { noHealthyInstance } from '../../src/domain/error-catalogue.ts';
@@ -12,119 +12,128 @@ import type { ListField } from '../../src/domain/mcp.ts';
 import { CachedLists, ListMemory, listNotices } from '../../src/protocol/cached-lists.ts';
 import type { SessionlessOptions } from '../../src/protocol/ports.ts';
 import { suite } from '../helpers/suite.ts';
-import { ADA, answered, ListingBackends, PROFILE } from './listing-backends.ts';
+import { answered, PROFILE } from './listing-backends.ts';
+import { PEER } from './scripted-backends.ts';
 
 const test = suite('cached lists');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-function setUp() {
-  const inner = new ListingBackends({ tools: [{ name: 'a' }] });
-  const { listChanged$ } = inner;
-  const cached = new CachedLists({
-    listChanged$,
-    hasPeers: () => inner.peers().length > 0,
-    isThere: () => true,
-    now: () => 0,
-    memory: new ListMemory(),
+const TOOLS: ExchangeRequest = { method: 'tools/list' };
+
+/** A cache whose loads the spec answers by hand. */
+function caching(memory = new ListMemory()) {
+  const present = { nowMs: 0, hasPeers: true };
+  const loads: Subject<Answer>[] = [];
+  const gone = new Set<string>();
+  const changes$ = new Subject<ListField>();
+  const cache = new CachedLists({
+    listChanged$: changes$,
+    hasPeers: () => present.hasPeers,
+    isThere: (id) => !gone.has(id),
+    now: () => present.nowMs,
+    memory,
   });
-  const ask = (request: ExchangeRequest, more: Partial<SessionlessOptions> = {}) => {
-    const options = { owner: ADA, profile: PROFILE, ...more };
-    return firstValueFrom(cached.exchange(request, options, () => inner.exchange(request, options)));
+  const load = (): Observable<Answer> => {
+    const source = new Subject<Answer>();
+    loads.push(source);
+    return source;
   };
-  const openSession = async () => {
-    const session = await inner.openSession(ADA, PROFILE);
-    const exchange = (request: ExchangeRequest) =>
-      cached.exchangeIn(session, request, () => session.exchange(request));
-    return { exchange, messages$: cached.withNotices(session.messages$, inner.peer) };
+  const serve = (who: string, loading = load, request = TOOLS, more: Partial<SessionlessOptions> = {}) =>
+    cache.exchange(request, { owner: { id: who }, profile: PROFILE, ...more }, loading);
+  const follow = (answers$: Observable<Answer>) => {
+    const received: unknown[] = [];
+    const subscription = answers$.subscribe({
+      next: ({ event }) => received.push(event.kind === 'result' ? event.result.value : event.kind),
+      error: (thrown: Error) => received.push(thrown.message),
+    });
+    return { received, subscription };
   };
-  return { inner, cached, ask, openSession };
+  const ask = (who = 'ada', ...request: [ExchangeRequest?, Partial<SessionlessOptions>?]) =>
+    follow(serve(who, load, ...request));
+  const askIn = (session: Parameters<CachedLists['exchangeIn']>[0]) =>
+    follow(cache.exchangeIn(session, TOOLS, load));
+  const answer = (result: JsonObject) => {
+    loads.at(-1)?.next(answered(result));
+    loads.at(-1)?.complete();
+  };
+  return { cache, present, loads, changes$, serve, ask, askIn, answer, gone };
 }
 
-test('asks for a list once per owner, capabilities, page and instance', async () => {
-  const { inner, ask } = setUp();
-  await ask({ method: 'tools/list' });
-  await ask({ method: 'tools/list', params: { _meta: { traceparent: 'x' } } });
-  assert.is(inner.asked.length, 1);
-  await ask({ method: 'tools/list' }, { owner: { id: 'user:bo' } });
-  await ask({ method: 'tools/list' }, { profile: { ...PROFILE, capabilities: { roots: {} } } });
-  await ask({ method: 'tools/list', params: { cursor: '' } });
-  await ask({ method: 'tools/list' }, { instanceId: 'two' });
-  await ask({ method: 'prompts/list' });
-  assert.is(inner.asked.length, 6);
+test('asks for a list once per owner, capabilities, page and instance', () => {
+  const { loads, ask } = caching();
+  ask('ada');
+  ask('ada', { ...TOOLS, params: { _meta: { traceparent: 'x' } } });
+  assert.is(loads.length, 1);
+  ask('bo');
+  ask('ada', TOOLS, { profile: { ...PROFILE, capabilities: { roots: {} } } });
+  ask('ada', { ...TOOLS, params: { cursor: '' } });
+  ask('ada', TOOLS, { instanceId: 'two' });
+  ask('ada', { method: 'prompts/list' });
+  assert.is(loads.length, 6);
 });
 
-test('passes everything else on, and lists with parameters that it does not know', async () => {
-  const { inner, ask } = setUp();
+test('passes everything else on, and lists with parameters that it does not know', () => {
+  const { loads, ask } = caching();
   for (let turn = 0; turn < 2; turn += 1) {
-    await ask({ method: 'tools/call', params: { name: 'a' } });
-    await ask({ method: 'tools/list', params: { filter: 'x' } });
+    ask('ada', { method: 'tools/call', params: { name: 'a' } });
+    ask('ada', { ...TOOLS, params: { filter: 'x' } });
   }
-  assert.is(inner.asked.length, 4);
+  assert.is(loads.length, 4);
 });
 
-test('asks again after a change, until it is closed', async () => {
-  const { inner, cached, ask } = setUp();
-  await ask({ method: 'tools/list' });
-  inner.listChanged$.next('tools');
-  await ask({ method: 'tools/list' });
-  assert.is(inner.asked.length, 2);
-  cached.close();
-  assert.is(inner.listChanged$.observed, false);
+test('asks again after a change, until it is closed', () => {
+  const { cache, changes$, loads, ask, answer } = caching();
+  ask();
+  answer({ tools: [] });
+  changes$.next('tools');
+  ask();
+  assert.is(loads.length, 2);
+  cache.close();
+  assert.is(changes$.observed, false);
 });
 
-test('serves sessions that share a conversation, and lets the others ask', async () => {
-  const { inner, openSession } = setUp();
-  const session = await openSession();
-  const [own] = inner.sessions;
-  assert.ok(own);
-  const list = () => firstValueFrom(session.exchange({ method: 'tools/list' }));
-  await list();
-  await list();
-  assert.is(inner.asked.length, 1);
-  own.isShared = false;
-  await list();
-  await list();
-  assert.is(inner.asked.length, 3);
+test('serves sessions that share a conversation, and lets the others ask', () => {
+  const { loads, askIn, answer } = caching();
+  const session = { profile: PROFILE, ownerId: 'ada', peer: PEER, isShared: true };
+  askIn(session);
+  answer({ tools: [] });
+  assert.equal([askIn(session).received, loads.length], [[{ tools: [] }], 1]);
+  for (let turn = 0; turn < 2; turn += 1) askIn({ ...session, isShared: false });
+  askIn({ ...session, peer: { ...PEER } });
+  assert.is(loads.length, 4);
 });
 
-test('serves no stale list when no instance is or was connected', async () => {
-  const { inner, ask } = setUp();
-  await ask({ method: 'tools/list' });
-  inner.instead = throwError(() => noHealthyInstance('t', 'none'));
-  inner.listChanged$.next('tools');
-  assert.is((await ask({ method: 'tools/list' })).isRemembered, true);
-  inner.peers = () => [];
-  const code = await ask({ method: 'tools/list' }).then(
-    () => 'answered',
-    (error: { code: string }) => error.code,
-  );
-  assert.is(code, 'NO_HEALTHY_INSTANCE');
-});
-
-test('notifies sessions of changed lists as far as the handshake announced it', async () => {
-  const { inner, openSession } = setUp();
-  inner.peer = { ...inner.peer, capabilities: { tools: { listChanged: true }, prompts: {} } };
-  const session = await openSession();
-  const received: string[] = [];
-  let isOver = false;
-  session.messages$.subscribe({
-    next: ({ method }) => received.push(method),
-    complete: () => {
-      isOver = true;
-    },
-  });
-  const said: ServerMessage = {
-    kind: 'notification',
-    method: 'notifications/tools/list_changed',
-    params: {},
+test('serves no stale list when no instance is or was connected', () => {
+  const { present, changes$, loads, ask, answer } = caching();
+  const refused = () => {
+    const { received } = ask();
+    loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+    return received;
   };
-  inner.sessions[0]?.messages.next(said);
-  for (const list of ['tools', 'prompts', 'tools'] as const) inner.listChanged$.next(list);
+  ask();
+  answer({ tools: [] });
+  changes$.next('tools');
+  assert.equal(refused(), [{ tools: [] }]);
+  present.hasPeers = false;
+  assert.match(String(refused()), 'No instance of "t"');
+});
+
+test('notifies sessions of changed lists as far as the handshake announced it', () => {
+  const { cache, changes$ } = caching();
+  const messages = new Subject<ServerMessage>();
+  const capabilities = { tools: { listChanged: true }, prompts: {} };
+  const received: string[] = [];
+  cache.withNotices(messages, { ...PEER, capabilities }).subscribe({
+    next: ({ method }) => received.push(method),
+    complete: () => received.push('over'),
+  });
+  messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
+  for (const list of ['tools', 'prompts', 'tools'] as const) changes$.next(list);
   mock.timers.tick(5_000);
   assert.equal(received, ['notifications/tools/list_changed'], 'once, whoever says it');
-  inner.sessions[0]?.messages.complete();
-  assert.is(isOver, true);
+  messages.complete();
+  assert.is(received.at(-1), 'over');
 });
 
 function noticing() {
@@ -147,41 +156,6 @@ test('sends at most one notice a second for a list that changes all the time, an
   assert.ok(received.length > before);
 });
 
-/** A cache whose loads the spec answers by hand. */
-function caching(memory = new ListMemory()) {
-  const clock = { nowMs: 0 };
-  const loads: Subject<Answer>[] = [];
-  const gone = new Set<string>();
-  const changes$ = new Subject<ListField>();
-  const cache = new CachedLists({
-    listChanged$: changes$,
-    hasPeers: () => true,
-    isThere: (id) => !gone.has(id),
-    now: () => clock.nowMs,
-    memory,
-  });
-  const load = (): Observable<Answer> => {
-    const source = new Subject<Answer>();
-    loads.push(source);
-    return source;
-  };
-  const serve = (who: string, loading = load) =>
-    cache.exchange({ method: 'tools/list' }, { owner: { id: who }, profile: PROFILE }, loading);
-  const ask = (who = 'ada') => {
-    const received: unknown[] = [];
-    const subscription = serve(who).subscribe({
-      next: ({ event }) => received.push(event.kind === 'result' ? event.result.value : event.kind),
-      error: (thrown: Error) => received.push(thrown.message),
-    });
-    return { received, subscription };
-  };
-  const answer = (result: JsonObject) => {
-    loads.at(-1)?.next(answered(result));
-    loads.at(-1)?.complete();
-  };
-  return { clock, loads, changes$, serve, ask, answer, gone };
-}
-
 test('a shared load continues when one subscriber leaves, and stops when all have left', () => {
   const { loads, ask } = caching();
   const [first, second] = [ask(), ask()];
@@ -194,19 +168,19 @@ test('a shared load continues when one subscriber leaves, and stops when all hav
 });
 
 test('stores a list for half a minute, or for its own `ttlMs`', () => {
-  const { clock, loads, ask, answer } = caching();
+  const { present, loads, ask, answer } = caching();
   ask();
   answer({ tools: [] });
-  clock.nowMs = 29_999;
+  present.nowMs = 29_999;
   assert.equal(ask().received, [{ tools: [] }]);
-  clock.nowMs = 30_000;
+  present.nowMs = 30_000;
   ask();
   assert.is(loads.length, 2);
   answer({ tools: [], ttlMs: 1_000 });
-  clock.nowMs = 30_999;
+  present.nowMs = 30_999;
   ask();
   assert.is(loads.length, 2);
-  clock.nowMs = 31_000;
+  present.nowMs = 31_000;
   ask();
   assert.is(loads.length, 3);
   answer({ tools: [], ttlMs: 0 });
@@ -242,28 +216,28 @@ test('drops a list that changed, also while it loads', () => {
 });
 
 test('serves a stale list for ten minutes when no instance answers', () => {
-  const { clock, loads, ask, answer } = caching();
+  const { present, loads, ask, answer } = caching();
   ask();
   answer({ tools: [{ name: 'a' }] });
-  clock.nowMs = 599_999;
+  present.nowMs = 599_999;
   const served = ask();
   loads.at(-1)?.error(noHealthyInstance('t', 'none'));
   assert.equal(served.received, [{ tools: [{ name: 'a' }] }]);
-  clock.nowMs = 600_000;
+  present.nowMs = 600_000;
   const refused = ask();
   loads.at(-1)?.error(new Error('gone'));
   assert.equal(refused.received, ['gone']);
 });
 
 test('marks an answer from the cache, and not one that is shared while it loads', async () => {
-  const { serve, clock } = caching();
+  const { serve, present } = caching();
   const source = new Subject<Answer>();
   const ask = () => firstValueFrom(serve('ada', () => source));
   const both = [ask(), ask()];
   source.next(answered({ tools: [] }));
   const flags = (await Promise.all(both)).map(({ isRemembered }) => isRemembered);
   assert.equal([...flags, (await ask()).isRemembered], [undefined, undefined, true]);
-  clock.nowMs = 30_000;
+  present.nowMs = 30_000;
   const standIn = ask();
   source.error(noHealthyInstance('t', 'none'));
   assert.is((await standIn).isRemembered, true);

@@ -49,7 +49,6 @@ const TABLE: readonly [body: unknown, header: string | undefined, expected: stri
   [notification('notifications/x', claiming(VERSION)), undefined, 'modern'],
   // It says nothing: the header does.
   [request('tools/list'), VERSION, 'modern'],
-  [request('tools/list'), ` ${VERSION} `, 'modern'],
   [request('tools/list', { _meta: {} }), '2027-01-01', 'modern'],
   [notification('notifications/cancelled'), VERSION, 'modern'],
   // Nothing does.

@@ -9,7 +9,6 @@ import {
   checkMirroredHeaders,
   checkPostTypes,
   checkSentHeaders,
-  headerOf,
   type RequestHeaders,
 } from '../../src/protocol/headers.ts';
 import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
@@ -41,16 +40,6 @@ function outcome(check: () => void): string {
   }
   return 'passes';
 }
-
-test('come without the space around them, both when they came twice, and may be missing', () => {
-  assert.equal([headerOf({ x: ' \t a b\t ' }, 'x'), headerOf({ x: ' \t ' }, 'x')], ['a b', '']);
-  assert.equal([headerOf({ x: ['1', '2'] }, 'x'), headerOf({}, 'x')], ['1, 2', undefined]);
-});
-
-test('are trimmed in linear time', () => {
-  const value = `a${' '.repeat(60_000)}b`;
-  assert.is(headerOf({ x: value }, 'x'), value);
-});
 
 const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
@@ -93,9 +82,6 @@ const NOT_CANONICAL = 'Mcp-Name is not canonical Base64 of UTF-8';
 test('mirrored headers must be present and equal the body', () => {
   const table: (readonly [change: Record<string, string | undefined>, expected: string])[] = [
     [{}, 'passes'],
-    [{ 'mcp-protocol-version': ` ${VERSION}\t` }, 'passes'],
-    [{ 'mcp-method': '  tools/call ' }, 'passes'],
-    [{ 'mcp-name': '\t add  ' }, 'passes'],
     [{ 'mcp-name': '=?base64?YWRk?=' }, 'passes'],
     [{ 'mcp-protocol-version': undefined }, 'MCP-Protocol-Version is missing'],
     [
@@ -138,19 +124,6 @@ test('name the resource, the prompt or the task that a request is about', () => 
     );
     assert.equal(said, ['passes', OTHER_NAME, 'Mcp-Name is missing'], method);
   }
-});
-
-test('need no name where the method or the body has none, but let no header name something for it', () => {
-  const unnamed = { ...HEADERS, 'mcp-name': undefined };
-  const list = { method: 'tools/list', params: {}, protocolVersion: VERSION };
-  const found = outcome(() => checkRequest({ ...unnamed, 'mcp-method': 'tools/list' }, list));
-  assert.is(found, 'passes');
-  const seen = outcome(() => checkRequest(unnamed, { ...CALL, params: {} }));
-  assert.is(seen, 'passes');
-  assert.is.not(
-    outcome(() => checkRequest(HEADERS, { ...CALL, params: {} })),
-    'passes',
-  );
 });
 
 const toolWith = (properties: JsonObject, more: JsonObject = {}): Tool => ({
@@ -204,7 +177,6 @@ test('with arguments are found among others', () => {
 test('with arguments pass when they equal the body', () => {
   assert.is(paramOutcome(written), 'passes');
   assert.is(paramOutcome({ ...written, 'mcp-param-size': '42.0' }), 'passes');
-  assert.is(paramOutcome({ ...written, 'mcp-param-size': ' 42 ' }), 'passes');
   assert.is(paramOutcome({ ...written, 'mcp-param-dry': '=?base64?ZmFsc2U=?=' }), 'passes');
   assert.is(paramOutcome({ 'mcp-param-region': 'ignored' }, {}), 'passes');
   assert.is(paramOutcome({}, { region: null }), 'passes');

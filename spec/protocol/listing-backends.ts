@@ -1,21 +1,14 @@
 // Backends and sessions for specs: they list given items, call nothing, and record requests. Answers come at once, or when the
 // spec sends them.
 
-import { map, NEVER, type Observable, of, Subject } from 'rxjs';
-import type { ClientProfile, ServerNotification } from '../../src/domain/client.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { type Observable, of } from 'rxjs';
+import type { ClientProfile } from '../../src/domain/client.ts';
+import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, plainValue } from '../../src/domain/json.ts';
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
-import type {
-  Backends,
-  Client,
-  InstanceQuery,
-  McpSession,
-  Owner,
-  SessionlessOptions,
-} from '../../src/protocol/ports.ts';
+import type { Client, McpSession, Owner, SessionlessOptions } from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
-import { ScriptedSession } from './scripted-backends.ts';
+import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';
 
 export const PROFILE: ClientProfile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
 export const ADA: Owner = { id: 'user:ada' };
@@ -31,8 +24,7 @@ export function answered(result: JsonObject, instanceId = 'one'): Answer {
 /** A tool that was listed with a name only, as the list of all templates shows it. */
 export const shownTool = (name: string) => ({ name, inputSchema: { type: 'object' } });
 
-export class ListingBackends implements Backends {
-  readonly listChanged$ = new Subject<ListField>();
+export class ListingBackends extends ScriptedBackends {
   readonly asked: (ExchangeRequest & Pick<SessionlessOptions, 'instanceId'>)[] = [];
   readonly sessions: ListingSession[] = [];
   lists: Lists;
@@ -41,48 +33,37 @@ export class ListingBackends implements Backends {
   peer: Peer = { ...PEER, capabilities: { tools: {}, prompts: {}, resources: {} } };
 
   constructor(lists: Lists) {
+    super();
     this.lists = lists;
   }
 
-  peers(): readonly Peer[] {
+  override peers(): readonly Peer[] {
     return [this.peer];
   }
 
-  tool(name: string) {
+  override tool(name: string) {
     return this.lists.tools?.find((tool) => tool.name === name) === undefined ? undefined : { name };
   }
 
-  renewedTools(name: string) {
+  override renewedTools(name: string) {
     const tool = this.tool(name);
     return tool === undefined ? [] : [tool];
   }
 
-  changes(): Observable<ServerNotification> {
-    return NEVER;
-  }
-
-  async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
+  override async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
     const session = new ListingSession(this, owner.id, profile);
     this.sessions.push(session);
     return session;
   }
 
-  session(id: string): McpSession | undefined {
+  override session(id: string): McpSession | undefined {
     return this.sessions.find((session) => session.id === id);
   }
 
-  /** Those that may run tasks; what they are asked for the gateway itself is recorded like the rest. */
-  instanceIds: readonly string[] = [];
-
-  modernInstanceIds(_owner: Owner): readonly string[] {
-    return this.instanceIds;
-  }
-
-  askInstance(request: ExchangeRequest, of: InstanceQuery): Observable<ExchangeEvent> {
-    return this.exchange(request, of).pipe(map(({ event }) => event));
-  }
-
-  exchange(request: ExchangeRequest, { instanceId }: Partial<SessionlessOptions> = {}): Observable<Answer> {
+  override exchange(
+    request: ExchangeRequest,
+    { instanceId }: Partial<SessionlessOptions> = {},
+  ): Observable<Answer> {
     this.asked.push({ ...request, instanceId });
     if (this.instead !== undefined) return this.instead;
     const [list] = Object.entries(LIST_METHODS).find(([, method]) => method === request.method) ?? [];

@@ -2,7 +2,7 @@
 // protocol/endpoint-types.ts: a second answer is an error.
 
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { McpEvent, McpReply, McpStream } from '../../src/protocol/endpoint-types.ts';
+import type { McpEvent, McpLog, McpReply, McpStream } from '../../src/protocol/endpoint-types.ts';
 
 /** Records one answer, and throws at a second one. */
 export class RecordedReply implements McpReply {
@@ -12,10 +12,8 @@ export class RecordedReply implements McpReply {
   contentType: string | undefined;
   headers: readonly string[] = [];
   opened: RecordedStream | undefined;
-  instanceId: string | undefined;
   isGone = false;
-  /** What is told for the log: by name, in the order in which it was told. */
-  readonly facts: (readonly [string, ...(string | number)[]])[] = [];
+  readonly log: McpLog = {};
   readonly #listeners: (() => void)[] = [];
 
   json(status: number, body: Uint8Array | string, headers: readonly string[] = []): void {
@@ -41,26 +39,6 @@ export class RecordedReply implements McpReply {
   onGone(listener: () => void): void {
     if (this.isGone) listener();
     else this.#listeners.push(listener);
-  }
-
-  noteInstance(instanceId: string): void {
-    this.instanceId = instanceId;
-  }
-
-  noteMethod(method: string): void {
-    this.facts.push(['asks', method]);
-  }
-
-  noteBatch(messages: number): void {
-    this.facts.push(['batches', messages]);
-  }
-
-  noteError(code: number, errorCode?: string): void {
-    this.facts.push(errorCode === undefined ? ['fails', code] : ['fails', code, errorCode]);
-  }
-
-  noteSession(sessionId: string): void {
-    this.facts.push(['opens', sessionId]);
   }
 
   /** The client loses its connection. */

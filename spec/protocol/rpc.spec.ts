@@ -44,15 +44,6 @@ test('the answer does not show how instances are run', () => {
 
 const bytes = (text: string) => JsonText.ofBytes(Buffer.from(text));
 
-test('a result keeps its bytes, and its id its type', () => {
-  const result = bytes('{ "n" : 1.0, "é":"\\u00e9" }');
-  assert.is(
-    String(resultMessage(1, result)),
-    '{"jsonrpc":"2.0","id":1,"result":{ "n" : 1.0, "é":"\\u00e9" }}',
-  );
-  assert.is(String(resultMessage('1', bytes('{}'))), '{"jsonrpc":"2.0","id":"1","result":{}}');
-});
-
 test('an id with multi-byte characters does not damage the result', () => {
   const id = 'ü"\n€😀';
   assert.equal(JSON.parse(String(resultMessage(id, bytes('{"a":[]}')))), {

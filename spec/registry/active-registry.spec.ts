@@ -60,10 +60,8 @@ test('lists what is locked with the reason, and starts it when its secrets can b
   const [member] = harness.fleet.members('r');
   assert.equal([member?.state, member?.reason], ['stopped', '"headers" cannot be read']);
   active.apply({ templates: [], instances: [http] });
-  assert.equal(
-    harness.fleet.members('r').map(({ state }) => state),
-    ['starting'],
-  );
+  const states = harness.fleet.members('r').map(({ state }) => state);
+  assert.equal(states, ['starting']);
 });
 
 test('deletes a template that has nothing, and takes from one that has a definition only its settings', () => {
@@ -92,13 +90,11 @@ test('tells no secret of what it takes in, replaces, changes and drops', () => {
   active.apply({ templates: [], instances: changed });
   active.apply({ templates: [], instances: [] });
   const facts = harness.events.filter(({ type }) => /registered|changed/.test(type));
-  assert.equal(
-    facts.map(({ type }) => type),
-    [
-      ...['template.changed', 'instance.registered', 'instance.registered', 'instance.registered'],
-      ...['instance.changed', 'instance.deregistered', 'instance.deregistered', 'template.changed'],
-    ],
-  );
+  const types = facts.map(({ type }) => type);
+  assert.equal(types, [
+    ...['template.changed', 'instance.registered', 'instance.registered', 'instance.registered'],
+    ...['instance.changed', 'instance.deregistered', 'instance.deregistered', 'template.changed'],
+  ]);
   assert.not(JSON.stringify(harness.events).includes(SECRET));
 });
 

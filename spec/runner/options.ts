@@ -1,7 +1,8 @@
-// Reads the command line of the spec runner. Own parser, 40 lines: the runner must not depend on the program it tests.
+// Reads the command line of the spec runner.
 
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 /** What to run and how. */
 export interface RunOptions {
@@ -22,35 +23,34 @@ const usage =
 
 /** Reads the arguments. Throws an Error with one line when they make no sense. */
 export function readOptions(args: readonly string[]): RunOptions {
-  const filters: string[] = [];
-  const given = new Map<string, string>();
-  for (let index = 0; index < args.length; index += 1) {
-    const word = args[index] ?? '';
-    if (!word.startsWith('--')) {
-      // Written as on the screen, also on Windows.
-      filters.push(word.replaceAll('\\', '/'));
-      continue;
-    }
-    const [name = '', inline] = word.split('=', 2);
-    if (!['--jobs', '--timeout', '--grace', '--root'].includes(name))
-      throw new Error(`unknown option ${word}; ${usage}`);
-    if (inline === undefined) index += 1;
-    given.set(name, inline ?? args[index] ?? '');
-  }
-  const timeoutSeconds = positive(given, '--timeout');
+  const { values, positionals } = parse(args);
+  const timeoutSeconds = positive(values, 'timeout');
   return {
-    root: given.get('--root') ?? fileURLToPath(new URL('..', import.meta.url)),
-    filters,
-    jobs: Math.ceil(positive(given, '--jobs') ?? availableParallelism() + 1),
+    root: values.root ?? fileURLToPath(new URL('..', import.meta.url)),
+    // Written as on the screen, also on Windows.
+    filters: positionals.map((filter) => filter.replaceAll('\\', '/')),
+    jobs: Math.ceil(positive(values, 'jobs') ?? availableParallelism() + 1),
     timeoutMs: timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000,
-    graceMs: (positive(given, '--grace') ?? 3) * 1000,
+    graceMs: (positive(values, 'grace') ?? 3) * 1000,
   };
 }
 
-function positive(given: ReadonlyMap<string, string>, name: string): number | undefined {
-  const text = given.get(name);
+type Values = Partial<Record<'jobs' | 'timeout' | 'grace' | 'root', string>>;
+
+function parse(args: readonly string[]): { values: Values; positionals: string[] } {
+  const text = { type: 'string' } as const;
+  const options = { jobs: text, timeout: text, grace: text, root: text };
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : error}; ${usage}`);
+  }
+}
+
+function positive(values: Values, name: keyof Values): number | undefined {
+  const text = values[name];
   if (text === undefined) return undefined;
   const number = Number(text);
-  if (!(number > 0)) throw new Error(`${name} takes a number above zero, not "${text}"`);
+  if (!(number > 0)) throw new Error(`--${name} takes a number above zero, not "${text}"`);
   return number;
 }

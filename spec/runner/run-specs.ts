@@ -3,11 +3,11 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
+import { SupervisedServers } from '../helpers/services/supervised.ts';
 import type { RunOptions } from './options.ts';
 import { printDetails, printFlaky, printLine } from './report.ts';
 import type { FileLimits, FileResult, Totals } from './result.ts';
 import { retryFlaky } from './retry.ts';
-import { closeRunFolder, currentRunFolder } from './run-folder.ts';
 import { SpecProcess } from './spec-process.ts';
 
 const defaultTimeoutMs = 120_000;
@@ -18,7 +18,7 @@ const ownProcessMark = '@own-process';
 /** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is no success. */
 export async function runSpecs(options: RunOptions): Promise<Totals> {
   const names = await findSpecs(options);
-  const runFolder = currentRunFolder(process.env);
+  const servers = new SupervisedServers();
   const results = new Map<string, FileResult>();
   const processes = new Set<SpecProcess>();
   const stopWatching = onInterrupt(processes);
@@ -29,7 +29,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     graceMs: options.graceMs,
   });
   const opened = (): SpecProcess => {
-    const specProcess = new SpecProcess();
+    const specProcess = new SpecProcess((name) => servers.find(name));
     processes.add(specProcess);
     return specProcess;
   };
@@ -68,8 +68,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     );
   } finally {
     stopWatching();
-    // A runner that a spec started shares the folder of the runner above it.
-    if (runFolder.ownerPid === process.pid) await closeRunFolder(runFolder);
+    await servers.close();
   }
   printDetails(names, results);
   printFlaky(flaky);

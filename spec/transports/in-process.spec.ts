@@ -13,9 +13,8 @@ import {
   transportConformance,
 } from '../conformance/transport.ts';
 import { openFor } from '../conformance/upstream.ts';
-import { answer, defaultOptions } from '../fixtures/mcp.ts';
-import type { ToolState } from '../fixtures/tools.ts';
 import { objectOr } from '../fixtures/wire.ts';
+import { fixtureHandler } from '../helpers/function-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -23,7 +22,7 @@ const test = suite('in-process transport');
 
 transportConformance(test, {
   name: 'in-process',
-  open: async () => ({ transport: await open(fixtureHandler()) }),
+  open: async () => ({ transport: await open(fixtureHandler('function')) }),
 });
 
 test('gives the function the request with a progress token, and no token to the caller', async () => {
@@ -148,7 +147,7 @@ test('opens views of its own on the same function, each with its own end', async
 
 test('does not open without a function, nor when the opening was called off', async () => {
   const definition = instanceDefinition({ transport: 'in-process' });
-  const handlers = new Map([[definition.serverId, fixtureHandler()]]);
+  const handlers = new Map([[definition.serverId, fixtureHandler('function')]]);
   for (const options of [openOptions(), openOptions({ handlers, signal: AbortSignal.abort() })]) {
     await refusal(inProcess.open(definition, options));
   }
@@ -157,26 +156,6 @@ test('does not open without a function, nor when the opening was called off', as
 function open(handler: InProcessHandler): Promise<Transport> {
   const definition = instanceDefinition({ transport: 'in-process' });
   return inProcess.open(definition, openOptions({ handlers: new Map([[definition.serverId, handler]]) }));
-}
-
-/** The tools of the fixtures as a function. */
-function fixtureHandler(): InProcessHandler {
-  const state: ToolState = { count: 0, cancelled: [], calls: 0 };
-  return async ({ method, params }, { signal, notify }) => {
-    state.calls += 1;
-    const id = state.calls;
-    signal.addEventListener('abort', () => state.cancelled.push(id));
-    const progressToken = objectOr(params?._meta).progressToken;
-    return answer({ jsonrpc: '2.0', id, method, params: params ?? {} }, defaultOptions, {
-      serverName: 'function',
-      state,
-      client: { declared: {}, heard: [] },
-      progressToken: typeof progressToken === 'number' ? progressToken : undefined,
-      signal,
-      notify: (name, told) => notify(name, JSON.parse(JSON.stringify(told ?? {}))),
-      request: () => Promise.reject(new Error('a function has nobody to ask')),
-    });
-  };
 }
 
 test.run();

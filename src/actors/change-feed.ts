@@ -14,7 +14,7 @@ import {
   map,
   merge,
   mergeMap,
-  Observable,
+  type Observable,
   repeat,
   share,
   startWith,
@@ -22,7 +22,7 @@ import {
   takeUntil,
   timer,
 } from 'rxjs';
-import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/client.ts';
+import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS } from '../domain/limits.ts';
 import {
@@ -33,20 +33,16 @@ import {
   type Peer,
   type WantedChanges,
 } from '../domain/mcp.ts';
-import { isAboutOneOf } from '../domain/resource-uris.ts';
 import type { Fleet } from './fleet.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 import { backOffMs } from './instances/instance-statistics.ts';
-import type { SharedListening } from './sharing/shared-listening.ts';
-import type { SharedConversation, SharedSubscriptions } from './sharing/shared-subscriptions.ts';
+import { type Feed, UPDATED } from './sharing/feed.ts';
 import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.ts';
 import { isNetworked } from './stateless/stateless-routing.ts';
 
 export interface ChangeFeedDeps {
   readonly fleet: Pick<Fleet, 'has' | 'refs'>;
   readonly pool: StatelessPool;
-  readonly subscriptions: SharedSubscriptions;
-  readonly listening: SharedListening;
   /** The events of the gateway, hot: a healthy instance may be a new one. */
   readonly events$: Observable<GatewayEvent>;
   /** Hot: lists of the template that changed; `resources` stands for their templates, too. Completes with the gateway. */
@@ -123,18 +119,12 @@ export class ChangeFeed {
   }
 
   #messagesOf(ref: InstanceRef, peer: Peer, client: FeedClient): Observable<ServerNotification> {
-    const { subscriptions, listening } = this.#deps;
-    const { uris } = client;
-    const isWanted = uris.size > 0 && announcesUpdates(peer.capabilities);
-    if (peer.era === 'modern') return isWanted ? listening.updates(ref, peer, uris) : EMPTY;
-    if (isNetworked(ref.definition)) return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
-    const wantedUris = isWanted ? uris : NOTHING;
-    const shared$ = resourceUpdates(
-      { conversation: ref, messages$: ref.messages$ },
-      wantedUris,
-      subscriptions,
-    );
-    return merge(shared$, this.#processMessages(ref, client, wantedUris));
+    const isWanted = client.uris.size > 0 && announcesUpdates(peer.capabilities);
+    const uris = isWanted ? client.uris : NOTHING;
+    if (peer.era !== 'modern' && isNetworked(ref.definition))
+      return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
+    const updates$ = isWanted ? updatesOf(ref.feed, uris) : EMPTY;
+    return peer.era === 'modern' ? updates$ : merge(updates$, this.#processMessages(ref, client, uris));
   }
 
   /** Messages of the processes that are dedicated to this owner. */
@@ -143,37 +133,28 @@ export class ChangeFeed {
     { owner, lists }: FeedClient,
     uris: ReadonlySet<string>,
   ): Observable<ServerNotification> {
-    const { pool, subscriptions } = this.#deps;
-    return pool.ofOwner(ref, owner).pipe(
-      mergeMap(({ upstream, shared }) => {
-        if (upstream === undefined || shared === undefined) return EMPTY;
-        const { messages$ } = upstream;
-        const changed$ = messages$.pipe(
-          map(({ method }) => changedList(method)),
-          filter((list) => list !== undefined),
-          filter(isOneOf(lists)),
-          map(listChanged),
-          catchError(() => EMPTY), // the conversation reports its end
-        );
-        return merge(changed$, resourceUpdates({ conversation: shared, messages$ }, uris, subscriptions));
+    const isWanted = isOneOf(lists);
+    return this.#deps.pool.ofOwner(ref, owner).pipe(
+      mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY),
+      map((message) => {
+        const list = changedList(message.method);
+        if (list === undefined) return message;
+        return isWanted(list) ? listChanged(list) : undefined;
       }),
+      filter((message) => message !== undefined),
     );
   }
 
   /** In a dedicated conversation, which is reopened, with a back-off, when it ends before the session. */
   #updatesForStateless(ref: InstanceRef, client: FeedClient): Observable<ServerNotification> {
-    const { pool, subscriptions, random } = this.#deps;
-    const { uris } = client;
+    const { pool, random } = this.#deps;
     let tries = 0;
     return defer(() => {
       const { conversation, release } = pool.lease(ref, client);
       return from(conversation.opened).pipe(
-        switchMap(({ messages$ }) => {
-          const { shared } = conversation;
+        switchMap(() => {
           tries = 0;
-          return shared === undefined
-            ? EMPTY
-            : resourceUpdates({ conversation: shared, messages$ }, uris, subscriptions);
+          return updatesOf(conversation.feed, client.uris);
         }),
         finalize(() => release(true)),
       );
@@ -189,39 +170,14 @@ export class ChangeFeed {
   }
 }
 
+function updatesOf(feed: Feed | undefined, uris: ReadonlySet<string>): Observable<ServerNotification> {
+  return feed?.messages(uris).pipe(filter(({ method }) => method === UPDATED)) ?? EMPTY;
+}
+
 function isOneOf(lists: ReadonlySet<ListField>): (list: ListField) => boolean {
   return (list) => lists.has(list) || (list === 'resources' && lists.has('resourceTemplates'));
 }
 
 function listChanged(list: ListField): ServerNotification {
   return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
-}
-
-/** A conversation with a legacy backend, and its messages outside of exchanges. */
-interface UpdateSource {
-  readonly conversation: SharedConversation;
-  readonly messages$: Observable<ServerMessage>;
-}
-
-/** Cold: updates of these resources, subscribed to together with other clients. Never errors; completes when the messages do. */
-function resourceUpdates(
-  { conversation, messages$ }: UpdateSource,
-  uris: ReadonlySet<string>,
-  subscriptions: SharedSubscriptions,
-): Observable<ServerNotification> {
-  const isUpdate = (message: ServerMessage): message is ServerNotification =>
-    message.kind === 'notification' &&
-    message.method === 'notifications/resources/updated' &&
-    isAboutOneOf(message.params.uri, uris);
-  return new Observable((subscriber) => {
-    subscriber.add(
-      messages$
-        .pipe(
-          filter(isUpdate),
-          catchError(() => EMPTY),
-        )
-        .subscribe(subscriber),
-    );
-    for (const uri of uris) subscriber.add(subscriptions.subscribe(conversation, uri).release);
-  });
 }

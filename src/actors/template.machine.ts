@@ -20,19 +20,19 @@ import {
 import { instanceMachine } from './instances/instance.machine.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 
-export type TemplateEvent =
+type TemplateEvent =
   | { readonly type: 'instance.add'; readonly actorId: string; readonly input: InstanceActorInput }
   | DoneActorEvent
   | ErrorActorEvent;
 
 /** The id may be used again. `crashed`: through a fault of the gateway, not of the backend. */
-export type TemplateEmission =
+type TemplateEmission =
   | { readonly type: 'instance.ended'; readonly actorId: string }
   | { readonly type: 'instance.crashed'; readonly actorId: string; readonly error: unknown };
 
 export type TemplateActor = ActorRefFrom<typeof templateMachine>;
 
-export const templateMachine = setup({
+const templateMachine = setup({
   types: { events: {} as TemplateEvent, emitted: {} as TemplateEmission },
   actors: { instance: instanceMachine },
   actions: {

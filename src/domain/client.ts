@@ -40,14 +40,6 @@ export function serverRequest(
   return { kind: 'request', method, params, answer };
 }
 
-/** The same request; `answered` is called once, when the answer comes, before it is passed on. */
-export function answeredOnce(request: ServerRequest, answered: () => void): ServerRequest {
-  return serverRequest(request, (reply) => {
-    answered();
-    request.answer(reply);
-  });
-}
-
 /** A message of a server that belongs to no exchange. */
 export type ServerMessage = ServerNotification | ServerRequest;
 

@@ -10,8 +10,6 @@ import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { ParkedCalls } from '../actors/parked-calls.ts';
-import { SharedListening } from '../actors/sharing/shared-listening.ts';
-import { SharedSubscriptions } from '../actors/sharing/shared-subscriptions.ts';
 import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -68,15 +66,13 @@ export class Mcp {
     this.#parked = new ParkedCalls(scheduler, fleet.root);
     const pool = new StatelessPool(scheduler);
     this.#pool = pool;
-    const subscriptions = new SharedSubscriptions();
-    const listening = new SharedListening();
     const { changes$: listChanges$ } = new CapabilityChanges(fleet, events$);
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...deps, maxSessions, idleMs, share, subscriptions, listening }),
+      sessions: new ClientSessions({ ...deps, maxSessions, idleMs, share }),
       stateless: new StatelessClients({ ...deps, pool }),
-      feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
+      feed: new ChangeFeed({ fleet, pool, events$, listChanges, random }),
       listChanges$,
       now,
       memory: new ListMemory(),

@@ -19,6 +19,7 @@ import {
 } from '../domain/exchange.ts';
 import type { JsonFields } from '../domain/json.ts';
 import type { RequestTrace } from '../domain/trace.ts';
+import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import {
@@ -31,7 +32,7 @@ import {
 } from './caller-check.ts';
 import type { Proxies } from './proxies.ts';
 
-export interface RequestState extends CountedRequest {
+export interface RequestState extends CountedRequest, McpLog {
   requestId: string;
   /** Authorizes the caller again; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
@@ -50,15 +51,6 @@ export interface RequestState extends CountedRequest {
   /** The fields of the body, as text where they are forwarded; set by middleware/body.ts. */
   bodyFields?: JsonFields | undefined;
   template?: string | undefined;
-  instanceId?: string;
-  /** Error code of the gateway; absent for errors of backends. */
-  errorCode?: ErrorCode;
-  /** For the log line of a request to the MCP endpoint; set by mcp-reply.ts and middleware/errors.ts. */
-  rpcMethod?: string;
-  rpcMessages?: number;
-  rpcError?: number;
-  /** A credential: only its fingerprint is logged. */
-  sessionId?: string;
   /** Report of its MCP request; of a batch the latest one. */
   report?: HttpCallReport;
   route?: string;
@@ -229,13 +221,6 @@ export class HttpRequest {
 
 const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
 const ENCODINGS = ['br', 'gzip'] as const satisfies readonly ContentEncoding[];
-
-/** Notes the first error of a JSON-RPC request for its log line. */
-export function noteFailure(state: RequestState, rpcError: number, errorCode: ErrorCode | undefined): void {
-  if (state.rpcError !== undefined) return;
-  state.rpcError = rpcError;
-  if (errorCode !== undefined) state.errorCode = errorCode;
-}
 
 /** Thrown when the client disconnects before its request was read or answered. It is neither answered nor logged as an error. */
 export class ClientGone extends Error {

@@ -6,14 +6,14 @@ import type { ErrorCode } from '../domain/errors.ts';
 import type { CallReport } from '../domain/exchange.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
+import type { RequestHeaders } from './headers.ts';
 import type { ServerInfo } from './modern/modern-discover.ts';
 import type { Backends, CallParking } from './ports.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
-  /** Lower-case names, as Node gives them. */
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers: RequestHeaders;
   /** Bytes of the body; empty for GET and DELETE. At most LIMITS.requestBodyBytes. */
   readonly body: Uint8Array;
   /** The template of the path; undefined for all templates of the caller. */
@@ -56,15 +56,29 @@ export interface McpReply {
   stream(headers?: readonly string[]): McpStream;
   /** Calls back when the client disconnects before the answer is complete, at once if it has already. */
   onGone(listener: () => void): void;
-  /** Notes the instance that answers: for the log, and for `X-Instance-ID` if the answer has not begun. */
-  noteInstance(instanceId: string): void;
-  /** Notes the method of the message. This and the following notes are for the log. */
-  noteMethod(method: string): void;
-  noteBatch(messages: number): void;
-  /** Notes the JSON-RPC code of an error answer; the first one counts. `errorCode`: the code of an error of the gateway. */
-  noteError(code: number, errorCode?: ErrorCode): void;
-  /** Notes the session of the request, where the client did not name it. */
-  noteSession(sessionId: string): void;
+  readonly log: McpLog;
+}
+
+/** Notes for the log line of a request, which its endpoint sets as soon as it knows them. */
+export interface McpLog {
+  /** The instance that answers; also for `X-Instance-ID`, if the answer has not begun. */
+  instanceId?: string;
+  rpcMethod?: string;
+  /** Number of messages of a batch. */
+  rpcMessages?: number;
+  /** JSON-RPC code of an error answer; see noteError. */
+  rpcError?: number;
+  /** Error code of the gateway; absent for errors of backends. */
+  errorCode?: ErrorCode;
+  /** The session of the request, where the client did not name it. A credential: only its fingerprint is logged. */
+  sessionId?: string;
+}
+
+/** Notes the error of an answer; the first one counts. */
+export function noteError(log: McpLog, code: number, errorCode?: ErrorCode): void {
+  if (log.rpcError !== undefined) return;
+  log.rpcError = code;
+  if (errorCode !== undefined) log.errorCode = errorCode;
 }
 
 export interface McpStream {

@@ -7,27 +7,12 @@ import { METHODS } from '../domain/mcp.ts';
 import { decodeHeader } from '../domain/text.ts';
 import { RpcFailure, refused } from './rpc.ts';
 
-/** Headers as Node gives them, with lower-case names. */
+/** Headers as Node gives them: with lower-case names, without white space around values, repeated ones joined. */
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** A header without the white space around it, all values if it was sent repeatedly; undefined when it is missing. */
 export function headerOf(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
-  if (value === undefined) return undefined;
-  return withoutSpaceAround(typeof value === 'string' ? value : value.join(', '));
-}
-
-/** Optional white space is no part of a value. A pattern would take quadratic time. Source: RFC 9110 section 5.5. */
-function withoutSpaceAround(value: string): string {
-  let start = 0;
-  let end = value.length;
-  while (start < end && isSpace(value.charCodeAt(start))) start += 1;
-  while (end > start && isSpace(value.charCodeAt(end - 1))) end -= 1;
-  return start === 0 && end === value.length ? value : value.slice(start, end);
-}
-
-function isSpace(code: number): boolean {
-  return code === 0x20 || code === 0x09;
+  return typeof value === 'string' ? value : value?.join(', ');
 }
 
 // MCP-Protocol-Version, Mcp-Method and Mcp-Name repeat fields of a modern body, so that intermediaries need not read it. A

@@ -18,7 +18,6 @@ import type { InProcessHandler, Transport, TransportType, Upstream } from './tra
 
 /** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
 export const inProcess: TransportType = {
-  kind: 'in-process',
   open: async (definition, { handlers, signal }) => {
     const handler = handlers.get(definition.serverId);
     if (signal.aborted) throw openingCancelled();

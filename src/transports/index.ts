@@ -6,13 +6,13 @@ import { stdio } from './stdio/stdio.ts';
 import type { TransportType } from './transport.ts';
 
 export const TRANSPORTS: Readonly<Record<TransportKind, TransportType>> = {
-  http: lazyTransport('http', async () => (await import('./http/http.ts')).http),
-  sse: lazyTransport('sse', async () => (await import('./sse/sse.ts')).sse),
+  http: lazyTransport(async () => (await import('./http/http.ts')).http),
+  sse: lazyTransport(async () => (await import('./sse/sse.ts')).sse),
   stdio,
   'in-process': inProcess,
 };
 
 /** A row that is loaded with its first instance: the HTTP client takes 15 MB, which a gateway of programs can do without. */
-function lazyTransport(kind: TransportKind, load: () => Promise<TransportType>): TransportType {
-  return { kind, open: async (definition, options) => (await load()).open(definition, options) };
+function lazyTransport(load: () => Promise<TransportType>): TransportType {
+  return { open: async (definition, options) => (await load()).open(definition, options) };
 }

@@ -139,7 +139,6 @@ export type InProcessHandler = (
 
 /** One row of the table in index.ts. */
 export interface TransportType {
-  readonly kind: TransportKind;
   /** Connects to the backend or starts it, and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last
    *  lines of stderr. Nothing is left running after a rejection. */
   readonly open: (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;

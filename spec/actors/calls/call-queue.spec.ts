@@ -16,18 +16,15 @@ import {
   toolCall,
 } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: waiting line');
 let harness = new Harness();
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+test.after.each(() => harness.close());
+simulateTime(test, () => {
   harness = new Harness();
-});
-test.after.each(() => {
-  mock.timers.reset();
-  return harness.close();
 });
 
 test('waits for a place and takes it synchronously', async () => {

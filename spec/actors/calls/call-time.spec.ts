@@ -16,18 +16,15 @@ import {
   told,
   toolCall,
 } from '../../helpers/failing-backend.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: time');
 let harness = new Harness();
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+test.after.each(() => harness.close());
+simulateTime(test, () => {
   harness = new Harness({ callTimeoutMs: 6_000 });
-});
-test.after.each(() => {
-  mock.timers.reset();
-  return harness.close();
 });
 
 const breaks: Script = (exchange) =>

@@ -1,18 +1,35 @@
-// Calls over several instances: failover, and the last event of a call. What else may happen to calls is in call-stress.spec.ts.
+// Calls over several instances: failover, the last event of a call, calls of a tool that not every instance has, and calls that
+// are cancelled. What else may happen to calls is in call-stress.spec.ts.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
+import { Dispatcher } from '../../../src/actors/calls/dispatcher.ts';
+import { RetryBudget } from '../../../src/actors/calls/retry.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
-import { answers, fails, Harness, told } from '../../helpers/failing-backend.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import {
+  answers,
+  fails,
+  Harness,
+  listen,
+  type Script,
+  settled,
+  silent,
+  told,
+  toolCall,
+} from '../../helpers/failing-backend.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call');
 let harness = new Harness();
 
-test.before.each(() => {
+test.after.each(() => harness.close());
+simulateTime(test, () => {
   harness = new Harness();
 });
-test.after.each(() => harness.close());
 
 test('is retried max_retries times at most', async () => {
   const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -63,4 +80,132 @@ test('has one last event, which is the end of an attempt while one is under way'
   );
 });
 
+const NEW = { name: 'new' };
+const NOT_FOUND = { code: 'TOOL_NOT_FOUND', delivered: 'no' };
+
+test('lists at most once a second, however many callers ask for a tool that is not there', async () => {
+  await harness.add('a', answers());
+  mock.timers.tick(LIMITS.toolListAgeMs);
+  const calls = Array.from({ length: 50 }, () => harness.call('new'));
+  for (const { end } of calls) assert.equal(told(await end), NOT_FOUND);
+  for (let time = 0; time < 50; time += 1) await harness.call('new').end;
+  assert.is(lists('a'), 2);
+  mock.timers.tick(LIMITS.toolListAgeMs);
+  await harness.call('new').end;
+  assert.is(lists('a'), 3);
+});
+
+test('fails with TOOL_NOT_FOUND when the look-up takes too long', async () => {
+  await harness.add('a', answers());
+  mock.timers.tick(LIMITS.toolListAgeMs);
+  const slow = listsSlowly('a');
+  const call = harness.call('new');
+  mock.timers.tick(LIMITS.toolLookupMs);
+  assert.equal(told(await call.end), NOT_FOUND);
+  slow.finish();
+});
+
+test('refuses immediately what exceeds the bound of one look-up', async () => {
+  await harness.add('a', answers());
+  mock.timers.tick(LIMITS.toolListAgeMs);
+  const slow = listsSlowly('a');
+  const calls = Array.from({ length: LIMITS.queuedPerInstance + 2 }, () => harness.call('new'));
+  for (const late of calls.splice(-2)) {
+    assert.equal(told(await late.end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
+  }
+  assert.equal([lists('a'), harness.asked('a')], [2, 0]);
+  slow.finish();
+  for (const { end } of calls) assert.equal(told(await end), NOT_FOUND);
+});
+
+test('does not fail with TOOL_NOT_FOUND while an unavailable instance may have the tool', async () => {
+  await harness.add('a', answers());
+  await harness.add('b', answers(), { tools: [NEW] });
+  harness.backend('b').lose('exited with code 7');
+  await settled();
+  const end = await harness.call('new').end;
+  assert.equal(told(end), { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 });
+  assert.match(end instanceof Error ? end.message : end, 'b: exited with code 7');
+  assert.equal(told(await harness.call('new', { instanceId: 'a' }).end), NOT_FOUND);
+  harness.ref('b').drain();
+  assert.equal(told(await harness.call('new').end), NOT_FOUND, 'who drains is not waited for');
+});
+
+test('reports the failure of one instance rather than the missing tool of the others', async () => {
+  const fails: Script = (exchange) => exchange.fail(new Error('a fault of ours'));
+  await harness.add('a', fails, { tools: [NEW] });
+  await harness.add('b', answers());
+  assert.equal(told(await harness.call('new').end), { code: 'INTERNAL_ERROR', delivered: 'unknown' });
+});
+
+test('gives the turn to the next call when the first one has to look up its tool', async () => {
+  await harness.add('a', silent);
+  for (let place = 0; place < 256; place += 1) harness.call('write', { instanceId: 'a' });
+  mock.timers.tick(LIMITS.toolListAgeMs);
+  const slow = listsSlowly('a');
+  const lookingUp = harness.call('new');
+  const next = harness.call('write');
+  harness.backend('a').open[0]?.result();
+  assert.equal([harness.fleet.group('t').queue.length, harness.ref('a').inFlight], [0, 256]);
+  slow.finish();
+  assert.equal(told(await lookingUp.end), NOT_FOUND);
+  next.subscription.unsubscribe();
+});
+
+test('starts no second attempt when the caller leaves while that is reported', async () => {
+  await harness.add('a', silent);
+  await harness.add('b', silent);
+  const { fleet } = harness;
+  const dispatcher = new Dispatcher({
+    fleet,
+    budget: new RetryBudget(Date.now),
+    now: Date.now,
+    alarm: () => () => undefined,
+    emit: ({ type }) => type === 'exchange.retried' && call.subscription.unsubscribe(),
+    isAccepting: () => true,
+  });
+  const call = listen(dispatcher.exchange('t', toolCall('write')));
+  harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
+  assert.equal([harness.asked('b'), harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0, 0]);
+  await nothingIsLeft();
+});
+
 test.run();
+
+function lists(id: string): number {
+  return harness.asked(id, 'tools/list');
+}
+
+/** From now on they list their tools only when the spec says so. */
+function listsSlowly(...ids: readonly string[]): { readonly finish: () => void } {
+  const held: (() => void)[] = [];
+  for (const id of ids) {
+    const backend = harness.backend(id);
+    const before = backend.onExchange;
+    backend.onExchange = (exchange) => {
+      if (exchange.request.method === 'tools/list') held.push(() => before?.(exchange));
+      else before?.(exchange);
+    };
+  }
+  return {
+    finish: () => {
+      for (const answer of held.splice(0)) answer();
+    },
+  };
+}
+
+/** Long after: no deadline rang, nobody was asked, nothing is counted. */
+async function nothingIsLeft(): Promise<void> {
+  const before = harness.events.length;
+  const asked = harness.fleet.refs('t').map(({ id }) => harness.asked(id));
+  for (let minute = 0; minute < 11; minute += 1) {
+    mock.timers.tick(60_000);
+    await settled();
+  }
+  const after = harness.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
+  assert.equal(after, []);
+  assert.equal(
+    harness.fleet.refs('t').map(({ id, inFlight }) => [harness.asked(id), inFlight]),
+    asked.map((count) => [count, 0]),
+  );
+}

@@ -1,12 +1,12 @@
 // The queue: owners take turns, the calls of one owner are served as they came; bounded in length and in time. Time is
 // simulated.
 
-import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { type QueuedCall, type QueueTarget, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('waiting line');
@@ -15,45 +15,40 @@ const PLACE: QueueTarget = { hasPlaceFor: () => true, isBelowShare: () => false 
 let queue = new WaitQueue();
 let heard: string[] = [];
 
-/** One that says what happens to it. By default it takes the place and leaves the queue, as calls do when they are sent. */
+/** One that says what happens to it. It takes the place and leaves the queue, as calls do when they are sent. */
 class Queued implements QueuedCall {
   readonly name: string;
   readonly ownerId: string;
   place: QueueTarget | undefined;
-  readonly #go: (() => boolean) | undefined;
 
-  constructor(name: string, ownerId = 'ann', go?: () => boolean) {
+  constructor(name: string, ownerId = 'ann') {
     this.name = name;
     this.ownerId = ownerId;
-    this.#go = go;
   }
 
   waitsFor(place: QueueTarget): boolean {
     return this.place === undefined || this.place === place;
   }
 
-  tryAgain(): boolean {
+  tryNow(): boolean {
     heard.push(this.name);
-    if (this.#go !== undefined) return this.#go();
     queue.leave(this);
     return true;
   }
 
-  giveUp(): void {
+  refuse(): void {
     heard.push(`${this.name} gave up`);
   }
 }
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+simulateTime(test, () => {
   queue = new WaitQueue();
   heard = [];
 });
-test.after.each(() => mock.timers.reset());
 
 test('refuses the newest call of the owner that has most of them for one that has less than its part', () => {
-  for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
-  join('b1', 'bob');
+  for (const name of ['a1', 'a2', 'a3']) queue.join(new Queued(name, 'ann'), 4);
+  queue.join(new Queued('b1', 'bob'), 4);
   assert.is(queue.join(new Queued('c1', 'cyd'), 4), true);
   assert.equal([heard, queue.length], [['a3 gave up'], 4]);
   assert.is(queue.join(new Queued('b2', 'bob'), 4), false, 'two of four are more than a third');
@@ -137,13 +132,13 @@ class Model {
       const call: QueuedCall = {
         ownerId,
         waitsFor: () => true,
-        tryAgain: () => {
+        tryNow: () => {
           queue.leave(call);
           this.#served(ownerId);
           this.#begin(ownerId);
           return true;
         },
-        giveUp: () => {},
+        refuse: () => {},
       };
       if (queue.join(call, LIMITS.queuedPerInstance) && !this.#passed.has(ownerId))
         this.#passed.set(ownerId, new Map());
@@ -188,10 +183,4 @@ function hasMore(ownerId: string): boolean {
     },
   });
   return isWaiting;
-}
-
-function join(name: string, ownerId?: string, go?: () => boolean): Queued {
-  const call = new Queued(name, ownerId, go);
-  assert.ok(queue.join(call, 100));
-  return call;
 }

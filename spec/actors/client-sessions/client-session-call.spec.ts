@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import type { HeldReservation } from '../../../src/actors/client-sessions/client-session-calls.ts';
+import type { HeldReservation } from '../../../src/actors/client-sessions/held-reservation.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
@@ -12,6 +12,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
 import { listen, toolCall } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
@@ -25,14 +26,14 @@ import {
   SessionHarness,
   settled,
   silent,
-  simulateTime,
   told,
 } from './client-session-harness.ts';
 
 const test = suite('client session: calls');
 let harness = new SessionHarness();
 
-simulateTime(test, () => harness.close());
+simulateTime(test);
+test.after.each(() => harness.close());
 
 for (const [tool, failover, isRepeated] of [
   ['read', 'auto', true],
@@ -110,9 +111,7 @@ test('a call that breaks off everywhere makes its session move once', async () =
 
 test('a read that stays silent where other calls do, too, makes its session move and is answered there', async () => {
   harness = new SessionHarness({ policy: { callTimeoutMs: 30_000 } });
-  await harness.add('a', { script: silent });
-  const session = await harness.open();
-  await harness.add('b');
+  const session = await harness.openOnA({ script: silent });
   await harness.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
   const calls = [0, 1, 2].map(() => ask(session, 'read'));
   await pass(mock.timers.tick.bind(mock.timers), 9_900);
@@ -127,9 +126,7 @@ test('a read that stays silent where other calls do, too, makes its session move
 
 test('a call that is not safe to repeat stays where it is silent, although its session moves', async () => {
   harness = new SessionHarness({ policy: { callTimeoutMs: 30_000, sessionFailover: 'always' } });
-  await harness.add('a', { script: silent });
-  const session = await harness.open();
-  await harness.add('b');
+  const session = await harness.openOnA({ script: silent });
   await harness.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
   const [write, ...reads] = ['write', 'read', 'read', 'read'].map((tool) => ask(session, tool));
   await pass(mock.timers.tick.bind(mock.timers), 10_001);
@@ -316,18 +313,14 @@ async function openOnA(
   scriptOfB?: (exchange: ScriptedExchange) => void,
 ) {
   harness = new SessionHarness({ policy: { sessionFailover } });
-  await harness.add('a', { script });
-  const session = await harness.open();
-  await harness.add('b', scriptOfB === undefined ? {} : { script: scriptOfB });
-  return session;
+  return harness.openOnA({ script }, scriptOfB === undefined ? {} : { script: scriptOfB });
 }
 
 /** A session on `a`, beside which `b` opens no conversation before `thaw`; calls may take 4 s, and nobody answers them. */
 async function openBeforeFrozen() {
   harness = new SessionHarness({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
-  await harness.add('a', { fields: HTTP, script: silent });
-  const session = await harness.open();
-  await harness.add('b', { fields: HTTP, script: silent });
+  const instance = { fields: HTTP, script: silent };
+  const session = await harness.openOnA(instance, instance);
   const frozen = harness.transport('b');
   const open = frozen.openUpstream.bind(frozen);
   const { promise, resolve: thaw } = Promise.withResolvers<void>();

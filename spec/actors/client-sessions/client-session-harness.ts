@@ -1,13 +1,10 @@
 // A harness for specs of client sessions: a fleet over scripted backends, a dispatcher, and a table of sessions. Everything
 // but the backends is the real thing; the clock is Date and the global timers, so that both can be simulated.
 
-import { mock } from 'node:test';
 import type { Subscription } from 'rxjs';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientSessions } from '../../../src/actors/client-sessions/client-sessions.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import { SharedListening } from '../../../src/actors/sharing/shared-listening.ts';
-import { SharedSubscriptions } from '../../../src/actors/sharing/shared-subscriptions.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
@@ -16,39 +13,18 @@ import type { DedicatedBounds } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import {
-  AGAIN,
   answers,
   type Caller,
-  definition,
   Harness,
   listen,
-  READ,
   type Script,
   settled,
   toolCall,
-  WRITE,
 } from '../../helpers/failing-backend.ts';
-import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import type { Suite } from '../../helpers/suite.ts';
+import type { ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 
 export { answers, fails, settled, silent, told } from '../../helpers/failing-backend.ts';
-
-/** In each test of the suite time stands still until it is moved. `open` makes a harness, `close` ends it before time goes on. */
-export function simulateTime(
-  test: Pick<Suite, 'before' | 'after'>,
-  close: () => Promise<void>,
-  open: () => void = () => {},
-): void {
-  test.before.each(() => {
-    mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-    open();
-  });
-  test.after.each(async () => {
-    await close();
-    mock.timers.reset();
-  });
-}
 
 /** A client that cannot be asked anything. */
 export const PLAIN: ClientProfile = {
@@ -89,25 +65,18 @@ export const HTTP: Partial<InstanceDefinition> = { transport: 'http', endpoint: 
 export class SessionHarness {
   readonly inner: Harness;
   readonly sessions: ClientSessions;
-  readonly subscriptions = new SharedSubscriptions();
-  /** The transports of each instance, by id, latest last. */
-  readonly transports = new Map<string, ScriptedTransport[]>();
   /** How many timers the sessions have set. */
   alarms = 0;
-  readonly #options = new Map<string, InstanceOptions>();
 
   constructor({ policy = {}, own, perTurn, ...options }: SessionHarnessOptions = {}) {
     const scheduler = steadyPace(perTurn);
     const alarm = alarmOf(scheduler);
     this.inner = new Harness(policy, own, alarm);
     const { fleet, dispatcher, emit } = this.inner;
-    this.inner.open = async ({ id }) => this.#openTransport(id);
     this.sessions = new ClientSessions({
       fleet,
       dispatcher,
       emit,
-      subscriptions: this.subscriptions,
-      listening: new SharedListening(),
       now: () => Date.now(),
       alarm: (waitMs, ring) => {
         this.alarms += 1;
@@ -122,9 +91,17 @@ export class SessionHarness {
 
   /** Starts an instance; resolves when it is healthy. By default it answers everything with its id. */
   async add(id: string, options: InstanceOptions = {}): Promise<InstanceRef> {
-    this.#options.set(id, options);
-    const ref = this.inner.fleet.add(definition(id, options.fields));
-    await settled();
+    const { peer = {}, fields = {}, script = answers(id), own } = options;
+    const isModernOnly = peer.era === 'modern' && fields.endpoint !== undefined;
+    const ownDefault = isModernOnly ? null : {};
+    const answered: Script = (exchange) =>
+      exchange.request.method === 'subscriptions/listen' ? agree(exchange) : script(exchange);
+    const ref = await this.inner.add(id, answered, {
+      peer,
+      fields,
+      own: own === undefined ? ownDefault : own,
+      isIndependent: fields.transport === 'stdio',
+    });
     await settled();
     return ref;
   }
@@ -133,11 +110,13 @@ export class SessionHarness {
     return this.inner.fleet.get('t', id);
   }
 
+  get transports(): ReadonlyMap<string, ScriptedTransport[]> {
+    return this.inner.transports;
+  }
+
   /** The conversation of the instance itself. */
   transport(id: string): ScriptedTransport {
-    const transport = this.transports.get(id)?.at(-1);
-    if (transport === undefined) throw new Error(`no backend "${id}" was opened`);
-    return transport;
+    return this.inner.backend(id);
   }
 
   /** The conversations of single clients with the present process of an instance, those that ended included. */
@@ -145,30 +124,29 @@ export class SessionHarness {
     return this.transport(id).upstreams;
   }
 
+  /** How many resources the running processes of all instances are subscribed to, in the conversations that clients share. */
+  get subscribed(): number {
+    const running = [...this.transports.values()].flat().filter(({ isClosed }) => !isClosed);
+    const asked = running.flatMap((transport) => transport.asked);
+    const count = (method: string) => asked.filter((each) => each === method).length;
+    return count('resources/subscribe') - count('resources/unsubscribe');
+  }
+
   open(profile: ClientProfile = PLAIN, ownerId = 'somebody'): Promise<ClientSession> {
     return this.sessions.open('t', ownerId, profile);
+  }
+
+  /** A session on `a`, with `b` beside it from then on. */
+  async openOnA(a: InstanceOptions, b: InstanceOptions = {}, profile = PLAIN): Promise<ClientSession> {
+    await this.add('a', a);
+    const session = await this.open(profile);
+    await this.add('b', b);
+    return session;
   }
 
   async close(): Promise<void> {
     await this.sessions.closeAll(0);
     await this.inner.close();
-  }
-
-  #openTransport(id: string): ScriptedTransport {
-    const { peer = {}, fields = {}, script = answers(id), own } = this.#options.get(id) ?? {};
-    const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...peer });
-    const isModernOnly = peer.era === 'modern' && fields.endpoint !== undefined;
-    transport.upstreamsAreIndependent = fields.transport === 'stdio';
-    transport.ownPeer = own === undefined ? (isModernOnly ? null : {}) : own;
-    transport.onExchange = (exchange) => {
-      const { method } = exchange.request;
-      if (method === 'tools/list') exchange.result({ tools: [WRITE, READ, AGAIN] });
-      else if (method === 'ping' || method === 'server/discover') exchange.result();
-      else if (method === 'subscriptions/listen') agree(exchange);
-      else script(exchange);
-    };
-    this.transports.set(id, [...(this.transports.get(id) ?? []), transport]);
-    return transport;
   }
 }
 

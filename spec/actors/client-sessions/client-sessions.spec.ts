@@ -1,13 +1,17 @@
-// The table of sessions: its bounds, their ends, and which unused sessions make room.
+// The table of sessions: its bounds by owner, the ends of sessions, a few per turn of the event loop when many end in one moment,
+// and which unused sessions make room. Sessions with all templates at once have bounds of their own.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
+import type { SessionRecord } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { Turns } from '../../helpers/turns.ts';
 import {
   ASKABLE,
   answers,
@@ -20,20 +24,21 @@ import {
   resultOf,
   SessionHarness,
   settled,
-  simulateTime,
 } from './client-session-harness.ts';
 
 const test = suite('client sessions');
+const MAX = 40;
+const SHARE = MAX * LIMITS.ownerShare;
+const MANY = 60;
+const PER_TURN = 5;
+let count = 0;
 const tick = (ms: number) => mock.timers.tick(ms);
 let harness = new SessionHarness();
 
-simulateTime(
-  test,
-  () => harness.close(),
-  () => {
-    harness = new SessionHarness({ maxSessions: 50 });
-  },
-);
+simulateTime(test, () => {
+  harness = new SessionHarness({ maxSessions: MAX });
+});
+test.after.each(() => harness.close());
 
 test('gives up an opening that takes too long', async () => {
   await harness.add('a', { fields: HTTP });
@@ -70,7 +75,7 @@ test('leaves nothing with the instances after a thousand sessions came and went'
   }
   await settled();
   assert.is(harness.sessions.size, 0);
-  assert.is(harness.subscriptions.size, 0);
+  assert.is(harness.subscribed, 0);
   for (const id of ids) {
     assert.is(harness.ref(id).inFlight, 0);
     // Its own session listens to its conversation; nobody else does any more.
@@ -153,21 +158,187 @@ test('ends an idle session although it listens; until then it gets messages', as
 
 test('has one timer for all of them', async () => {
   await harness.add('a');
-  await openAll(50);
+  for (let n = 0; n < 5; n += 1) await openAll(MAX / 5, `owner ${n}`);
   await pass(tick, LIMITS.sessionParkMs + 5_000);
-  assert.is(harness.sessions.parked, 50);
+  assert.is(harness.sessions.parked, MAX);
   assert.ok(harness.alarms < 5, `${harness.alarms} timers were set`);
+});
+
+test('gives anonymous callers all of them', async () => {
+  await harness.add('a');
+  for (let count = 0; count < MAX; count += 1) await harness.open(PLAIN, 'anonymous');
+  assert.is(await codeOf(harness.open(PLAIN, 'anonymous')), 'SESSION_LIMIT');
+});
+
+test('gives one caller all of a few', async () => {
+  await harness.close();
+  harness = new SessionHarness({ maxSessions: 6 });
+  await harness.add('a');
+  for (let count = 0; count < 6; count += 1) await harness.open(PLAIN, 'ann');
+  const refusal = await harness.open(PLAIN, 'ann').catch((thrown: unknown) => thrown);
+  assert.match(
+    String(refusal),
+    'All 6 sessions are taken (setting sessions.max)',
+    'a greater share would not help',
+  );
+});
+
+test('counts no session that could not be opened', async () => {
+  assert.is(await codeOf(harness.open(PLAIN, 'ann')), 'NO_HEALTHY_INSTANCE');
+  await harness.add('a', { fields: HTTP });
+  harness.transport('a').thrownByOpenUpstream = new Error('no');
+  for (let count = 0; count < 3; count += 1) await codeOf(harness.open(PLAIN, 'ann'));
+  harness.transport('a').thrownByOpenUpstream = undefined;
+  await harness.open(PLAIN, 'ann');
+  assert.is(harness.sessions.size, 1);
+});
+
+test('calls off the opening of a client that went away, and frees what it held', async () => {
+  await harness.add('a', { fields: HTTP });
+  const signals: AbortSignal[] = [];
+  harness.transport('a').openUpstream = (_, signal) => {
+    signals.push(signal);
+    return new Promise(() => undefined);
+  };
+  const client = new AbortController();
+  const opening = codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal));
+  await settled();
+  assert.is(harness.sessions.size, 1);
+  client.abort();
+  assert.equal([await opening, harness.sessions.size, signals[0]?.aborted], ['SESSION_NOT_FOUND', 0, true]);
+  assert.is(await codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal)), 'SESSION_NOT_FOUND');
+});
+
+test('leaves room for sessions with all templates, beside those with one template', async () => {
+  await harness.add('a');
+  for (let owner = 0; owner < MAX; owner += 1) add(`${owner}`);
+  assert.throws(() => add('more'), /40/);
+  await harness.open(PLAIN, 'ann');
+  assert.is(harness.sessions.size, MAX + 1);
+});
+
+test('makes room with sessions that expired: of the owner where the share is full, else of all', () => {
+  const idle = Array.from({ length: SHARE }, () => add());
+  const others = Array.from({ length: MAX - SHARE }, (_, owner) => add(`${owner}`));
+  for (const session of others) session.isHeld = true;
+  mock.timers.setTime(Date.now() + LIMITS.sessionParkMs - 1);
+  mock.timers.setTime(Date.now() + LIMITS.sessionIdleMs);
+  add();
+  const found = [idle.some(({ endReason }) => endReason === undefined), others[0]?.endReason];
+  assert.equal(found, [false, undefined]);
+});
+
+test('when it is closed refuses new ones, and ends all: those with calls under way after these, or after the grace', async () => {
+  const [idle, busy, stuck] = [add(), add(), add()];
+  busy.calls = stuck.calls = 1;
+  const closed = harness.sessions.closeAll(1_000);
+  await settled();
+  const reasons = () => [idle, busy, stuck].map(({ endReason }) => endReason);
+  const reason = 'the gateway shuts down';
+  assert.equal(reasons(), [reason, undefined, undefined]);
+  assert.throws(add, (error: { code: string }) => error.code === 'SHUTTING_DOWN');
+  busy.finish();
+  await settled();
+  assert.equal(reasons(), [reason, reason, undefined]);
+  tick(1_000);
+  await closed;
+  assert.equal(reasons(), [reason, reason, reason]);
+});
+
+test('shows neither as parked nor as calling what is no session with one template', () => {
+  const session = add();
+  session.calls = 1;
+  mock.timers.tick(2 * LIMITS.sessionParkMs);
+  assert.equal([harness.sessions.parked, harness.sessions.calling], [0, 0]);
+  session.finish();
+});
+
+test('ends all sessions of an owner, and no others', async () => {
+  await paced();
+  await harness.add('a', { fields: HTTP });
+  const turns = endsOf(await openAll(MANY, 'ann'));
+  await harness.open(PLAIN, 'bob');
+  await harness.sessions.endOf('ann');
+  assert.equal([turns.all, turns.fullest, harness.sessions.size], [MANY, PER_TURN, 1]);
+  assert.is(harness.upstreams('a').filter(({ isClosed }) => isClosed).length, MANY);
+});
+
+test('moves no session whose client stopped listening before its turn', async () => {
+  await paced();
+  await harness.add('a', { peer: FULL });
+  const heard = (await openAll(MANY, 'ann')).map(listenTo);
+  await harness.add('b', { peer: FULL });
+  harness.ref('a').drain();
+  for (const { subscription } of heard) subscription.unsubscribe();
+  await new Turns().pass(MANY);
+  const moved = harness.inner.events.filter(({ type }) => type === 'session.moved').length;
+  assert.ok(moved <= PER_TURN, `${moved}`);
 });
 
 test.run();
 
-async function openAll(count: number): Promise<ClientSession[]> {
+async function openAll(count: number, ownerId: string): Promise<ClientSession[]> {
   const sessions = [];
-  for (let n = 0; n < count; n += 1) sessions.push(await harness.open(PLAIN, `owner ${n % 5}`));
+  for (let n = 0; n < count; n += 1) sessions.push(await harness.open(PLAIN, ownerId));
   return sessions;
 }
 
 /** Long enough for everybody who rests to be parked. */
 async function rest(): Promise<void> {
   await pass(tick, 2 * LIMITS.sessionParkMs + 2_000);
+}
+
+/** A session with all templates: in the table until it is closed. */
+class AggregateSession implements SessionRecord {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly profile = PLAIN;
+  readonly parts = [];
+  readonly isListened = false;
+  openedAtMs = 0;
+  usedAtMs = 0;
+  isParked = false;
+  calls = 0;
+  isHeld = false;
+  endReason: string | undefined;
+
+  constructor(ownerId: string) {
+    count += 1;
+    this.id = `session-${count}`;
+    this.ownerId = ownerId;
+  }
+
+  park(): boolean {
+    return !this.isHeld;
+  }
+
+  dismiss(): void {}
+
+  async close(reason = 'closed'): Promise<void> {
+    this.endReason ??= reason;
+    harness.sessions.remove(this);
+  }
+
+  /** Its last call ends. */
+  finish(): void {
+    this.calls = 0;
+    harness.sessions.used(this);
+  }
+}
+
+function add(ownerId = 'ann'): AggregateSession {
+  const session = new AggregateSession(ownerId);
+  harness.sessions.add(session);
+  return session;
+}
+
+async function paced(): Promise<void> {
+  await harness.close();
+  harness = new SessionHarness({ perTurn: PER_TURN, policy: { sessionFailover: 'always' } });
+}
+
+function endsOf(sessions: readonly ClientSession[]): Turns {
+  const turns = new Turns();
+  for (const { ended$ } of sessions) ended$.subscribe(turns.note);
+  return turns;
 }

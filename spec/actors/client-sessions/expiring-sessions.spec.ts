@@ -6,6 +6,7 @@ import { ExpiringSessions } from '../../../src/actors/client-sessions/expiring-s
 import type { SessionRecord } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { PLAIN } from './client-session-harness.ts';
@@ -14,8 +15,7 @@ const test = suite('client sessions: expiry');
 const IDLE_MS = 10 * LIMITS.sessionParkMs;
 const GO_MS = 20;
 const MANY = 60;
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
-test.after.each(() => mock.timers.reset());
+simulateTime(test);
 
 test('ends a few in one go, those first that were not used for longest', () => {
   const { resting, add, ended } = staged();

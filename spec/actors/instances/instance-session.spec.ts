@@ -20,6 +20,14 @@ check('continues when a dedicated conversation ends', async (harness) => {
   assert.equal([call.error?.delivered, harness.ref.state, transport.isClosed], ['unknown', 'healthy', false]);
 });
 
+check('is closed when its actor is stopped, and its callers are answered', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  harness.close();
+  const end = [caller.error?.code, transport.isClosed, harness.ref.state];
+  assert.equal(end, ['BACKEND_UNAVAILABLE', true, 'stopped']);
+});
+
 check('is probed because of a doubt of its transport, which is no sign of life', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(LIMITS.promptedProbeMs);

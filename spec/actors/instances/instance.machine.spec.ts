@@ -1,7 +1,10 @@
-// How an instance comes up, recovers, restarts, and copes with a backend that breaks its promises.
+// The states of an instance: sessions that end, when an instance is probed and what makes it healthy or unhealthy, and what it is
+// told to do: drain and resume, restart, leave. Calls in flight are waited for, new ones are still carried: the pool, not the
+// instance, keeps them away.
 
 import * as assert from 'uvu/assert';
 import { ewma } from '../../../src/balancing/health-score.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -12,6 +15,7 @@ import { type Harness, onHarness, settled } from './instance-harness.ts';
 const test = suite('instance machine');
 const check = onHarness(test);
 const openings = (harness: Harness) => () => harness.opener.openings.length;
+const probes = (harness: Harness) => () => harness.probes;
 /** How long each failed opening is waited for, one after the other. */
 async function waits(harness: Harness, count: number): Promise<number[]> {
   const delays: number[] = [];
@@ -28,12 +32,19 @@ async function waits(harness: Harness, count: number): Promise<number[]> {
   }
   return delays;
 }
+const INTERVAL = 30_000;
+const passes = (transport: ScriptedTransport): void => {
+  transport.onExchange = (exchange) => exchange.request.method === 'ping' && exchange.result();
+};
+const fails = (transport: ScriptedTransport): void => {
+  transport.onExchange = (exchange) =>
+    exchange.request.method === 'ping' && exchange.refuse(RPC.internalError);
+};
 const WAITS = [500, 1_000, 2_000, 4_000, 8_000];
 /** Unhealthy, with a session that never answers a probe again. */
 async function unhealthy(harness: Harness): Promise<ScriptedTransport> {
   const transport = await harness.healthy();
-  transport.onExchange = (exchange) =>
-    exchange.request.method === 'ping' && exchange.refuse(RPC.internalError);
+  fails(transport);
   harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
   assert.is(harness.ref.state, 'unhealthy');
   return transport;
@@ -178,6 +189,17 @@ check('does not wait for ever for an old session when it is restarted', async (h
   assert.is(harness.ref.state, 'healthy');
 });
 
+check('is drained again while it waits for a restart that is to leave it drained', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  harness.ref.drain();
+  harness.ref.restart();
+  harness.ref.drain();
+  transport.last.result();
+  await harness.pass(LIMITS.drainMs);
+  assert.equal([harness.ref.state, transport.isClosed, caller.error], ['draining', false, undefined]);
+});
+
 check('is draining again after a restart while draining', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
@@ -190,6 +212,172 @@ check('is draining again after a restart while draining', async (harness) => {
   assert.is(harness.ref.state, 'draining');
   harness.ref.resume();
   assert.is(harness.ref.state, 'healthy');
+});
+
+check('does not put off its probe when the interval stays as it is', async (harness) => {
+  passes(await harness.healthy());
+  await harness.pass(20_000);
+  harness.ref.setPolicy({ ...harness.actor.getSnapshot().context.policy, maxRetries: 0 });
+  assert.ok(await harness.happensAfter(10_000, probes(harness)));
+  assert.is(harness.actor.getSnapshot().context.policy.maxRetries, 0);
+});
+
+check('emits every probe, of which the handshake is the first', async (harness) => {
+  const transport = await harness.healthy();
+  fails(transport);
+  for (const ms of [INTERVAL, 1_000]) await harness.pass(ms);
+  assert.is(harness.ref.state, 'unhealthy');
+  passes(transport);
+  await harness.pass(500);
+  const found = harness.emissions.map((emission) => emission.type === 'probed' && emission.passed);
+  assert.equal(found, [true, false, false, true]);
+});
+
+check('probes when the calls in flight said nothing since the last time', async (harness) => {
+  const transport = await harness.healthy();
+  harness.call();
+  await harness.pass(1);
+  transport.exchanges[0]?.notify('notifications/progress');
+  await harness.pass(INTERVAL - 1);
+  assert.is(harness.probes, 0);
+  assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
+});
+
+check('passes a failed probe when another message came meanwhile', async (harness) => {
+  const transport = await harness.healthy();
+  await harness.pass(INTERVAL);
+  const probe = transport.last;
+  await harness.pass(9_000);
+  transport.tell('notifications/message');
+  await harness.pass(1_000);
+  probe.refuse(RPC.internalError);
+  await settled();
+  assert.is(harness.ref.state, 'healthy');
+  assert.equal(harness.emissions.at(-1), { type: 'probed', passed: true, durationMs: 10_000 });
+  assert.is(harness.ref.latencyMs, undefined, 'the silence was no answer');
+});
+
+check('probes at once when a call met something suspicious, but at most once a second', async (harness) => {
+  const transport = await harness.healthy();
+  passes(transport);
+  const suspect = async (): Promise<void> => {
+    harness.call();
+    transport.last.fail(backendUnavailable('it sent garbage', { delivered: 'unknown', suspicious: true }));
+    await settled();
+  };
+  await harness.pass(999);
+  await suspect();
+  assert.is(harness.probes, 0, 'the handshake was a probe, less than a second ago');
+  await harness.pass(1);
+  for (let round = 0; round < 5; round += 1) await suspect();
+  assert.is(harness.probes, 1);
+  await harness.pass(1_000);
+  await suspect();
+  assert.is(harness.probes, 2);
+});
+
+check('restarts an idle instance at once: closes the session, opens a new one', async (harness) => {
+  const transport = await harness.healthy();
+  harness.ref.restart();
+  assert.is(harness.ref.state, 'unhealthy');
+  await settled();
+  assert.equal([transport.isClosed, harness.opener.openings.length], [true, 2]);
+  assert.is(harness.ref.state, 'starting');
+  const told = { type: 'restarting', reason: 'it is restarted', delayMs: 0, isPlanned: true };
+  assert.equal(harness.emissions.at(-1), told);
+  await harness.healthy();
+  assert.equal([harness.ref.state, harness.ref.snapshot(0).restarts], ['healthy', 1]);
+});
+
+check('waits for them no longer than 30 s, and answers them', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  harness.ref.restart();
+  await harness.pass(LIMITS.drainMs - 1);
+  assert.equal([caller.ends, transport.isClosed], [0, false]);
+  await harness.pass(1);
+  assert.equal([caller.ends, caller.error?.delivered, transport.isClosed], [1, 'unknown', true]);
+  assert.is(harness.ref.inFlight, 0);
+});
+
+check('restarts immediately during a back-off, and waits again', async (harness) => {
+  for (let round = 1; round <= 5; round += 1) {
+    harness.opener.last.fail();
+    await settled();
+    assert.is(harness.actor.getSnapshot().context.backOffMs, 500);
+    harness.ref.restart();
+    await settled(); // there may be processes of single clients: it waits for their end, which comes with the next turn
+    assert.is(harness.opener.openings.length, round + 1);
+  }
+});
+
+check('lets the last word count: drain or resume calls a restart off', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  harness.ref.restart();
+  harness.ref.drain();
+  transport.exchanges[0]?.result();
+  await settled();
+  assert.equal([harness.ref.state, transport.isClosed, caller.error], ['draining', false, undefined]);
+  harness.call();
+  harness.ref.restart();
+  harness.ref.resume();
+  await harness.pass(LIMITS.drainMs);
+  assert.equal([harness.ref.state, transport.isClosed], ['healthy', false]);
+});
+
+check('uses the time limit of the latest command to leave', async (harness) => {
+  await harness.healthy();
+  const caller = harness.call();
+  harness.ref.leave(60_000);
+  await harness.pass(1_000);
+  harness.ref.leave(0);
+  await harness.pass(0);
+  assert.equal([caller.ends, harness.ref.state], [1, 'stopped']);
+});
+
+check('waits for a call between two rounds before it leaves, as long as it was given', async (harness) => {
+  const transport = await harness.healthy();
+  const reservations = [harness.ref.reserve('ann').subscribe(), harness.ref.reserve('ann').subscribe()];
+  harness.ref.leave(30_000);
+  reservations[0]?.unsubscribe();
+  await harness.pass(29_999);
+  assert.equal([harness.ref.state, transport.isClosed], ['draining', false]);
+  const caller = harness.call();
+  reservations[1]?.unsubscribe();
+  assert.is(transport.isClosed, false, 'it is in flight by now');
+  transport.last.result();
+  assert.equal([caller.ends, transport.isClosed], [1, true]);
+});
+
+check(
+  'waits with a restart for a call between two rounds, and no longer than for one in flight',
+  async (harness) => {
+    await harness.healthy();
+    const reservation = harness.ref.reserve('ann').subscribe();
+    harness.ref.restart();
+    assert.is(harness.ref.state, 'draining');
+    reservation.unsubscribe();
+    await settled();
+    const transport = await harness.healthy();
+    harness.ref.reserve('ann').subscribe();
+    harness.ref.drain();
+    harness.ref.restart();
+    await harness.pass(LIMITS.drainMs - 1);
+    assert.is(transport.isClosed, false);
+    await harness.pass(1);
+    assert.is(transport.isClosed, true);
+  },
+);
+
+check('stops although the closing never ends', async (harness) => {
+  const transport = await harness.healthy();
+  transport.closesSlowly = true;
+  harness.ref.leave(0);
+  await harness.pass(LIMITS.drainMs - 1);
+  assert.is(harness.ref.state, 'draining');
+  await harness.pass(1);
+  assert.is(harness.ref.state, 'stopped');
 });
 
 test.run();

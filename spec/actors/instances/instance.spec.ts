@@ -147,28 +147,6 @@ for (const [kind, options, waitMs] of [
   );
 }
 
-check('emits the messages of its present session, also after a restart', async (harness) => {
-  const heard: string[] = [];
-  for (const listener of ['one', 'two']) {
-    harness.ref.messages$.subscribe({
-      next: ({ method }) => heard.push(`${listener} ${method}`),
-      complete: () => heard.push(`${listener} completed`),
-    });
-  }
-  (await harness.healthy()).tell('a');
-  assert.equal(heard.splice(0), ['one a', 'two a']);
-  harness.opener.transports.at(-1)?.lose();
-  await settled();
-  await harness.pass(1_000);
-  (await harness.healthy()).tell('b');
-  assert.equal(heard.splice(0), ['one b', 'two b']);
-  harness.ref.leave(0);
-  await settled();
-  assert.equal(heard.splice(0), ['one completed', 'two completed']);
-  harness.ref.messages$.subscribe({ complete: () => heard.push('late completed') });
-  assert.equal(heard, ['late completed']);
-});
-
 check(
   'shows what a program has said so far while it starts, and why nothing came of it yet',
   async (harness) => {

@@ -11,10 +11,10 @@ import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { DedicatedBounds } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
+import { globalAlarm } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { alarm } from '../stateless/stateless-harness.ts';
 
 const test = suite('leases');
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
@@ -163,12 +163,12 @@ test('refuses questions of the backend during a request of the gateway itself', 
   const { lease } = host();
   const upstream = new ScriptedTransport();
   const { conversation } = lease(Promise.resolve(upstream), 60_000);
-  const answer = conversation.ask({ method: 'resources/subscribe' }, 1_000);
-  await settled();
+  await conversation.opened;
+  const { answer } = conversation.feed?.subscribe('x:1') ?? {};
   upstream.last.ask('roots/list');
   assert.equal(upstream.last.replies, [NO_SUBSCRIBER]);
   upstream.last.result();
-  assert.is((await answer).kind, 'result');
+  assert.is((await answer)?.kind, 'result');
   await conversation.close();
 });
 
@@ -176,7 +176,13 @@ test.run();
 
 function make(transport: TransportKind, open: () => Promise<Upstream | undefined>, bounds?: DedicatedBounds) {
   const host = { template: 't', id: 'i', serverId: 's', transport };
-  return new Leases({ host, bounds, now: () => Date.now(), alarm, link: () => ({ openUpstream: open }) });
+  return new Leases({
+    host,
+    bounds,
+    now: () => Date.now(),
+    alarm: globalAlarm,
+    link: () => ({ openUpstream: open }),
+  });
 }
 
 function makeProcesses(processes: number) {

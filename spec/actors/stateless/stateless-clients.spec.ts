@@ -10,6 +10,7 @@ import { META } from '../../../src/domain/mcp.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import { answers, fails, silent, told } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
@@ -28,8 +29,7 @@ const TOO_LATE = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 
 
 let harness = new StatelessHarness();
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+simulateTime(test, () => {
   harness = new StatelessHarness();
 });
 test.after.each(async () => {
@@ -37,7 +37,6 @@ test.after.each(async () => {
   await settled();
   mock.timers.tick(1);
   await closed;
-  mock.timers.reset();
 });
 
 const LIST = { method: 'tools/list', params: {} };

@@ -10,8 +10,16 @@ import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { META, type Peer } from '../../../src/domain/mcp.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
-import { type Caller, Harness, listen, type Script, toolCall } from '../../helpers/failing-backend.ts';
-import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import {
+  answers,
+  type Caller,
+  globalAlarm,
+  Harness,
+  listen,
+  type Script,
+  toolCall,
+} from '../../helpers/failing-backend.ts';
+import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 
 export const MODERN: Partial<Peer> = { era: 'modern', protocolVersion: '2026-07-28' };
 export const LOGGING: Partial<Peer> = { capabilities: { logging: {} } };
@@ -32,12 +40,6 @@ export function modernCall(meta: JsonObject = {}): ExchangeRequest {
   return { method: 'tools/call', params: { ...params, _meta: { ...envelope, ...meta } } };
 }
 
-/** The clock that the spec simulates. */
-export function alarm(waitMs: number, ring: () => void): () => void {
-  const timer = setTimeout(ring, waitMs);
-  return () => clearTimeout(timer);
-}
-
 export interface Calling {
   readonly owner?: string;
   readonly profile?: ClientProfile;
@@ -48,23 +50,21 @@ export class StatelessHarness {
   readonly inner: Harness;
   readonly pool: StatelessPool;
   readonly stateless: StatelessClients;
-  readonly #peers = new Map<string, Partial<Peer>>();
-  readonly #scripts = new Map<string, Script>();
 
   constructor(policy: Partial<BalancerPolicy> = {}) {
     this.inner = new Harness(policy);
-    this.inner.open = async ({ id }) => this.#open(id);
     const now = () => Date.now();
     this.pool = new StatelessPool();
     const { fleet, dispatcher } = this.inner;
-    this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, now, alarm });
+    this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, now, alarm: globalAlarm });
   }
 
   /** Starts an instance; what its backend answers to, in every conversation, is the script. */
   async add(id: string, transport: TransportKind, script: Script, peer: Partial<Peer> = {}) {
-    this.#peers.set(id, peer);
-    this.#scripts.set(id, script);
-    return this.inner.add(id, script, { fields: { transport } });
+    const answered: Script = (exchange) =>
+      exchange.request.method === 'logging/setLevel' ? answers()(exchange) : script(exchange);
+    const options = { fields: { transport }, peer: { capabilities: {}, ...peer }, tools: null };
+    return this.inner.add(id, answered, options);
   }
 
   backend(id: string): ScriptedTransport {
@@ -108,20 +108,6 @@ export class StatelessHarness {
   async close(): Promise<void> {
     await this.pool.close();
     await this.inner.close();
-  }
-
-  #open(id: string): ScriptedTransport {
-    const transport = new ScriptedTransport(this.#peers.get(id));
-    transport.onExchange = (exchange) => this.#answer(id, exchange);
-    this.inner.backends.set(id, transport);
-    return transport;
-  }
-
-  #answer(id: string, exchange: ScriptedExchange): void {
-    const { method } = exchange.request;
-    const isOwn = method === 'ping' || method === 'server/discover' || method === 'logging/setLevel';
-    if (isOwn) queueMicrotask(() => exchange.isOpen && exchange.result());
-    else this.#scripts.get(id)?.(exchange);
   }
 }
 

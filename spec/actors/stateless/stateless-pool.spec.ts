@@ -9,24 +9,22 @@ import { NO_SUBSCRIBER, StatelessUpstream } from '../../../src/actors/stateless/
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { globalAlarm } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { definition } from '../instances/instance-harness.ts';
-import { ASKABLE, alarm, profile, settled } from './stateless-harness.ts';
+import { ASKABLE, profile, settled } from './stateless-harness.ts';
 
 const test = suite('the pool of guests');
 const MOST = LIMITS.isolatedProcesses;
 
 let pool = new StatelessPool();
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+simulateTime(test, () => {
   pool = new StatelessPool();
 });
-test.after.each(async () => {
-  await pool.close();
-  mock.timers.reset();
-});
+test.after.each(() => pool.close());
 
 test('keeps instances, owners and capabilities apart', () => {
   const [one, other] = [host('http'), host('http')];
@@ -183,7 +181,12 @@ function host(
 ): StatelessHost & { readonly transport: ScriptedTransport } {
   const backend = new ScriptedTransport();
   const defined = definition({ transport });
-  const leases = new Leases({ host: defined, now: () => Date.now(), alarm, link: () => backend });
+  const leases = new Leases({
+    host: defined,
+    now: () => Date.now(),
+    alarm: globalAlarm,
+    link: () => backend,
+  });
   return { definition: defined, lease: (request) => leases.lease(request), transport: backend };
 }
 

@@ -50,16 +50,6 @@ test('make an address of the user name', () => {
   refuses(() => emailOf(given({ email: 'nowhere' }), 'ada'), /^--email must be an address/);
 });
 
-test('take permissions from the list, else from the role', () => {
-  const cases: [Record<string, string>, string[]][] = [
-    [{}, ['gateway:read', 'tools:call']],
-    [{ role: 'admin' }, ['gateway:read', 'gateway:write', 'tools:call', 'admin']],
-    [{ permissions: 'tools:call, gateway:write,tools:call' }, ['tools:call', 'gateway:write']],
-    [{ role: 'user', permissions: 'tools:call' }, ['tools:call']],
-  ];
-  for (const [options, permissions] of cases) assert.equal(permissionsOf(given(options)), permissions);
-});
-
 test('refuse permissions that do not exist, are none, or go beyond the role', () => {
   const cases: [Record<string, string>, RegExp][] = [
     [{ permissions: 'tools:cal' }, /^unknown permission "tools:cal"; did you mean "tools:call"\?$/],

@@ -20,10 +20,8 @@ function logged(name: string, lines: number, largestBytes: number): string {
 test('sets the file aside before it becomes too large, and loses no line', () => {
   const path = logged('a', 25, 100);
   const texts = [`${path}.2`, `${path}.1`, path].map((file) => readFileSync(file, 'utf8'));
-  assert.equal(
-    texts.map((text) => text.length),
-    [100, 100, 50],
-  );
+  const found = texts.map((text) => text.length);
+  assert.equal(found, [100, 100, 50]);
   const lines = texts.join('').trim().split('\n');
   assert.equal([lines[0], lines[24]], ['line 0001', 'line 0025']);
 });

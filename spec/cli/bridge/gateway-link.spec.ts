@@ -1,25 +1,13 @@
 // How the bridge behaves towards a gateway that is away, busy, or refuses what it is sent. A real HTTP server, of a few lines.
 
-import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayLink, GatewayUnreachable, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { suite } from '../../helpers/suite.ts';
+import { serverFor } from '../commands/against-gateway.ts';
 
 const test = suite('the link of the bridge');
-const servers: Server[] = [];
-test.after.each(() => {
-  for (const server of servers.splice(0)) server.close().closeAllConnections();
-});
-
-async function serve(port: number, listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  servers.push(server);
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  return `http://127.0.0.1:${port}/mcp/x`;
-}
-
+const serve = serverFor(test);
 const ask = { method: 'POST', headers: {}, body: '{}', isRepeatable: false } as const;
 const forever = new AbortController().signal;
 const none = () => ({});
@@ -29,7 +17,7 @@ test('waits for a gateway that is away, and says so once', async () => {
   const said: string[] = [];
   const link = new GatewayLink(`http://127.0.0.1:${port}/mcp/x`, none, (text) => said.push(text));
   const answer = link.send({ ...ask, signal: forever });
-  await serve(port, (_, response) => void response.end('{}'));
+  await serve((_, response) => void response.end('{}'), port);
   assert.is((await answer).status, 200);
   assert.ok(
     said.length === 0 || (said.length === 2 && said[1] === 'the gateway is reachable again'),
@@ -46,7 +34,7 @@ test('gives up in the end', async () => {
 
 test('repeats what was refused with Retry-After, and nothing else', async () => {
   let count = 0;
-  const url = await serve(await freePort(), (_, response) => {
+  const url = await serve((_, response) => {
     count += 1;
     if (count === 1) response.writeHead(503, { 'retry-after': '1' });
     else response.writeHead(503);
@@ -58,7 +46,7 @@ test('repeats what was refused with Retry-After, and nothing else', async () => 
 
 test('does not repeat what may have been delivered, unless it may be', async () => {
   let count = 0;
-  const url = await serve(await freePort(), (request, response) => {
+  const url = await serve((request, response) => {
     count += 1;
     if (count < 3) request.socket.destroy();
     else response.end('{}');
@@ -71,7 +59,7 @@ test('does not repeat what may have been delivered, unless it may be', async () 
 
 test('looks for other credentials when those it has are refused', async () => {
   const seen: unknown[] = [];
-  const url = await serve(await freePort(), ({ headers }, response) => {
+  const url = await serve(({ headers }, response) => {
     seen.push(headers.authorization);
     response.writeHead(headers.authorization === 'Bearer new' ? 200 : 401).end('{}');
   });

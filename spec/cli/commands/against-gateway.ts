@@ -71,14 +71,14 @@ export function gatewayFor(
 /** An instance without tools. */
 export const HANDLER = () => ({ tools: [] });
 
-/** Starts HTTP servers, which serve until the suite has ended; each gives its URL. */
-export function serverFor(test: Suite): (listener: RequestListener) => Promise<string> {
+/** Starts HTTP servers, on free ports by default, which serve until the suite has ended; each gives its URL. */
+export function serverFor(test: Suite): (listener: RequestListener, port?: number) => Promise<string> {
   const servers: Server[] = [];
   test.after(() => {
     for (const server of servers) server.close().closeAllConnections();
   });
-  return async (listener) => {
-    const server = createServer(listener).listen(0, '127.0.0.1');
+  return async (listener, port = 0) => {
+    const server = createServer(listener).listen(port, '127.0.0.1');
     servers.push(server);
     await once(server, 'listening');
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
-import { fixtureHandler } from '../../helpers/http-app.ts';
+import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 import { gatewayFor } from './against-gateway.ts';

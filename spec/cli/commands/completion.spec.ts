@@ -54,10 +54,8 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
     assert.equal(complete('do'), ['doctor']);
     assert.equal(complete('gateway', 'st').sort(), ['start', 'stats', 'status', 'stop']);
     const group = COMMANDS.filter(({ name }) => name.startsWith('gateway '));
-    assert.equal(
-      complete('gateway', '').sort(),
-      group.map(({ name }) => name.replace('gateway ', '')).sort(),
-    );
+    const found = complete('gateway', '').sort();
+    assert.equal(found, group.map(({ name }) => name.replace('gateway ', '')).sort());
     assert.equal(complete('nothing', 'st'), []);
   });
 

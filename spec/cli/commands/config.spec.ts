@@ -49,10 +49,4 @@ test('prefers an option to the environment, and reads --registry as --registry-f
   assert.match(both.err, '--registry cannot be combined with --registry-file');
 });
 
-test('refuses what a start would refuse', async () => {
-  const { code, err } = await runCommand(['config'], { GATEWAY_PORT: 'eighty' });
-  assert.is(code, 2);
-  assert.match(err, /^stagedoor: GATEWAY_PORT: expected a port/);
-});
-
 test.run();

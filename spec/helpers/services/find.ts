@@ -5,7 +5,8 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { userInfo } from 'node:os';
 import { Redis } from 'ioredis';
-import { freshDatabase, type ServiceName } from '../services.ts';
+import { freshDatabase } from '../services.ts';
+import type { ServiceName } from './supervised.ts';
 
 const ports = { postgresql: 5432, mariadb: 3306, redis: 6379 } as const;
 /** Whoever does not listen refuses at once; this is for a machine that stalls. */

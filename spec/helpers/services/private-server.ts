@@ -1,19 +1,21 @@
 // Starts a server of our own from installed binaries: on a free port of the loopback address, in a scratch folder, as a
 // user without rights, with no regard for durability. Each recipe says which programs it needs and what to install.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
-import { removeFolder } from '../../runner/run-folder.ts';
-import type { ServiceName } from '../services.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { answers, variableOf } from './find.ts';
+import type { ServiceName } from './supervised.ts';
 
 export interface PrivateServer {
   readonly url: string;
-  isRunning(): boolean;
-  /** Ends it within 10 s, if need be by force, and removes its files. */
+  /** Resolves when it has ended, whoever ended it. */
+  readonly ended: Promise<unknown>;
+  /** Ends it within 10 s, if need be by force; its files stay. */
   stop(): Promise<void>;
 }
 
@@ -101,25 +103,20 @@ const attempts = 3;
 const nobodyUid = 65_534;
 
 /**
- * Starts a server in `folder` and resolves when it answers. Resolves with a sentence that says what to install when
- * programs are missing. Rejects when they are there and do not work. `onStart` is called before anything runs;
- * programs are looked for in `folders`.
+ * Starts a server in a folder that is made then, and resolves when it answers. Resolves with a sentence that says what to
+ * install when programs are missing; they are looked for in `folders`. Rejects when they are there and do not work.
  */
 export async function startPrivate(
   name: ServiceName,
-  folder: string,
-  onStart: () => Promise<void>,
+  makeFolder: () => string,
   folders: readonly string[] = programFolders(),
 ): Promise<PrivateServer | string> {
-  const recipe = recipes[name];
-  const programs = findPrograms(
-    [...(recipe.prepare ? [recipe.prepare.name] : []), recipe.serve.name],
-    folders,
-  );
+  const { prepare, serve, install } = recipes[name];
+  const programs = findPrograms([...(prepare ? [prepare.name] : []), serve.name], folders);
   if (programs === undefined) {
-    return `there is no ${name} server: install ${recipe.install} or set ${variableOf(name)}`;
+    return `there is no ${name} server: install ${install} or set ${variableOf(name)}`;
   }
-  await onStart();
+  const folder = makeFolder();
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await startOnce(name, programs, join(folder, `data-${attempt}`));
@@ -135,7 +132,7 @@ async function startOnce(
   programs: ReadonlyMap<string, string>,
   data: string,
 ): Promise<PrivateServer> {
-  const { prepare, serve, url, stop } = recipes[name];
+  const { prepare, serve, url: urlAt, stop } = recipes[name];
   // A starting MariaDB deletes the temporary tables of every other one that shares its folder for temporary files.
   const temporary = `${data}-tmp`;
   const isRoot = process.getuid?.() === 0;
@@ -144,93 +141,48 @@ async function startOnce(
     if (isRoot) chownSync(folder, nobodyUid, nobodyUid);
   }
   const place = { data, port: await freePort() };
-  const run = (program: Program): Running =>
-    new Running(programs.get(program.name) ?? program.name, program.args(place), {
-      ...(isRoot ? { uid: nobodyUid, gid: nobodyUid } : {}),
-      cwd: data,
-      env: { PATH: process.env.PATH ?? '', HOME: data, TMPDIR: temporary, LANG: 'C.UTF-8' },
-    });
-  if (prepare !== undefined) {
-    const preparing = run(prepare);
-    if ((await preparing.endedWithin(prepareWithinMs)) !== 0) {
-      await preparing.stop('SIGKILL');
-      throw new Error(`its data folder could not be made: ${preparing.output}`);
-    }
-  }
-  const running = run(serve);
-  const end = async (signal: NodeJS.Signals): Promise<void> => {
-    await running.stop(signal);
-    await Promise.all([data, temporary].map(removeFolder));
+  const options = {
+    ...(isRoot ? { uid: nobodyUid, gid: nobodyUid } : {}),
+    cwd: data,
+    env: { PATH: process.env.PATH ?? '', HOME: data, TMPDIR: temporary, LANG: 'C.UTF-8' },
   };
+  const lineOf = ({ name, args }: Program) => [programs.get(name) ?? name, args(place)] as const;
+  if (prepare !== undefined) {
+    const limits = { timeout: prepareWithinMs, killSignal: 'SIGKILL' } as const;
+    await promisify(execFile)(...lineOf(prepare), { ...options, ...limits });
+  }
+  const child = spawn(...lineOf(serve), { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  const keep = (text: string): void => {
+    output = (output + text).slice(-2_000);
+  };
+  for (const channel of [child.stdout, child.stderr]) channel.setEncoding('utf8').on('data', keep);
+  let isRunning = true;
+  const ended = once(child, 'exit').then(
+    () => (isRunning = false),
+    (error) => {
+      isRunning = false;
+      keep(String(error));
+    },
+  );
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    child.kill(signal);
+    await Promise.race([ended, delay(stopWithinMs, undefined, { ref: false })]);
+    child.kill('SIGKILL');
+    await ended;
+  };
+  const url = urlAt(place.port);
   const giveUpAtMs = performance.now() + answerWithinMs;
-  while (running.isRunning() && performance.now() < giveUpAtMs) {
+  while (isRunning && performance.now() < giveUpAtMs) {
     try {
-      await answers(name, url(place.port));
-      return { url: url(place.port), isRunning: () => running.isRunning(), stop: () => end(stop) };
+      await answers(name, url);
+      return { url, ended, stop: () => end(stop) };
     } catch {
-      // It is still starting.
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await delay(50); // it is still starting
     }
   }
   await end('SIGKILL');
-  throw new Error(`a private server did not answer within ${answerWithinMs / 1000} s: ${running.output}`);
-}
-
-/** A child of the supervisor with the end of what it printed. */
-class Running {
-  readonly #child: ChildProcess;
-  readonly #ended: Promise<number | null>;
-  #isRunning = true;
-  #output = '';
-
-  constructor(
-    program: string,
-    args: readonly string[],
-    options: { readonly cwd: string; readonly env: Record<string, string>; uid?: number; gid?: number },
-  ) {
-    this.#child = spawn(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-    const keep = (text: string): void => {
-      this.#output = (this.#output + text).slice(-2_000);
-    };
-    this.#child.stdout?.setEncoding('utf8').on('data', keep);
-    this.#child.stderr?.setEncoding('utf8').on('data', keep);
-    this.#child.once('error', ({ message }) => keep(message));
-    this.#ended = once(this.#child, 'exit').then(
-      ([code]) => this.#end(code),
-      () => this.#end(-1),
-    );
-  }
-
-  get output(): string {
-    return this.#output;
-  }
-
-  isRunning(): boolean {
-    return this.#isRunning;
-  }
-
-  /** Its exit code; undefined when the time is over before its end. */
-  async endedWithin(limitMs: number): Promise<number | null | undefined> {
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), limitMs);
-    });
-    const code = await Promise.race([this.#ended, limit]);
-    clearTimeout(timer);
-    return code;
-  }
-
-  async stop(signal: NodeJS.Signals): Promise<void> {
-    this.#child.kill(signal);
-    if ((await this.endedWithin(stopWithinMs)) !== undefined) return;
-    this.#child.kill('SIGKILL');
-    await this.#ended;
-  }
-
-  #end(code: number | null): number | null {
-    this.#isRunning = false;
-    return code;
-  }
+  throw new Error(`a private server did not answer within ${answerWithinMs / 1000} s: ${output}`);
 }
 
 /** Programs of one recipe come from one folder when they can: two versions do not mix. Undefined when one is missing. */

@@ -6,7 +6,8 @@ import { newKey } from '../../../src/auth/api-keys.ts';
 import { HttpCallReport } from '../../../src/http/request.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
-import { initialize, modern, toolCall } from '../../helpers/http-mcp.ts';
+import { initialize, MCP_TYPES, modern, toolCall } from '../../helpers/http-mcp.ts';
+import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the access log');
@@ -143,16 +144,8 @@ test('has method, tool and outcome of a request by REST', async () => {
 test('has a line of its own for a call that ends after its connection', async () => {
   const { headers } = await open();
   const abort = new AbortController();
-  const left = fetch(`${app.url}/mcp/demo`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      ...headers,
-    },
-    body: JSON.stringify(call(2, 'sleep', { ms: 150 })),
-    signal: abort.signal,
-  }).catch(() => undefined);
+  const ask = { body: call(2, 'sleep', { ms: 150 }), headers: { ...MCP_TYPES, ...headers } };
+  const left = endOf(app.ask('POST', '/mcp/demo', { ...ask, signal: abort.signal }));
   while (app.gateway.stats().activeConnections === 0) await new Promise(setImmediate);
   abort.abort();
   await left;

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
-import { isRunning } from '../../helpers/is-running.ts';
+import { endOf } from '../../helpers/outcome.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the route of connection tests');
@@ -72,12 +73,8 @@ test('end the program of a caller that left', async () => {
   const file = join(folder, 'left');
   const script = `require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); setInterval(() => {}, 1000)`;
   const leaving = new AbortController();
-  const asked = fetch(`${app.url}/gateway/test`, {
-    method: 'POST',
-    headers: { ...app.admin, 'content-type': 'application/json' },
-    body: JSON.stringify({ template_name: 'new', ...program(script) }),
-    signal: leaving.signal,
-  }).catch(() => undefined);
+  const ask = { body: { template_name: 'new', ...program(script) }, signal: leaving.signal };
+  const asked = endOf(app.as(app.admin, 'POST', '/gateway/test', ask));
   const read = async () => Number(await readFile(file, 'utf8').catch(() => '0'));
   const pid = await eventually(read, (found) => found > 0);
   leaving.abort();
@@ -90,23 +87,15 @@ test('end the program of a caller that left', async () => {
 
 test('follow the rules of a registration', async () => {
   const writer = await app.key(['gateway:write']);
-  const refusals: [what: unknown, who: Credentials, status: number, code: string][] = [
-    [{ template_name: 'new', command: 'node evil.js' }, writer, 403, 'COMMAND_NOT_ALLOWED'],
-    [
-      { template_name: 'new', command: 'node allowed.js', force: true },
-      writer,
-      403,
-      'INSUFFICIENT_PERMISSIONS',
-    ],
-    [{ template_name: 'new', endpoint: 'http://169.254.169.254/' }, app.admin, 400, 'ENDPOINT_NOT_ALLOWED'],
-    [{ template_name: 'new', endpoint: 'http://a:b@127.0.0.1/' }, app.admin, 400, 'ENDPOINT_NOT_ALLOWED'],
-    [{ template_name: 'new' }, app.admin, 400, 'CONFIG_INCOMPLETE'],
-    [{ template_name: 'new', endpoint: 'http://127.0.0.1:1', weight: 0 }, app.admin, 422, 'VALIDATION_ERROR'],
-  ];
-  for (const [body, who, status, code] of refusals) {
-    const answer = await tryOut(body, who);
-    assert.equal([answer.status, answer.body.error_code], [status, code], JSON.stringify(body));
-  }
+  for (const [instance, outcome, who] of [
+    [{ command: 'node evil.js' }, '403 COMMAND_NOT_ALLOWED', writer],
+    [{ command: 'node allowed.js', force: true }, '403 INSUFFICIENT_PERMISSIONS', writer],
+    [{ endpoint: 'http://169.254.169.254/' }, '400 ENDPOINT_NOT_ALLOWED', app.admin],
+    [{ endpoint: 'http://a:b@127.0.0.1/' }, '400 ENDPOINT_NOT_ALLOWED', app.admin],
+    [{}, '400 CONFIG_INCOMPLETE', app.admin],
+    [{ endpoint: 'http://127.0.0.1:1', weight: 0 }, '422 VALIDATION_ERROR', app.admin],
+  ] as const)
+    assert.is((await tryOut({ template_name: 'new', ...instance }, who)).outcome, outcome, outcome);
   const flat = await tryOut({ template_name: 'new', endpoint: 'ftp://x' });
   const [first] = Array.isArray(flat.body.detail) ? flat.body.detail : [];
   assert.equal(first?.loc, ['body', 'endpoint']);
@@ -116,21 +105,13 @@ test('follow the rules of a registration', async () => {
 
 test('start no program for a web page while authentication is off', async () => {
   const open = await startApp({ allowedOrigins: ['https://console.example'] });
-  try {
-    const body = { template_name: 'new', command: 'node x.js' };
-    for (const headers of [
-      { origin: 'https://console.example' },
-      { origin: open.url },
-      { via: '1.1 proxy' },
-    ]) {
-      assert.is(
-        (await open.ask('POST', '/gateway/test', { body, headers })).outcome,
-        '403 COMMAND_NOT_ALLOWED',
-      );
-    }
-  } finally {
-    await open.close();
+  const body = { template_name: 'new', command: 'node x.js' };
+  const others = [{ origin: 'https://console.example' }, { origin: open.url }, { via: '1.1 proxy' }];
+  for (const headers of others) {
+    const { outcome } = await open.ask('POST', '/gateway/test', { body, headers: { ...headers } });
+    assert.is(outcome, '403 COMMAND_NOT_ALLOWED');
   }
+  await open.close();
 });
 
 test.run();

@@ -29,16 +29,11 @@ test('tell about a template and its instances, by id or as a list', async () => 
   await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
   const { status, body } = await ask('/mcp/demo/health');
   const { instances, ...counts } = body;
-  assert.equal(
-    [status, counts],
-    [
-      200,
-      {
-        ...{ template_name: 'demo', status: 'healthy', strategy: 'round_robin' },
-        ...{ total_instances: 2, healthy_instances: 1, health_percentage: 50 },
-      },
-    ],
-  );
+  assert.is(status, 200);
+  assert.equal(counts, {
+    ...{ template_name: 'demo', status: 'healthy', strategy: 'round_robin' },
+    ...{ total_instances: 2, healthy_instances: 1, health_percentage: 50 },
+  });
   const { one, dead } = Object(instances);
   const { latency_ms, last_check, score, ...rest } = one;
   assert.match(`${latency_ms} ${score}`, /^\d+(\.\d{1,3})? \d+(\.\d)?$/);

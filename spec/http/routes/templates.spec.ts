@@ -4,8 +4,13 @@ import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of templates');
-const app = appFor(test, () => startApp());
+const plain = { id: 'plain', name: 'Plain', description: 'The first.', version: '1.0.0', tags: ['first'] };
+const app = appFor(test, () => startApp({ definitions: [plain] }));
 const endpoint = 'http://127.0.0.1:1';
+const DEFAULTS = {
+  ...{ strategy: 'round_robin', health_check_interval: 30, max_retries: 3, timeout: 30 },
+  ...{ session: 'auto', session_failover: 'auto' },
+};
 test.before(async () => {
   const { gateway } = app;
   await gateway.register('zeta', { id: 'z', endpoint, metadata: { tags: ['last', 'greek'] } });
@@ -13,14 +18,15 @@ test.before(async () => {
   await gateway.register('plain', { id: 'p', endpoint });
 });
 
-test('name all templates, sorted', async () => {
-  assert.equal((await app.ask('GET', '/gateway/templates')).body, { templates: ['alpha', 'plain', 'zeta'] });
-});
-
-test('name those whose instances carry a tag', async () => {
-  assert.equal((await app.ask('GET', '/gateway/templates?tag=greek')).body, { templates: ['alpha', 'zeta'] });
-  assert.equal((await app.ask('GET', '/gateway/templates?tag=last')).body, { templates: ['zeta'] });
-  assert.equal((await app.ask('GET', '/gateway/templates?tag=')).body, { templates: [] });
+test('name all templates, sorted, or those with a tag of their instances or of their definition file', async () => {
+  for (const [query, templates] of [
+    ['', ['alpha', 'plain', 'zeta']],
+    ['?tag=greek', ['alpha', 'zeta']],
+    ['?tag=last', ['zeta']],
+    ['?tag=first', ['plain']],
+    ['?tag=', []],
+  ] as const)
+    assert.equal((await app.ask('GET', `/gateway/templates${query}`)).body, { templates }, query);
 });
 
 test('show the registry without secrets: every template with its instances and settings, empty ones included', async () => {
@@ -40,11 +46,8 @@ test('show the registry without secrets: every template with its instances and s
   const numbers = { total_templates: 2, total_instances: 2, healthy_instances: 1, unhealthy_instances: 1 };
   assert.equal(stats, numbers);
   await app.gateway.deregister('beta', 'two');
-  const policy = { strategy: 'round_robin', health_check_interval: 30, max_retries: 3, timeout: 7 };
-  assert.equal((await registryFor(app.admin)).templates.beta, {
-    instances: [],
-    load_balancer: { ...policy, session: 'auto', session_failover: 'auto' },
-  });
+  const { beta } = (await registryFor(app.admin)).templates;
+  assert.equal(beta, { instances: [], load_balancer: { ...DEFAULTS, timeout: 7 } });
   const part = await registryFor(await app.key(['gateway:read'], ['beta', 'gamma']));
   assert.equal([Object.keys(part.templates), part.stats.total_instances], [['beta'], 0]);
   await app.close();
@@ -54,27 +57,11 @@ test('change the load balancer, nested or flat, field by field', async () => {
   const nested = { load_balancer: { strategy: 'weighted', health_check_interval: 15 } };
   const first = await app.ask('PATCH', '/gateway/templates/alpha', { body: nested });
   assert.is(first.status, 200);
-  assert.equal(first.body, {
-    template_name: 'alpha',
-    load_balancer: {
-      strategy: 'weighted_round_robin',
-      health_check_interval: 15,
-      max_retries: 3,
-      timeout: 30,
-      session: 'auto',
-      session_failover: 'auto',
-    },
-  });
+  const own = { strategy: 'weighted_round_robin', health_check_interval: 15 };
+  assert.equal(first.body, { template_name: 'alpha', load_balancer: { ...DEFAULTS, ...own } });
   const change = { max_retries: 2, timeout: 30, session: 'isolated', session_failover: 'never' };
   const second = await app.ask('PATCH', '/gateway/templates/alpha', { body: change });
-  assert.equal(second.body.load_balancer, {
-    strategy: 'weighted_round_robin',
-    health_check_interval: 15,
-    max_retries: 2,
-    timeout: 30,
-    session: 'isolated',
-    session_failover: 'never',
-  });
+  assert.equal(second.body.load_balancer, { ...own, ...change });
   assert.is((await app.ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
 });
 
@@ -93,14 +80,7 @@ test('bring a setting back to the default of the gateway by null', async () => {
   const rest = { strategy: null, max_retries: null, session: null, session_failover: null };
   const load_balancer = { ...rest, health_check_interval: null };
   const all = await app.ask('PATCH', path, { body: { load_balancer } });
-  assert.equal(all.body.load_balancer, {
-    strategy: 'round_robin',
-    health_check_interval: 30,
-    max_retries: 3,
-    timeout: 30,
-    session: 'auto',
-    session_failover: 'auto',
-  });
+  assert.equal(all.body.load_balancer, DEFAULTS);
 });
 
 test('delete one that nothing is registered under', async () => {
@@ -115,22 +95,6 @@ test('delete one that nothing is registered under', async () => {
     assert.is((await app.ask('GET', asked)).status, 404, asked);
   assert.not.match((await app.ask('GET', '/gateway/registry')).text, 'plain');
   assert.not.match((await app.ask('GET', '/gateway/stats')).text, 'plain');
-});
-
-test('name those whose definition file carries a tag', async () => {
-  const definition = {
-    id: 'alpha',
-    name: 'Alpha',
-    description: 'The first.',
-    version: '1.0.0',
-    tags: ['first'],
-  };
-  const app = await startApp({ definitions: [definition] });
-  for (const template of ['alpha', 'beta']) {
-    await app.gateway.register(template, { id: template, endpoint: 'http://127.0.0.1:1' });
-  }
-  assert.equal((await app.ask('GET', '/gateway/templates?tag=first')).body, { templates: ['alpha'] });
-  await app.close();
 });
 
 test.run();

@@ -1,12 +1,12 @@
 // All templates as one server, for clients without a session; the same for sessions is in aggregate-session.spec.ts.
 
 import { mock } from 'node:test';
-import { firstValueFrom, Observable, of, Subject } from 'rxjs';
+import { firstValueFrom, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerNotification, SessionRecord } from '../../../src/domain/client.ts';
+import type { SessionRecord } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ListChange, ListField, WantedChanges } from '../../../src/domain/mcp.ts';
+import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -17,24 +17,12 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 
 test.after.each(() => mock.timers.reset());
 const serverInfo = { name: 'stagedoor', version: '1' };
 
-/** Notifies of what it was subscribed to, and tells for how long. */
-class Telling extends ListingBackends {
-  readonly wanted: WantedChanges[] = [];
-  readonly told = new Subject<ServerNotification>();
-  get wantedUris(): string[][] {
-    return this.wanted.map(({ resources }) => [...resources]);
-  }
-  override changes(_owner?: Owner, _profile?: unknown, wanted?: WantedChanges) {
-    return new Observable<ServerNotification>((subscriber) => {
-      if (wanted !== undefined) this.wanted.push(wanted);
-      return this.told.subscribe(subscriber);
-    });
-  }
-}
+/** The resources of which it is asked for updates, by subscription. */
+const wantedUris = ({ wanted }: ListingBackends) => wanted.map(({ resources }) => [...resources]);
 
 function setUp() {
-  const a = new Telling({ tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }] });
-  const b = new Telling({ tools: [{ name: 'x' }] });
+  const a = new ListingBackends({ tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }] });
+  const b = new ListingBackends({ tools: [{ name: 'x' }] });
   a.peer = { ...a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };
   b.peer = { ...b.peer, capabilities: { tools: {}, prompts: {} } };
   const listChanges$ = new Subject<ListChange>();
@@ -82,15 +70,16 @@ test('sends a request to its template, with the name that the template knows', a
   const prompt = { type: 'ref/prompt', name: 'p' };
   const uri = { uri: 'a:1' };
   const byUri = { argument, ref: { type: 'ref/resource', ...uri } };
-  const table: (readonly [method: string, template: Telling, asked: JsonObject, sent: JsonObject])[] = [
-    ['tools/call', a, { ...rest, name: 'a__x' }, { ...rest, name: 'x' }],
-    ['prompts/get', b, { name: 'b__p' }, { name: 'p' }],
-    ['completion/complete', b, { argument, ref: { ...prompt, name: 'b__p' } }, { argument, ref: prompt }],
-    ['completion/complete', a, byUri, byUri],
-    ...['resources/read', 'resources/subscribe', 'resources/unsubscribe'].map(
-      (method) => [method, a, uri, uri] as const,
-    ),
-  ];
+  const table: (readonly [method: string, template: ListingBackends, asked: JsonObject, sent: JsonObject])[] =
+    [
+      ['tools/call', a, { ...rest, name: 'a__x' }, { ...rest, name: 'x' }],
+      ['prompts/get', b, { name: 'b__p' }, { name: 'p' }],
+      ['completion/complete', b, { argument, ref: { ...prompt, name: 'b__p' } }, { argument, ref: prompt }],
+      ['completion/complete', a, byUri, byUri],
+      ...['resources/read', 'resources/subscribe', 'resources/unsubscribe'].map(
+        (method) => [method, a, uri, uri] as const,
+      ),
+    ];
   for (const [method, template, params, sent] of table) {
     const headers = { 'mcp-param-x': '1' };
     await ask({ method, params, headers });
@@ -154,7 +143,7 @@ test('reports a later template once to its owners, and then its changes', () => 
   mock.timers.tick(5_000);
   assert.equal([ada.received, key.received], [['notifications/tools/list_changed'], []]);
   assert.equal(b.wanted, [{ lists: tools, resources: new Set() }]);
-  b.told.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
+  b.changes$.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
   mock.timers.tick(5_000);
   assert.equal([ada.received.length, key.received.length], [2, 0]);
   listChanges$.complete();
@@ -166,16 +155,16 @@ test('subscribes to a resource when its template is there', async () => {
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
   const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
-  assert.equal(b.wantedUris, [[]]);
+  assert.equal(wantedUris(b), [[]]);
   b.lists = { resources: [{ uri: 'b:1' }] };
   b.peer = { ...b.peer, capabilities: { resources: {} } };
   for (const list of ['tools', 'resources', 'resources'] as const) listChanges$.next({ template: 'b', list });
   await new Promise(setImmediate);
-  assert.equal(b.wantedUris, [[], ['b:1']]);
+  assert.equal(wantedUris(b), [[], ['b:1']]);
   mock.timers.tick(1_000);
   listChanges$.next({ template: 'b', list: 'resources' });
   await new Promise(setImmediate);
-  assert.equal(b.wantedUris, [[], ['b:1']]);
+  assert.equal(wantedUris(b), [[], ['b:1']]);
   subscription.unsubscribe();
   assert.is(listChanges$.observed, false);
 });
@@ -188,7 +177,7 @@ test('looks up the owners of resources once for any number of subscribed URIs', 
   const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
   assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
-  assert.equal(a.wantedUris, [[], ['a:1', 'a:2']]);
+  assert.equal(wantedUris(a), [[], ['a:1', 'a:2']]);
   subscription.unsubscribe();
 });
 
@@ -228,8 +217,8 @@ test('a session has the current permissions of its own owner', async () => {
 
 test('interleaves the instances of servers with tasks, of the templates that the owner may use', () => {
   const { aggregated, a, b } = setUp();
-  a.instanceIds = ['1', '2', '3'];
-  b.instanceIds = ['1', '2'];
+  a.instances = new Set(['1', '2', '3']);
+  b.instances = new Set(['1', '2']);
   assert.equal(aggregated.modernInstanceIds(ADA), []);
   a.peer = { ...a.peer, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } };
   assert.equal(aggregated.modernInstanceIds(ADA), ['a/1', 'a/2', 'a/3']);

@@ -12,7 +12,7 @@ import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../actors/instances/instance-harness.ts';
-import { alarm } from '../../actors/stateless/stateless-harness.ts';
+import { globalAlarm as alarm } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';

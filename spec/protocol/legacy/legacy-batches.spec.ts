@@ -40,12 +40,6 @@ test('each request is an exchange of its own, and each answer an event', async (
   assert.is(leftIn(endpoint), 0);
 });
 
-test('only pings cost nothing', async () => {
-  const { post, charges, endpoint } = batching();
-  const { reply } = post([request(1, 'ping'), request(2, 'ping')]);
-  assert.equal([idsOf(reply), charges, leftIn(endpoint)], [[1, 2], [], 0]);
-});
-
 test('a cancelled member is left out', async () => {
   const { post, session } = batching();
   const { reply } = post([request(1, 'tools/call'), request(2, 'tools/call')]);
@@ -69,13 +63,6 @@ test('a batch is refused as a whole', async () => {
   assert.equal(charges, [1]);
   assert.equal(await post([request(1, 'tools/call'), request('busy', 'tools/call')]).done, NO_MESSAGE);
   assert.equal([session.exchanges.length, endpoint.conversations, charges], [1, 1, [1]]);
-});
-
-test('other revisions have none', async () => {
-  for (const protocolVersion of ['2024-11-05', '2025-06-18', '2025-11-25']) {
-    const { post } = legacyHarness({ protocolVersion });
-    assert.equal(await post([request(1, 'ping')]).done, NO_MESSAGE);
-  }
 });
 
 test.run();

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { ClientReply } from '../../../src/domain/client.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
-import { answer, legacyHarness, notification, pass, request } from './legacy-harness.ts';
+import { answer, legacyHarness, notification, pass } from './legacy-harness.ts';
 
 const test = suite('legacy conversation asks');
 const ASKABLE = { capabilities: { elicitation: {} } };
@@ -33,37 +33,6 @@ test('an error of the client is an answer', () => {
   const error = { code: -1, message: 'User rejected', data: [1] };
   post({ jsonrpc: '2.0', id: reply.events.messages[0]?.id, error });
   assert.equal(session.last.replies, [{ error }]);
-});
-
-test('questions of two calls, and of two sessions, have ids of their own', () => {
-  const { call, post, session, backends } = legacyHarness(ASKABLE);
-  const other = backends.add('two', 'ann');
-  const [first, second] = [call(0), call(1)];
-  const theirs = post(request(0, 'tools/call'), { 'mcp-session-id': 'two' });
-  for (const exchange of [...session.exchanges, other.last]) exchange.ask('elicitation/create');
-  const ids = [first, second, theirs].map(({ reply }) => reply.events.messages[0]?.id);
-  assert.is(new Set(ids).size, 3);
-  post(answer(ids[0]), { 'mcp-session-id': 'two' });
-  post(answer(ids[1], { of: 'second' }));
-  const found = [...session.exchanges, other.last].map(({ replies }) => replies);
-  assert.equal(found, [[], [{ result: { of: 'second' } }], []]);
-});
-
-test('a question of a finished call is cancelled', () => {
-  const { call, post, session, endpoint } = legacyHarness(ASKABLE);
-  const { reply } = call(0);
-  session.last.ask('elicitation/create');
-  session.last.result();
-  const [question, withdrawal, last] = reply.events.messages;
-  assert.equal(
-    [withdrawal?.method, withdrawal?.params],
-    ['notifications/cancelled', { requestId: question?.id }],
-  );
-  assert.equal(last, answer(0));
-  pass(30_000);
-  assert.is(endpoint.conversations, 0);
-  post(answer(question?.id));
-  assert.equal(session.last.replies, []);
 });
 
 test('a message that cannot be serialized is dropped and reported; a question is answered at once', () => {

@@ -2,15 +2,9 @@
 // stream of a GET are in legacy-conversation-asks.spec.ts.
 
 import { mock } from 'node:test';
-import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { shuttingDown } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { LegacyConversations } from '../../../src/protocol/legacy/legacy-conversation.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
-import { RecordedReply } from '../recorded-reply.ts';
-import { SessionBackends } from '../scripted-backends.ts';
 import { answer, legacyHarness, notification, pass, request } from './legacy-harness.ts';
 
 const test = suite('legacy conversation');
@@ -132,34 +126,31 @@ test('a client whose call is not answered yet, or that listens, is not away', as
   assert.equal(session.away, [true, false]);
 });
 
-/** Conversations, and the beginning of a call in one of them. */
+/** Many sessions of one endpoint, each with one call. */
 function conversing() {
-  const backends = new SessionBackends();
-  const conversations = new LegacyConversations(() => {}, steadyPace());
-  const call = (sessionId: string) => {
-    const session = backends.session(sessionId) ?? backends.add(sessionId, 'ann');
-    const reply = new RecordedReply();
-    const conversation = conversations.of(session);
-    conversation.begin(1, conversation.post(reply, 1, '2025-11-25'), NEVER);
-    return { session, reply, conversation };
+  const { backends, endpoint, post } = legacyHarness();
+  const call = (id: string) => {
+    backends.add(id, 'ann');
+    return post(request(1, 'tools/call'), { 'mcp-session-id': id }).reply;
   };
-  return { conversations, call };
+  return { endpoint, post, call };
 }
 
 test('the stream of a call begins with an event id when it lasts longer than a second', () => {
-  const { call } = conversing();
+  const { call, post } = conversing();
   const [first, short] = [call('one'), call('three')];
   mock.timers.tick(400);
   const second = call('two');
-  const isOpen = () => [first, second, short].map(({ reply }) => reply.opened !== undefined);
+  const isOpen = () => [first, second, short].map(({ opened }) => opened !== undefined);
   mock.timers.tick(400);
-  short.conversation.cancel(1); // its stream has an end, and no events
+  // Its stream has an end, and no events.
+  post(notification('notifications/cancelled', { requestId: 1 }), { 'mcp-session-id': 'three' });
   assert.equal(isOpen(), [false, false, true]);
   mock.timers.tick(200);
   assert.equal(isOpen(), [true, false, true]);
   mock.timers.tick(400);
   assert.equal(isOpen(), [true, true, true]);
-  const events = [first, second, short].map(({ reply }) => reply.events.events);
+  const events = [first, second, short].map((reply) => reply.events.events);
   const found = events.map(([event]) => event?.data);
   assert.equal(found, ['', '', undefined]);
   assert.is(new Set(events.map(([event]) => event?.id)).size, 3);
@@ -170,7 +161,7 @@ test('the stream of a call begins with an event id when it lasts longer than a s
 
 test('thousands of streams begin a few in a turn', async () => {
   const { call } = conversing();
-  const replies = Array.from({ length: 1_000 }, (_, n) => call(`session ${n}`).reply);
+  const replies = Array.from({ length: 1_000 }, (_, n) => call(`session ${n}`));
   const opened = () => replies.filter((reply) => reply.opened !== undefined).length;
   mock.timers.tick(1_000);
   assert.is(opened(), LIMITS.paceTasks);
@@ -178,12 +169,12 @@ test('thousands of streams begin a few in a turn', async () => {
 });
 
 test('all conversations end a few in a turn', async () => {
-  const { conversations, call } = conversing();
+  const { endpoint, call } = conversing();
   for (let count = 0; count < 100; count += 1) call(`${count}`);
-  const sizes = [conversations.size];
-  const closed = conversations.close(shuttingDown());
-  while (conversations.size > 0) {
-    sizes.push(conversations.size);
+  const sizes = [endpoint.conversations];
+  const closed = endpoint.close();
+  while (endpoint.conversations > 0) {
+    sizes.push(endpoint.conversations);
     await new Promise(setImmediate);
   }
   await closed;

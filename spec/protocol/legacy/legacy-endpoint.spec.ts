@@ -26,7 +26,7 @@ test('a stream that begins before the answer names the instance that its call wa
   Object(session.last.request.tracker).sentTo = { template: 't', id: 'two' };
   mock.timers.tick(1_200);
   assert.ok(waiting.opened && sent.opened);
-  assert.equal([waiting.instanceId, sent.instanceId], [undefined, 'two']);
+  assert.equal([waiting.log.instanceId, sent.log.instanceId], [undefined, 'two']);
   mock.timers.reset();
 });
 
@@ -92,7 +92,7 @@ test('a call is one event with the bytes of the backend', async () => {
   });
   session.last.result('{"content":[ 1.0 ]}');
   assert.is(String(reply.body), '{"jsonrpc":"2.0","id":0,"result":{"content":[ 1.0 ]}}');
-  assert.equal([reply.status, reply.instanceId, charges], [200, 'one', [1]]);
+  assert.equal([reply.status, reply.log.instanceId, charges], [200, 'one', [1]]);
   assert.is(endpoint.conversations, 0);
 });
 
@@ -194,7 +194,7 @@ test('the answer to initialize names the instance, and its session is closed whe
   backends.openSession = async (...asked) => Object.assign(await open(...asked), { instanceId: 'near' });
   const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
   await done;
-  assert.is(reply.instanceId, 'near');
+  assert.is(reply.log.instanceId, 'near');
   backends.peer = { ...PEER, greeting: { ...PEER.greeting, more: nestedTooDeeply() } };
   const failed = post(request(0, 'initialize', HELLO), NO_SESSION);
   assert.equal(await failed.done, { status: 500, code: -32603, id: 0 });

@@ -1,56 +1,11 @@
-// A modern request: its envelope, and the key that decides whether a retry is the same call.
+// A modern request: its envelope, and the keys that bind texts to it.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import {
-  callKey,
-  checkVersion,
-  type ModernCall,
-  pathKey,
-  readEnvelope,
-} from '../../../src/protocol/modern/modern-call.ts';
+import { checkVersion, pathKey, readEnvelope } from '../../../src/protocol/modern/modern-call.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ScriptedBackends } from '../scripted-backends.ts';
 
 const test = suite('modern call');
-
-function call(
-  change: Partial<ModernCall> = {},
-  params: JsonObject = { name: 'a', arguments: { x: 1, y: [2] } },
-): ModernCall {
-  return {
-    id: 1,
-    method: 'tools/call',
-    params,
-    envelope: {
-      profile: { protocolVersion: 'v', capabilities: {}, clientInfo: {} },
-      logRank: undefined,
-      progressToken: undefined,
-    },
-    owner: { id: 'ann' },
-    template: 't',
-    backends: new ScriptedBackends(),
-    ...change,
-  };
-}
-
-test('a key is another one for another owner, path, method, subject or argument', () => {
-  const keys = [
-    call(),
-    call({ owner: { id: 'bob' } }),
-    call({ template: 'u' }),
-    call({ template: undefined }),
-    call({ method: 'prompts/get' }),
-    call({}, { name: 'b', arguments: { x: 1, y: [2] } }),
-    call({}, { uri: 'a', arguments: { x: 1, y: [2] } }),
-    call({}, { name: 'a', arguments: { x: 1, y: 2 } }),
-    call({}, { name: 'a', arguments: { x: 1, y: ['2'] } }),
-    call({}, { name: 'a' }),
-  ].map(callKey);
-  assert.is(new Set(keys).size, keys.length);
-  assert.is(callKey(call({}, { name: 'a' })), callKey(call({}, { name: 'a', arguments: {} })));
-});
 
 test('names cannot be put together to look like others', () => {
   const keys = [

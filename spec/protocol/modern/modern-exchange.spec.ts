@@ -86,10 +86,7 @@ test('failures on the way have a status of their own, unless the request was wro
   const reply = await send('tools/call', call);
   backends.last.complete();
   assert.is(outcomeOf(reply), '500 -32603');
-  assert.equal(reply.facts, [
-    ['asks', 'tools/call'],
-    ['fails', -32_603, 'INTERNAL_ERROR'],
-  ]);
+  assert.equal(reply.log, { rpcMethod: 'tools/call', rpcError: -32_603, errorCode: 'INTERNAL_ERROR' });
   const found = faults.map((fault) => Object(fault).cause.message);
   assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });

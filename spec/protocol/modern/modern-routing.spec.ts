@@ -75,6 +75,7 @@ test('a state is refused when anything else is different', async () => {
     send('tools/call', { ...retry, requestState: 7 }),
     send('tools/call', { ...retry, arguments: { ...call.arguments, c: 4 } }),
     send('tools/call', { ...retry, name: 'other' }),
+    send('tools/call', { ...retry, uri: 'a://b' }),
     send('prompts/get', retry),
     send('tools/call', retry, { owner: 'bob' }),
     send('tools/call', retry, { template: 'other' }),
@@ -195,20 +196,6 @@ test('a question without an answer is asked again', async () => {
   assert.equal(Object.keys(again.inputRequests ?? {}), ['request-2']);
   assert.is.not(again.requestState, requestState);
   harness.parked.close();
-});
-
-test('a parked call continues only with the same arguments, valid responses, and once', async () => {
-  const harness = modernHarness();
-  const { requestState } = await parkedRound(harness);
-  const good = retryWith(requestState);
-  const retry = async (params: JsonObject) =>
-    outcomeOf(await harness.send('tools/call', params, { capabilities }));
-  assert.is(await retry({ ...good, arguments: {} }), '200 -32602');
-  assert.is(await retry({ ...good, inputResponses: 7 }), '200 -32602');
-  await harness.send('tools/call', good, { capabilities });
-  assert.is(await retry(good), '200 -32602');
-  harness.backends.last.result({ content: [] });
-  assert.is(await retry(good), '200 -32602');
 });
 
 test('a retry at another node is refused with the reason, and the parked call continues', async () => {

@@ -89,7 +89,7 @@ test('a task that all instances say they do not know is unknown, and none of the
   for (const looking of [a, b]) looking?.refuse(-32602);
   assert.is(reply.isAnswered, false);
   c?.refuse(-32601);
-  assert.equal([outcomeOf(reply), reply.instanceId], ['200 -32602', undefined]);
+  assert.equal([outcomeOf(reply), reply.log.instanceId], ['200 -32602', undefined]);
   const again = await harness.send('tasks/cancel', { taskId: '1' });
   assert.equal([outcomeOf(again), harness.backends.exchanges.length], ['200 -32602', 3]);
 });

@@ -10,7 +10,7 @@ import { stdioServerPath } from '../../fixtures/programs.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
 import { caller, field, newKey } from '../../helpers/caller.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
-import { becomes } from '../../helpers/gateway-client.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { head } from '../../helpers/http-raw.ts';
 import { ModernClient, POST_HEADERS } from '../../helpers/mcp-client.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';

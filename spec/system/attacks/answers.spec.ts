@@ -1,74 +1,46 @@
 // Answers that backends do not finish, and answers that clients do not read, against a gateway in 1 GiB: it stays, and a
 // caller that behaves is served. Backends and clients are outside of the limit, in this process.
 
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
-import { text as readText } from 'node:stream/consumers';
+import type { ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type Caller, caller, newKey } from '../../helpers/caller.ts';
+import { type Caller, caller, callTool, keepAsking, newKey } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { head } from '../../helpers/http-raw.ts';
 import { ModernClient, POST_HEADERS } from '../../helpers/mcp-client.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
+import { figuresOf, INITIALIZED, MIB, nothing, startToolServer, toolsOf } from './attack.ts';
 
-const MIB = 1024 * 1024;
 /** So long a client waits for an answer that is not finished. */
 const patienceMs = 10_000;
 type Headers = Readonly<Record<string, string>>;
 const test = suite('answers in 1 GiB', { timeoutMs: 240_000 });
 const withLimit = test.needs(canLimitMemory, 'needs the right to make control groups (root on Linux)');
 
-/** Begins answers of 60 MB that never end, or ends answers of 10 MB, or small ones, by the name of the tool. */
-async function openBackend(): Promise<{ url: string; close: () => void }> {
+/** Begins answers of 60 MB that never end, or ends answers of 10 MB, or small ones. */
+function openBackend() {
   const large = Buffer.from(`{"content":[{"type":"text","text":"${'x'.repeat(10_000_000)}"}]}}`);
   const endless = Buffer.alloc(60_000_000, 'x');
-  const answer = (response: ServerResponse, id: unknown, result: string): void => {
-    response.setHeader('Content-Type', 'application/json');
-    response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
+  const begin = (response: ServerResponse, id: unknown): void => {
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.write(`{"jsonrpc":"2.0","id":${id},"result":`);
   };
-  const server = createServer(async (request, response) => {
-    response.on('error', () => {});
-    if (request.method !== 'POST') {
-      response.writeHead(405).end();
-      return;
-    }
-    const { id, method, params } = JSON.parse(await readText(request));
-    if (id === undefined) response.writeHead(202).end();
-    else if (method === 'initialize') answer(response, id, INITIALIZED);
-    else if (method === 'tools/list') answer(response, id, TOOLS);
-    else if (method !== 'tools/call') answer(response, id, '{}');
-    else if (params.name === 'large') {
-      response.writeHead(200, { 'Content-Type': 'application/json' });
-      response.write(`{"jsonrpc":"2.0","id":${id},"result":`);
+  return startToolServer({
+    small: nothing,
+    large: (response, id) => {
+      begin(response, id);
       response.end(large);
-    } else if (params.name === 'small') answer(response, id, '{"content":[]}');
-    else {
-      response.writeHead(200, { 'Content-Type': 'application/json' });
-      response.write(`{"jsonrpc":"2.0","id":${id},"result":{"t":"`);
-      response.write(endless);
-    }
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
-    close: () => {
-      server.closeAllConnections();
-      server.close();
     },
-  };
+    stalled: (response, id) => {
+      begin(response, id);
+      response.write('{"t":"');
+      response.write(endless);
+    },
+  });
 }
-
-const INITIALIZED = JSON.stringify({
-  protocolVersion: '2025-06-18',
-  capabilities: { tools: {} },
-  serverInfo: { name: 'large', version: '1' },
-});
-const TOOLS = JSON.stringify({
-  tools: ['large', 'small', 'stalled'].map((name) => ({ name, inputSchema: { type: 'object' } })),
-});
 
 /** The same over a pipe: a line of 60 MB that does not end. */
 const STALLED_PROGRAM = `
@@ -83,8 +55,8 @@ const answer = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2
 require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method } = JSON.parse(line);
   if (id === undefined) return;
-  if (method === 'initialize') answer(id, ${INITIALIZED});
-  else if (method === 'tools/list') answer(id, ${TOOLS});
+  if (method === 'initialize') answer(id, ${JSON.stringify(INITIALIZED)});
+  else if (method === 'tools/list') answer(id, ${JSON.stringify(toolsOf(['stalled']))});
   else if (method === 'tools/call') {
     process.stdout.write('{"jsonrpc":"2.0","id":' + id + ',"result":{"t":"');
     flood(60e6);
@@ -118,7 +90,7 @@ async function attack(
       cause: thrown,
     });
   } finally {
-    backend.close();
+    await backend.close();
     await harness.remove();
     await memory.remove();
   }
@@ -158,28 +130,18 @@ async function askAndNotRead(
 }
 
 /** A caller that behaves: calls one after the other until stopped, and each is served; tells what it was like. */
-function callGently(call: Caller): () => Promise<string> {
-  let isOver = false;
-  const times: number[] = [];
-  const failures: unknown[] = [];
-  const run = (async () => {
-    while (!isOver) {
-      const answer = await call('POST /mcp/good/tools/call', { name: 'small', arguments: {} }).catch(String);
-      if (typeof answer === 'object' && answer.status === 200) times.push(answer.tookMs);
-      else failures.push(answer);
-      await delay(20);
-    }
-  })();
+function callGently(who: Caller): () => Promise<string> {
+  const calls = keepAsking([() => callTool(who, 'good', 'small')]);
   return async () => {
     // On a busy machine few calls are under way at a time.
-    while (times.length < 6 && failures.length === 0) await delay(20);
-    isOver = true;
-    await run;
-    times.sort((one, other) => one - other);
-    const at = (part: number): number =>
-      Math.round(times[Math.floor(times.length * part)] ?? times.at(-1) ?? 0);
-    const text = `good caller: ${times.length} served, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${at(1)} ms`;
-    assert.equal(failures, [], text);
+    await eventually(
+      async () => calls.answers,
+      ({ length }) => length >= 6,
+    );
+    const answers = await calls.stop();
+    const figures = figuresOf(answers.map(({ tookMs }) => tookMs));
+    const text = `good caller: ${JSON.stringify(figures)}`;
+    assert.equal([...new Set(answers.map(({ status }) => status))], [200], text);
     return text;
   };
 }

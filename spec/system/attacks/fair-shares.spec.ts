@@ -4,9 +4,10 @@
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { type Caller, caller, newKey } from '../../helpers/caller.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
+import { figuresOf } from './attack.ts';
 
 const test = suite('fair shares of a template', { timeoutMs: 240_000 });
 /** No machine is so slow that what waits for nothing takes so long, in ms. */
@@ -22,19 +23,19 @@ test('calls of another key succeed quickly while one key holds every place, and 
     const { headers: mine } = await newKey(admin, 'mine');
     for (let call = 0; call < 600; call += 1) void slowCall(url, mine, greedy.signal);
     await placesAreHeld(admin);
-    const figures: Record<string, string> = {};
+    const figures: Record<string, object> = {};
     for (const name of ['other', 'third']) {
       const calls = caller(url, (await newKey(admin, name)).headers);
       const echo = () => calls('POST /mcp/t/tools/call', { name: 'echo', arguments: { text: 'hello' } });
       const took: number[] = [];
       for (let call = 0; call < 50; call += 1) took.push(await timed(echo));
       took.push(...(await Promise.all(Array.from({ length: 64 }, () => timed(echo)))));
-      figures[name] = summary(took);
+      figures[name] = figuresOf(took);
     }
     for (const path of ['/livez', '/readyz', '/health']) {
       const took: number[] = [];
       for (let time = 0; time < 20; time += 1) took.push(await timed(() => caller(url)(`GET ${path}`)));
-      figures[path] = summary(took);
+      figures[path] = figuresOf(took);
     }
     await placesAreHeld(admin);
     process.stdout.write(`${JSON.stringify(figures)}\n`);
@@ -69,10 +70,4 @@ async function timed(ask: () => ReturnType<Caller>): Promise<number> {
   assert.is(status, 200, JSON.stringify(body));
   assert.ok(tookMs < GENEROUS_MS, `it took ${tookMs} ms`);
   return tookMs;
-}
-
-function summary(took: readonly number[]): string {
-  const sorted = took.toSorted((one, another) => one - another);
-  const at = (part: number) => Math.round(sorted[Math.floor(part * (sorted.length - 1))] ?? 0);
-  return `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, most ${at(1)} ms of ${took.length}`;
 }

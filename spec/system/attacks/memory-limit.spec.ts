@@ -5,8 +5,8 @@ import * as assert from 'uvu/assert';
 import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
+import { MIB } from './attack.ts';
 
-const MIB = 1024 * 1024;
 const test = suite('a memory limit');
 const withLimit = test.needs(canLimitMemory, 'needs the right to make control groups (root on Linux)');
 

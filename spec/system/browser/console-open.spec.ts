@@ -5,29 +5,27 @@ import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { caller } from '../../helpers/caller.ts';
-import { canUseConsole, NO_CONSOLE, PASSWORD } from '../../helpers/console.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { Program } from '../../helpers/program.ts';
+import { canUseConsole, NO_CONSOLE } from '../../helpers/console.ts';
+import { type McpHarness, PASSWORD, register, startHarness } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console without authentication', { timeoutMs: 60_000 });
 const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
 
-let gateway: Program;
+let gateway: McpHarness;
 let url = '';
 let server: EverythingHttp;
 let browser: Browser;
 let watched: WatchedPage;
 test.before(async () => {
   if (!canUseConsole) return;
-  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1', '--no-auth']);
-  url = await gateway.url();
-  const local = caller(url, {});
+  gateway = await startHarness();
+  const { admin } = gateway;
+  ({ url } = gateway);
   server = await startEverything({ name: 'everything-1' });
-  await register(local, 'everything', [{ id: 'everything-1', endpoint: server.url }]);
+  await register(admin, 'everything', [{ id: 'everything-1', endpoint: server.url }]);
   const ada = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
-  assert.is((await local('POST /auth/users', ada)).status, 201);
+  assert.is((await admin('POST /auth/users', ada)).status, 201);
   browser = await launchBrowser();
   watched = await browser.open();
   watched.page.setDefaultTimeout(10_000);

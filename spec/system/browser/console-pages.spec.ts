@@ -11,18 +11,16 @@ import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { type Caller, caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { type Caller, newKey } from '../../helpers/caller.ts';
 import {
   CONSOLE_FILES,
   canUseConsole,
   isConsoleBuilt,
   NO_CONSOLE,
   NOT_BUILT,
-  PASSWORD,
   signIn,
 } from '../../helpers/console.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { Program } from '../../helpers/program.ts';
+import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the pages of the console', { timeoutMs: 180_000 });
@@ -45,7 +43,7 @@ const PAGES = {
 const SCRIPT_BYTES = 60_000;
 const makesPictures = process.env.STAGEDOOR_SCREENSHOTS === '1';
 
-let gateway: Program;
+let gateway: McpHarness;
 let url = '';
 let admin: Caller;
 let browser: Browser;
@@ -53,11 +51,8 @@ let watched: WatchedPage;
 const servers: EverythingHttp[] = [];
 test.before(async () => {
   if (!canUseConsole) return;
-  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
-    env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: PASSWORD },
-  });
-  url = await gateway.url();
-  admin = caller(url, await tokenOf(url, 'admin', PASSWORD));
+  gateway = await startGuarded();
+  ({ url, admin } = gateway);
   for (const id of ['everything-1', 'everything-2', 'everything-3']) {
     const server = await startEverything({ name: id });
     servers.push(server);

@@ -8,9 +8,10 @@ import { freePort } from '../../../src/cli/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { type Caller, caller, field, listed, tokenOf, verdictOf } from '../../helpers/caller.ts';
-import { canUseConsole, NO_CONSOLE, PASSWORD, signIn } from '../../helpers/console.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { AS_IT_COMES, Program } from '../../helpers/program.ts';
+import { type McpHarness, PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
+import { AS_IT_COMES } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the console', { timeoutMs: 120_000 });
@@ -18,7 +19,7 @@ const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
 
 const folder = folderOfAll(test)();
 let port = 0;
-let gateway: Program;
+let gateway: McpHarness;
 let admin: Caller;
 let credentials: { readonly Authorization: string };
 let browser: Browser;
@@ -230,8 +231,8 @@ inBrowser('says that the gateway is away, and goes on after its restart', async 
   const { page } = watched;
   await follow('Overview');
   await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
-  gateway.signal('SIGTERM');
-  await gateway.end();
+  gateway.program.signal('SIGTERM');
+  await gateway.program.end();
   await page.getByText('The connection to the gateway is lost.').waitFor();
   await gateway.remove();
   await startGateway();
@@ -311,13 +312,9 @@ inBrowser('loads nothing from elsewhere and breaks no rule of its policy', () =>
 });
 
 async function startGateway(): Promise<void> {
-  gateway = new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
-    folder,
-    env: { ...AS_IT_COMES, GATEWAY_ADMIN_PASSWORD: PASSWORD },
-  });
-  await gateway.url();
+  gateway = await startGuarded({ port, folder, env: AS_IT_COMES });
+  ({ admin } = gateway);
   credentials = await tokenOf(url(), 'admin', PASSWORD);
-  admin = caller(url(), credentials);
 }
 
 function url(): string {

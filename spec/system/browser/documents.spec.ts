@@ -14,8 +14,9 @@ import {
   NO_CHROMIUM,
   type WatchedPage,
 } from '../../helpers/browser.ts';
+import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { type AccountsFixture, PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { fixtureHandler, portOf } from '../../helpers/http-app.ts';
+import { portOf } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the pages that show the API', { timeoutMs: 240_000 });

@@ -1,9 +1,9 @@
 // What happens to the backends in the chaos journey, and what an administrator does meanwhile. Each event is over, or has
 // begun to be undone, within a few seconds.
 
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../../helpers/dice.ts';
+import { toldOf } from '../../helpers/processes.ts';
 import { type ChaosBackends, SETTINGS } from './backends.ts';
 import type { ChaosWorld } from './world.ts';
 
@@ -103,19 +103,13 @@ export function register({ harness }: ChaosWorld, template: string, instance: ob
 
 /** One of the programs that the gateway runs now; undefined when there is none. */
 function signalChild({ harness }: ChaosWorld, dice: Dice, name: NodeJS.Signals): number | undefined {
-  const children = harness.program.descendants().filter(isBackend);
+  const children = harness.program
+    .descendants()
+    .filter((pid) => toldOf(pid, 'cmdline').includes('stdio-server'));
   if (children.length === 0) return undefined;
   const pid = dice.pick(children);
   signal(pid, name);
   return pid;
-}
-
-function isBackend(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('stdio-server');
-  } catch {
-    return false; // it has just ended
-  }
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {

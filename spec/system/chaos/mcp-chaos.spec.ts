@@ -4,10 +4,11 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { callTool, toolText } from '../../helpers/caller.ts';
 import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { callTool, eventually, textOf } from '../../helpers/gateway-client.ts';
-import { canFindDescendants } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type ChaosBackends, startBackends, TEMPLATES } from './backends.ts';
 import { ChaosClient } from './clients.ts';
@@ -23,7 +24,7 @@ const quietMs = 30_000;
 
 const seed = chosenSeed();
 const test = suite(`journey: chaos, ${againWith(seed)}`, { timeoutMs: 120_000 });
-const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 const folder = folderOfAll(test)();
 let backends: ChaosBackends;
@@ -83,7 +84,7 @@ async function allIsWell(): Promise<void> {
   assert.equal(world.wrong, [], againWith(seed));
   await world.quiet(backends.instances.length, quietMs);
   for (const template of TEMPLATES) {
-    const ask = () => callTool(world.harness.url, template, 'echo', { text: template });
-    assert.is(textOf(await eventually(ask, ({ status }) => status === 200)), template);
+    const ask = () => callTool(world.harness.admin, template, 'echo', { text: template });
+    assert.is(toolText(await eventually(ask, ({ status }) => status === 200)), template);
   }
 }

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { objectOr } from '../../fixtures/wire.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { type McpHarness, startHarness } from '../../helpers/mcp-program.ts';
 
 /** A pause behind each end and each start in which a connection may still break off. */

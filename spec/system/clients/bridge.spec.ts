@@ -16,45 +16,33 @@ import {
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
-import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { newKey } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { binPath, Program } from '../../helpers/program.ts';
+import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
+import { binPath } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: the bridge', { timeoutMs: 60_000 });
 
 const CHANGED = 'notifications/tools/list_changed';
 const SIMPLE = 'This is a simple text response for testing.';
-const password = 'a-password-for-the-bridge';
 const folder = folderOfAll(test)();
 let url = '';
 let key = '';
-let gateway: Program;
+let gateway: McpHarness;
 test.before(async () => {
   url = `http://127.0.0.1:${await freePort()}`;
   gateway = await startGateway();
-  const admin = caller(url, await tokenOf(url, 'admin', password));
+  const { admin } = gateway;
   await register(admin, 'near', [{ id: 'one', ...everythingProgram() }]);
   key = (await newKey(admin, 'bridge', ['tools:call'])).headers['X-API-Key'];
 });
-test.after(async () => {
-  await gateway.remove();
-});
+test.after(() => gateway.remove());
 
-async function startGateway(): Promise<Program> {
-  const port = new URL(url).port;
-  const program = new Program(['gateway', 'start', '--port', port, '--host', '127.0.0.1'], {
-    env: {
-      GATEWAY_AUTH_ENABLED: 'true',
-      GATEWAY_ADMIN_PASSWORD: password,
-      GATEWAY_DATABASE_URL: `sqlite:///${join(folder, 'gateway.db')}`,
-    },
-    folder,
-  });
-  await program.url();
-  return program;
+function startGateway(): Promise<McpHarness> {
+  const env = { GATEWAY_DATABASE_URL: `sqlite:///${join(folder, 'gateway.db')}` };
+  return startGuarded({ port: Number(new URL(url).port), env, folder });
 }
 
 function program(template = 'near') {
@@ -134,8 +122,8 @@ test('goes on after the gateway was restarted', async () => {
   await client.connect(transport);
   try {
     assert.match(await say(client, 'test_simple_text'), SIMPLE);
-    gateway.signal('SIGTERM');
-    await gateway.end();
+    gateway.program.signal('SIGTERM');
+    await gateway.program.end();
     await gateway.remove();
     const whileAway = say(client, 'test_simple_text');
     gateway = await startGateway();

@@ -1,6 +1,7 @@
 // A command may not be handed what a gateway keeps for itself: every way by which a command comes in, and a stored one at its start.
 
-import { access, link, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { link, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import * as assert from 'uvu/assert';
 import { fields } from '../../../src/cli/answers.ts';
@@ -11,6 +12,7 @@ import { openStore } from '../../../src/persistence/open.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
 import { caller } from '../../helpers/caller.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -71,11 +73,11 @@ test('is accepted with force, which is stored with it', async () => {
   const first = await start();
   const forced = await register(first.urls, { id: 'one', ...leavesMark('first'), force: true });
   assert.is(forced.status, 201);
-  await exists('first');
+  await becomes(() => existsSync(home('first')), true);
   await first.close();
   await rm('first');
   await start();
-  await exists('first');
+  await becomes(() => existsSync(home('first')), true);
 });
 
 test('is accepted with force among the fields of the instance or beside them; what is among them counts', async () => {
@@ -155,13 +157,11 @@ test('keeps a stored command from starting, and says why', async () => {
   await store.close();
   const { gateway } = await start();
   const reasonOf = () => gateway.instance('demo', 'one').snapshot.reason;
-  for (let tries = 0; reasonOf() === null && tries < 500; tries += 1)
-    await new Promise((resolve) => setTimeout(resolve, 10));
   assert.match(
-    String(reasonOf()),
+    String(await eventually(async () => reasonOf(), Boolean)),
     /^it is not started: "\." is a folder that holds the database of this gateway/,
   );
-  assert.is(await access('mark').catch(() => 'absent'), 'absent');
+  assert.is(existsSync('mark'), false);
 });
 
 test.run();
@@ -178,14 +178,6 @@ async function start(flags: Record<string, string> = {}): Promise<RunningServer>
 function leavesMark(name: string) {
   const script = `require('node:fs').writeFileSync(${JSON.stringify(home(name))}, ''); setInterval(() => {}, 1e3)`;
   return { command: process.execPath, args: ['-e', script, '.'] };
-}
-
-async function exists(name: string): Promise<void> {
-  for (let tries = 0; tries < 1_000; tries += 1) {
-    if ((await access(home(name)).catch(() => 'absent')) === undefined) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.unreachable(`there is no ${name}`);
 }
 
 async function register(urls: readonly string[], instance: object) {

@@ -151,7 +151,7 @@ test('--verify says what does not work, and why', async () => {
   await gateway.server.gateway.register('broken', { id: 'one', command: '/no/such/program' });
   const command = await gateway.run('connect broken --llm vscode --verify');
   assert.is(command.code, 1);
-  assert.match(command.err, 'vscode (stdio) does not work: /no/such/program cannot be started');
+  assert.match(command.err, 'vscode (stdio) does not work: /no/such/program could not be started: ENOENT');
   const wrong = await connect('far', '--llm', 'vscode', '--http', '--verify', '--key', 'sd_not_valid');
   assert.is(wrong.code, 1);
   assert.match(wrong.err, /vscode \(http\) does not work: .*(key|credentials)/i);

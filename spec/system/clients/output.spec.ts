@@ -8,8 +8,8 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
 import { binPath, PLAIN, processesWithHome } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 

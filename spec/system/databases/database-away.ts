@@ -10,14 +10,16 @@ import {
   type Caller,
   caller,
   field,
+  keepAsking,
   listed,
   newKey,
-  tokenOf,
   toolText,
   verdictOf,
 } from '../../helpers/caller.ts';
-import { comesTo } from '../../helpers/gateway-client.ts';
-import { canFindDescendants, Program } from '../../helpers/program.ts';
+import { comesTo } from '../../helpers/eventually.ts';
+import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
+import type { Program } from '../../helpers/program.ts';
 import { type ServerLine, serverLine } from '../../helpers/server-line.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
@@ -42,7 +44,6 @@ const mendedWithinMs = 10_000;
 const graceSeconds = 3;
 /** Longest time of an orderly end on top of that: last answers, last entries of the audit log, the connections. */
 const lastWritingsMs = 12_000;
-const password = 'correct horse';
 
 /** What a test works with. */
 export interface Harness {
@@ -65,8 +66,8 @@ export function onHarness(
   declare: ReturnType<typeof together>,
   service: Service,
 ): (name: string, body: (harness: Harness) => Promise<void>) => void {
-  const why = canFindDescendants ? service.skip : 'descendants are found through /proc, which is Linux';
-  const isPossible = canFindDescendants && service.url !== undefined;
+  const why = canFindProcesses ? service.skip : NO_PROCESSES;
+  const isPossible = canFindProcesses && service.url !== undefined;
   return (name, body) =>
     (isPossible ? declare : test.needs(false, why))(name, async () => {
       const ends: (() => Promise<unknown>)[] = [];
@@ -100,11 +101,11 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
     () => admin('DELETE /gateway/deregister/far/one'),
   ]).flat();
   const others = [
-    () => admin('POST /auth/users', { username: 'ada', email: 'ada@localhost', password }),
+    () => admin('POST /auth/users', { username: 'ada', email: 'ada@localhost', password: PASSWORD }),
     () => admin('POST /auth/api-keys', { name: 'lost', permissions: ['tools:call'] }),
     () => admin('GET /auth/api-keys'),
     () => admin('GET /gateway/audit'),
-    () => anybody('POST /auth/login', { username: 'admin', password }),
+    () => anybody('POST /auth/login', { username: 'admin', password: PASSWORD }),
     () => newcomer('POST /mcp/far/tools/call', call),
   ];
   const refusals = await Promise.all(
@@ -198,19 +199,16 @@ async function open(service: Service, onEnd: Harness['onEnd']): Promise<Harness>
   onEnd(() => line.close());
   const backend = await startHttpServer({ name: 'one' });
   onEnd(() => backend.close());
-  const gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+  const guarded = await startGuarded({
     env: {
-      GATEWAY_AUTH_ENABLED: 'true',
       GATEWAY_DATABASE_URL: line.url,
       GATEWAY_SECRET_KEY: 'a secret of this journey, 32 bytes or more',
-      GATEWAY_ADMIN_PASSWORD: password,
       GATEWAY_GRACE_SECONDS: String(graceSeconds),
     },
   });
-  onEnd(() => gateway.remove());
-  const url = await gateway.url();
+  onEnd(guarded.remove);
+  const { url, admin, program: gateway } = guarded;
   const anybody = caller(url);
-  const admin = caller(url, await tokenOf(url, 'admin', password));
   const key = caller(url, (await newKey(admin, 'known')).headers);
   const newcomer = caller(url, (await newKey(admin, 'newcomer')).headers);
   const near = { id: 'one', command: process.execPath, args: [stdioServerPath, '--name=one'] };
@@ -220,27 +218,6 @@ async function open(service: Service, onEnd: Harness['onEnd']): Promise<Harness>
   }
   assert.is((await key('POST /mcp/far/tools/call', { name: 'name' })).status, 200);
   return { gateway, line, anybody, admin, key, newcomer, onEnd };
-}
-
-/** Asks each of these again and again, one after the other each, until it is told to stop. */
-function keepAsking(questions: readonly (() => Promise<Answer>)[]): { stop(): Promise<readonly Answer[]> } {
-  const answers: Answer[] = [];
-  let isOver = false;
-  const work = questions.map(async (ask) => {
-    while (!isOver) {
-      answers.push(await ask());
-      await delay(20); // leaves the machine to others
-    }
-  });
-  // A test that has failed does not ask for them any more.
-  for (const asking of work) asking.catch(() => undefined);
-  return {
-    stop: async () => {
-      isOver = true;
-      await Promise.all(work);
-      return answers;
-    },
-  };
 }
 
 function inTime(what: string, answers: readonly Answer[], withinMs: number): void {

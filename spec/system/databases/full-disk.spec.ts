@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { caller, field, listed, tokenOf, verdictOf } from '../../helpers/caller.ts';
-import { comesTo } from '../../helpers/gateway-client.ts';
-import { Program } from '../../helpers/program.ts';
+import { caller, field, listed, verdictOf } from '../../helpers/caller.ts';
+import { comesTo } from '../../helpers/eventually.ts';
+import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: full disk', { timeoutMs: 90_000 });
@@ -25,26 +25,15 @@ const onSmallDisk = test.needs(
   'a small file system needs the right to mount one; orm-session.spec.ts has the same with a limit of SQLite',
 );
 
-const password = 'correct horse';
-const start = () =>
-  new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
-    folder,
-    env: {
-      GATEWAY_AUTH_ENABLED: 'true',
-      GATEWAY_ADMIN_PASSWORD: password,
-      GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
-    },
-  });
+const start = () => startGuarded({ folder, env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } });
 
 onSmallDisk('a full disk refuses changes, and all is well once there is room', async () => {
   const backend = await startHttpServer({ name: 'one' });
-  const programs = [start()];
+  const gateway = await start();
+  const gateways = [gateway];
   try {
-    const [gateway] = programs;
-    assert.ok(gateway);
-    const url = await gateway.url();
-    const anybody = caller(url);
-    const admin = caller(url, await tokenOf(url, 'admin', password));
+    const { admin, program } = gateway;
+    const anybody = caller(gateway.url);
     const register = (id: string) =>
       admin('POST /gateway/register?wait=20', {
         template_name: 'far',
@@ -76,18 +65,17 @@ onSmallDisk('a full disk refuses changes, and all is well once there is room', a
     rmSync(join(folder, 'ballast'));
     assert.is(field(await comesTo(200, () => anybody('GET /health')), 'database'), 'connected');
     for (const id of ['after-1', 'after-2']) assert.ok(await registered(id));
-    assert.is((await anybody('POST /auth/login', { username: 'admin', password })).status, 200);
+    assert.is((await anybody('POST /auth/login', { username: 'admin', password: PASSWORD })).status, 200);
     assert.equal(Object.keys(await listed(admin)).toSorted(), acknowledged.toSorted());
 
-    gateway.process.kill('SIGKILL');
-    await gateway.end();
-    const again = start();
-    programs.push(again);
-    const next = await again.url();
-    const kept = await listed(caller(next, await tokenOf(next, 'admin', password)));
+    program.signal('SIGKILL');
+    await program.end();
+    const again = await start();
+    gateways.push(again);
+    const kept = await listed(again.admin);
     assert.equal(Object.keys(kept).toSorted(), acknowledged.toSorted());
   } finally {
-    for (const program of programs) await program.remove();
+    for (const { remove } of gateways) await remove();
     await backend.close();
   }
 });

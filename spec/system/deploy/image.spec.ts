@@ -15,7 +15,7 @@ import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
-import { becomes, eventually } from '../../helpers/gateway-client.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import { importNodeImage, importPostgresImage, importRedisImage } from '../../helpers/machine-images.ts';
 import { type Podman, startPodman } from '../../helpers/podman.ts';
 import { suite } from '../../helpers/suite.ts';

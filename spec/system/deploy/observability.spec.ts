@@ -11,8 +11,9 @@ import { parse } from 'yaml';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { caller, callTool, field } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { becomes, callTool, get } from '../../helpers/gateway-client.ts';
 import { type Family, metricValue, parseMetrics } from '../../helpers/metrics-text.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -35,7 +36,7 @@ test.before(async () => {
   gateway = new Program(['gateway', 'start', '--port', '0', '--metrics-port', String(metricsPort)]);
   for (const id of ['one', 'two'])
     await gateway.run('gateway', 'register', 'pair', '--id', id, '--command', command(), '--wait', '15');
-  await callTool(await gateway.url(), 'pair', 'count');
+  await callTool(caller(await gateway.url()), 'pair', 'count');
 });
 test.after(async () => {
   await gateway.remove();
@@ -46,10 +47,7 @@ test('shows that a program was killed and came back, and forgets one that was de
   const up = await scrape();
   assert.is(metricValue(up, 'stagedoor_instance_up', one), 1);
   assert.is(metricValue(up, 'stagedoor_requests_total', { template: 'pair', outcome: 'result' }), 1);
-  const url = await gateway.url();
-  const { body } = await get(url, '/gateway/registry');
-  const { instances } = Object(body).templates.pair;
-  const { pid } = instances.find(({ id }: { id: string }) => id === 'one');
+  const pid = field(await caller(await gateway.url())('GET /servers/one'), 'pid');
   process.kill(Number(pid), 'SIGKILL');
   const upNow = async () => {
     const families = await scrape();

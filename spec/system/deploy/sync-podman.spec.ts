@@ -3,7 +3,8 @@
 
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
-import { becomes, callTool, get, textOf } from '../../helpers/gateway-client.ts';
+import { type Caller, caller, callTool, field, toolText } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { Podman, startPodman } from '../../helpers/podman.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -27,13 +28,13 @@ async function startHttp(podman: Podman, name: string): Promise<string> {
   return podman.start({ 'stagedoor.template': 'web', 'stagedoor.port': String(port) }, words);
 }
 
-async function instancesOf(url: string, template: string): Promise<Record<string, { healthy: boolean }>> {
-  const { status, body } = await get(url, `/mcp/${template}/health`);
-  return status === 404 ? {} : Object(body.instances);
+async function instancesOf(who: Caller, template: string): Promise<Record<string, { healthy: boolean }>> {
+  const answer = await who(`GET /mcp/${template}/health`);
+  return answer.status === 404 ? {} : Object(field(answer, 'instances'));
 }
 
-async function healthyOf(url: string, template: string): Promise<string[]> {
-  const instances = Object.entries(await instancesOf(url, template));
+async function healthyOf(who: Caller, template: string): Promise<string[]> {
+  const instances = Object.entries(await instancesOf(who, template));
   return instances.flatMap(([id, { healthy }]) => (healthy ? [id] : [])).sort();
 }
 
@@ -43,26 +44,26 @@ withEngine('an HTTP container is registered once, called, and removed when it is
   const podman = engine as Podman;
   const gateway = open(podman);
   try {
-    const url = await gateway.url();
+    const who = caller(await gateway.url());
     const id = await startHttp(podman, 'one');
     const instance = idOf(id);
     const dry = await gateway.run('gateway', 'sync', '--dry-run', '--json');
     assert.is(dry.code, 0, dry.err);
     assert.equal(JSON.parse(dry.out).added[0].instance_id, instance);
-    assert.equal(await instancesOf(url, 'web'), {});
+    assert.equal(await instancesOf(who, 'web'), {});
 
     const first = await gateway.run('gateway', 'sync');
     assert.is(first.code, 0, first.err);
     assert.match(first.out, new RegExp(`added\\s+web\\s+${instance}`));
-    await becomes(() => healthyOf(url, 'web'), [instance]);
-    assert.match(textOf(await callTool(url, 'web', 'echo', { text: 'hi' })), 'hi');
+    await becomes(() => healthyOf(who, 'web'), [instance]);
+    assert.match(toolText(await callTool(who, 'web', 'echo', { text: 'hi' })), 'hi');
     const again = await gateway.run('gateway', 'sync');
     assert.is(again.out.trim(), '0 added, 0 changed, 0 removed, 0 skipped, 1 unchanged');
 
     await podman.podman('rm', '-f', '-t', '0', id);
     const last = await gateway.run('gateway', 'sync', '--json');
     assert.equal(JSON.parse(last.out).removed, [{ template_name: 'web', instance_id: instance }]);
-    assert.equal(await instancesOf(url, 'web'), {});
+    assert.equal(await instancesOf(who, 'web'), {});
   } finally {
     await gateway.remove();
     await podman.podman('rm', '-f', '-a', '-t', '0');
@@ -82,10 +83,10 @@ withEngine('a killed container leaves the pool at once, and no call fails', asyn
   const [one = '', two = ''] = ids;
   const gateway = open(podman, '--sync');
   try {
-    const url = await gateway.url();
-    await becomes(() => healthyOf(url, 'web'), [one, two].map(idOf).sort());
-    await becomes(async () => (await healthyOf(url, 'lines')).length, 1);
-    assert.is(textOf(await callTool(url, 'lines', 'echo', { text: 'hi' })), 'hi');
+    const who = caller(await gateway.url());
+    await becomes(() => healthyOf(who, 'web'), [one, two].map(idOf).sort());
+    await becomes(async () => (await healthyOf(who, 'lines')).length, 1);
+    assert.is(toolText(await callTool(who, 'lines', 'echo', { text: 'hi' })), 'hi');
 
     const killed = podman.podman('kill', one);
     let isDead = false;
@@ -93,17 +94,17 @@ withEngine('a killed container leaves the pool at once, and no call fails', asyn
       isDead = true;
     });
     for (let after = 0; after < 20; after += isDead ? 1 : 0) {
-      const { status, body } = await callTool(url, 'web', 'echo', { text: 'on' });
+      const { status, body } = await callTool(who, 'web', 'echo', { text: 'on' });
       assert.is(status, 200, JSON.stringify(body));
     }
     await killed;
-    await becomes(async () => Object.keys(await instancesOf(url, 'web')), [idOf(two)], 5_000);
+    await becomes(async () => Object.keys(await instancesOf(who, 'web')), [idOf(two)], 5_000);
 
     // What is started is added, and what was removed is gone, without a word from anybody.
     await podman.podman('start', one);
-    await becomes(() => healthyOf(url, 'web'), [one, two].map(idOf).sort());
+    await becomes(() => healthyOf(who, 'web'), [one, two].map(idOf).sort());
     await podman.podman('rm', '-f', '-t', '0', one);
-    await becomes(async () => Object.keys(await instancesOf(url, 'web')), [idOf(two)], 5_000);
+    await becomes(async () => Object.keys(await instancesOf(who, 'web')), [idOf(two)], 5_000);
   } finally {
     await gateway.remove();
     await podman.podman('rm', '-f', '-a', '-t', '0');
@@ -121,8 +122,8 @@ withEngine('a program in a container ends with its gateway, also with one that w
     for (const end of ['SIGTERM', 'SIGKILL'] as const) {
       const gateway = open(podman, '--sync');
       try {
-        const url = await gateway.url();
-        await becomes(async () => (await healthyOf(url, 'lines')).length, 2);
+        const who = caller(await gateway.url());
+        await becomes(async () => (await healthyOf(who, 'lines')).length, 2);
         assert.is((await running()).length, 2);
         gateway.signal(end);
         await gateway.end();

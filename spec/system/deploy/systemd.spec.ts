@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { EMPTY_IMAGE, type Podman, startPodman } from '../../helpers/podman.ts';
 import { suite } from '../../helpers/suite.ts';
 

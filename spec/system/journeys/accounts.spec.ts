@@ -2,16 +2,17 @@
 // call with the key, restart, revoke. And the same on the database when no gateway runs.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { caller, field, toolText } from '../../helpers/caller.ts';
+import { caller, callTool, toolText, verdictOf } from '../../helpers/caller.ts';
+import { becomes, comesTo } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { becomes, comesTo } from '../../helpers/gateway-client.ts';
-import { AS_IT_COMES, binPath, canFindDescendants, Program } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES, processesWhere } from '../../helpers/processes.ts';
+import { AS_IT_COMES, binPath, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: accounts', { timeoutMs: 120_000 });
@@ -19,7 +20,7 @@ const onTerminal = test.needs(
   process.platform === 'linux' && spawnSync('python3', ['-c', 'import pty']).status === 0,
   'needs Linux and python3, whose pty module makes a terminal',
 );
-const needsProcesses = test.needs(canFindDescendants, 'command lines are read through /proc, which is Linux');
+const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 /** Where the gateway is started: its database and its state are here. */
 const folder = folderOfEach(test);
@@ -42,19 +43,6 @@ test('from an empty folder to a revoked key, over a restart', async () => {
   const password = firstPassword();
   assert.not.match(`${gateway?.out}${gateway?.err}`, password);
 
-  const early = await cli(['gateway', 'list']);
-  assert.equal([early.code, early.out], [1, '']);
-  assert.is(
-    early.err,
-    `stagedoor: not logged in at ${url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY\n`,
-  );
-
-  const wrong = await cli(['gateway', 'login', 'admin', '--password', '-'], 'not the password\n');
-  assert.is(wrong.code, 1);
-  assert.match(
-    wrong.err,
-    /^stagedoor: .*\(INVALID_CREDENTIALS\)\nTo replace a lost password, run .*set-password admin" in the folder [^\n]+\n$/,
-  );
   const right = await cli(['gateway', 'login', 'admin', '--password', '-'], `${password}\n`);
   assert.equal([right.code, right.err], [0, '']);
   assert.match(right.out, new RegExp(`^admin is logged in at ${url} for 1 h 0 min; `));
@@ -63,18 +51,6 @@ test('from an empty folder to a revoked key, over a restart', async () => {
   const token: string = JSON.parse(readFileSync(kept, 'utf8')).tokens[url].access_token;
 
   await succeeds(['gateway', 'create-user', 'ada', '--password', '-'], 'correct horse\n');
-  const again = await cli(['gateway', 'create-user', 'Ada', '--password', '-'], 'correct horse\n');
-  assert.is(again.code, 1);
-  assert.match(again.err, /\(DUPLICATE_USERNAME\)\n$/);
-  const users: Record<string, unknown>[] = JSON.parse((await succeeds(['gateway', 'users', '--json'])).out);
-  assert.equal(
-    users.map(({ username, role }) => [username, role]),
-    [
-      ['admin', 'admin'],
-      ['ada', 'user'],
-    ],
-  );
-
   const made = await succeeds([
     'gateway',
     'create-api-key',
@@ -89,24 +65,14 @@ test('from an empty folder to a revoked key, over a restart', async () => {
   const command = `'${process.execPath}' '${stdioServerPath}' --name=one`;
   await succeeds(['gateway', 'register', 'demo', '--id', 'one', '--wait', '20', '--command', command]);
 
-  const first = await call(key);
-  assert.equal([first.status, first.text], [200, 'one']);
-  assert.equal([first.limit, first.remaining], ['5000', '4999']);
-  assert.ok(Math.abs(Number(first.reset) - Date.now() / 1000 - 3600) < 60, first.reset);
+  assert.is(toolText(await call(key)), 'one');
 
   await stop();
   await start();
-  await becomes(async () => (await call(key)).text, 'one');
-  const listed = await succeeds(['gateway', 'api-keys']);
-  assert.match(listed.out, /^[0-9a-f]{16} +ci +tools:call +all +active +\d{4}/m);
-  assert.not.match(listed.out, key.slice(-43));
+  await becomes(async () => toolText(await call(key)), 'one');
 
-  assert.match(
-    (await succeeds(['gateway', 'revoke', 'ci'])).out,
-    /^the key "ci" \([0-9a-f]{16}\) is revoked\n$/,
-  );
-  const refused = await call(key);
-  assert.equal([refused.status, refused.code], [401, 'INVALID_CREDENTIALS']);
+  await succeeds(['gateway', 'revoke', 'ci']);
+  assert.equal(verdictOf(await call(key)), [401, 'INVALID_CREDENTIALS']);
 
   await succeeds(['gateway', 'logout']);
   assert.is((await cli(['gateway', 'users'])).code, 1);
@@ -122,30 +88,22 @@ test('works on the database when no gateway runs, and a lost password is replace
     ['gateway', 'create-user', 'ada', '--role', 'admin', '--password', '-'],
     'correct horse',
   );
-  assert.equal([created.code, created.out], [0, 'created the admin ada\n'], created.err);
-  assert.match(created.err, /^using the database .*gateway\.db\n$/);
+  assert.is(created.code, 0, created.err);
   const key = (await local(['gateway', 'create-api-key', 'ci', '--role', 'admin'])).out.trim();
   assert.match(key, /^sd_/);
   const replaced = await local(['gateway', 'set-password', 'admin', '--password', '-'], 'battery staple');
-  const done = 'changed the password of admin; earlier tokens become void, on running gateways within 10 s\n';
-  assert.equal([replaced.code, replaced.out], [0, done], replaced.err);
+  assert.is(replaced.code, 0, replaced.err);
 
   await start();
   assert.is(existsSync(folder('initial-admin-password')), false, 'it is no password any more');
   await succeeds(['gateway', 'login', 'admin', '--password', '-'], 'battery staple');
-  const { status, body } = await caller(url, { 'X-API-Key': key })('GET /gateway/audit');
-  assert.is(status, 200);
-  const entries: { actor: string; action: string }[] = Object(body).entries ?? body;
-  const recorded = entries.filter(({ actor }) => actor === 'local').map(({ action }) => action);
-  assert.equal(recorded.sort(), ['PATCH /auth/users/:user_id', 'POST /auth/api-keys', 'POST /auth/users']);
+  const ci = caller(url, { 'X-API-Key': key });
+  assert.is((await ci('GET /gateway/audit')).status, 200);
 
   // The gateway runs: it hears of what is done behind its back.
   assert.is((await local(['gateway', 'delete-user', 'ada'])).code, 0);
   assert.is((await local(['gateway', 'revoke', 'ci'])).code, 0);
-  await comesTo(401, () => caller(url, { 'X-API-Key': key })('GET /gateway/audit'));
-  const last = await local(['gateway', 'delete-user', 'admin']);
-  assert.is(last.code, 1);
-  assert.match(last.err, /\(LAST_ADMIN\)\n$/);
+  await comesTo(401, () => ci('GET /gateway/audit'));
 });
 
 needsProcesses('shows no secret in the list of processes', async () => {
@@ -157,18 +115,9 @@ needsProcesses('shows no secret in the list of processes', async () => {
   await waiting.end();
   await waiting.remove();
   await succeeds(['gateway', 'login', 'admin', '--password', '-'], password);
-  const lines = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        return [readFileSync(`/proc/${pid}/cmdline`, 'utf8')];
-      } catch {
-        return []; // ended between the two looks
-      }
-    });
   for (const secret of ['planted-signing-secret', password])
     assert.equal(
-      lines.filter((line) => line.includes(secret)),
+      processesWhere('cmdline', (words) => words.includes(secret)),
       [],
     );
   const refused = await local([
@@ -260,17 +209,8 @@ function local(words: readonly string[], input?: string) {
   return run(all, { USER: 'operator' }, input, folder());
 }
 
-async function call(key: string) {
-  const answer = await caller(url, { 'X-API-Key': key })('POST /mcp/demo/tools/call', { name: 'name' });
-  const { status, headers } = answer;
-  return {
-    status,
-    text: toolText(answer),
-    code: field(answer, 'error_code'),
-    limit: headers.get('x-ratelimit-limit'),
-    remaining: headers.get('x-ratelimit-remaining'),
-    reset: headers.get('x-ratelimit-reset') ?? '',
-  };
+function call(key: string) {
+  return callTool(caller(url, { 'X-API-Key': key }), 'demo', 'name');
 }
 
 /** Runs a command line in a terminal of its own, types once something was asked, and looks at the terminal afterwards. */

@@ -8,7 +8,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { isRunning } from '../../helpers/is-running.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { Program, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -54,115 +54,106 @@ class Desk {
   }
 }
 
-async function atDesk(work: (desk: Desk) => Promise<void>): Promise<void> {
-  const desk = new Desk();
+let desk: Desk;
+test.before.each(() => {
+  desk = new Desk();
+});
+test.after.each(() => desk.leave());
+
+test('starts ready, is found in its folder, logs, and stops', async () => {
+  const { code, out, err } = await desk.run(...START);
+  assert.equal([code, err], [0, '']);
+  const { pid, url } = desk.running();
+  assert.match(out, `listening on ${url}`);
+  assert.match(out, `running in the background: process ${pid}, log ${join(desk.folder, 'gateway.log')}`);
+  const ready = await fetch(`${url}/readyz`);
+  await ready.arrayBuffer();
+  assert.is(ready.status, 200);
+
+  const status = await desk.run('gateway', 'status', '--json');
+  assert.is(JSON.parse(status.out).url, url);
+
+  const logs = await desk.run('gateway', 'logs', '--lines', '1');
+  assert.is(JSON.parse(logs.out).path, '/gateway/registry');
+
+  const stopped = await desk.run('gateway', 'stop');
+  assert.equal([stopped.code, stopped.err], [0, '']);
+  assert.match(stopped.out, `stopped: process ${pid}, ${url}`);
+  assert.is(isRunning(pid), false);
+  assert.is(desk.has('gateway.pid'), false);
+  assert.match(readFileSync(join(desk.folder, 'gateway.log'), 'utf8'), /stopping after SIGTERM/);
+});
+
+test('is started once in a state folder, whatever its port and database', async () => {
+  const { pid, url } = await desk.start();
+  const second = await desk.run(...START, '--database', 'sqlite:///other.db');
+  assert.is(second.code, 1);
+  assert.match(second.err, `a gateway already runs in the background: ${url}, process ${pid}`);
+  assert.is(desk.has('other.db'), false);
+  assert.is(desk.running().pid, pid);
+  const elsewhere = await desk.run(...START, '--database', 'sqlite:///other.db', '--state-dir', 'other');
+  assert.is(elsewhere.code, 0, elsewhere.err);
+  assert.is((await desk.run('gateway', 'stop', '--state-dir', 'other')).code, 0);
+  assert.is(isRunning(pid), true);
+});
+
+test('a killed one is no obstacle, and its files name no other process', async () => {
+  const { pid } = await desk.start();
+  process.kill(pid, 'SIGKILL');
+  while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+  const stopped = await desk.run('gateway', 'stop');
+  assert.is(stopped.code, 1);
+  assert.match(stopped.err, `no gateway runs in the background with the state folder ${desk.folder}`);
+  assert.is.not((await desk.start()).pid, pid);
+});
+
+test('restarts with the words it was started with', async () => {
+  const before = await desk.start('--log-level', 'debug');
+  const restarted = await desk.run('gateway', 'restart');
+  assert.is(restarted.code, 0, restarted.err);
+  const after = desk.running();
+  assert.is.not(after.pid, before.pid);
+  assert.is(isRunning(before.pid), false);
+  assert.match(readFileSync(join(desk.folder, 'gateway.pid'), 'utf8'), '"--log-level","debug"');
+  const half = await desk.run('gateway', 'restart', 'search');
+  assert.equal([half.code, half.out], [2, '']);
+  assert.match(half.err, 'missing required argument <id>');
+});
+
+test('one that cannot start says why, and leaves no process', async () => {
+  const occupant = createServer().listen(0, '127.0.0.1');
+  await once(occupant, 'listening');
+  const { port } = Object(occupant.address());
+  const taken = await desk.run('gateway', 'start', '--background', '--port', String(port));
+  occupant.close();
+  assert.is(taken.code, 2);
+  assert.match(taken.err, `port ${port} on 127.0.0.1 is already in use`);
+  assert.is(desk.has('gateway.pid'), false);
+  const nowhere = await desk.run(...START, '--database', 'sqlite:///no/such/folder/gateway.db');
+  assert.is(nowhere.code, 2);
+  assert.is(desk.has('no'), false);
+  const demo = await desk.run(...START, '--demo');
+  assert.is(demo.code, 2);
+  assert.match(demo.err, '--background');
+});
+
+test('the log is followed', async () => {
+  const { url } = await desk.start();
+  const logs = desk.open('gateway', 'logs', '-f', '-n', '0');
   try {
-    await work(desk);
-  } finally {
-    await desk.leave();
-  }
-}
-
-test('starts ready, is found in its folder, logs, and stops', () =>
-  atDesk(async (desk) => {
-    const { code, out, err } = await desk.run(...START);
-    assert.equal([code, err], [0, '']);
-    const { pid, url } = desk.running();
-    assert.match(out, `listening on ${url}`);
-    assert.match(out, `running in the background: process ${pid}, log ${join(desk.folder, 'gateway.log')}`);
-    const ready = await fetch(`${url}/readyz`);
-    await ready.arrayBuffer();
-    assert.is(ready.status, 200);
-
-    const status = await desk.run('gateway', 'status', '--json');
-    assert.is(JSON.parse(status.out).url, url);
-
-    const logs = await desk.run('gateway', 'logs', '--lines', '1');
-    assert.is(JSON.parse(logs.out).path, '/gateway/registry');
-
-    const stopped = await desk.run('gateway', 'stop');
-    assert.equal([stopped.code, stopped.err], [0, '']);
-    assert.match(stopped.out, `stopped: process ${pid}, ${url}`);
-    assert.is(isRunning(pid), false);
-    assert.is(desk.has('gateway.pid'), false);
-    assert.match(readFileSync(join(desk.folder, 'gateway.log'), 'utf8'), /stopping after SIGTERM/);
-  }));
-
-test('is started once in a state folder, whatever its port and database', () =>
-  atDesk(async (desk) => {
-    const { pid, url } = await desk.start();
-    const second = await desk.run(...START, '--database', 'sqlite:///other.db');
-    assert.is(second.code, 1);
-    assert.match(second.err, `a gateway already runs in the background: ${url}, process ${pid}`);
-    assert.is(desk.has('other.db'), false);
-    assert.is(desk.running().pid, pid);
-    const elsewhere = await desk.run(...START, '--database', 'sqlite:///other.db', '--state-dir', 'other');
-    assert.is(elsewhere.code, 0, elsewhere.err);
-    assert.is((await desk.run('gateway', 'stop', '--state-dir', 'other')).code, 0);
-    assert.is(isRunning(pid), true);
-  }));
-
-test('a killed one is no obstacle, and its files name no other process', () =>
-  atDesk(async (desk) => {
-    const { pid } = await desk.start();
-    process.kill(pid, 'SIGKILL');
-    while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
-    const stopped = await desk.run('gateway', 'stop');
-    assert.is(stopped.code, 1);
-    assert.match(stopped.err, `no gateway runs in the background with the state folder ${desk.folder}`);
-    assert.is.not((await desk.start()).pid, pid);
-  }));
-
-test('restarts with the words it was started with', () =>
-  atDesk(async (desk) => {
-    const before = await desk.start('--log-level', 'debug');
-    const restarted = await desk.run('gateway', 'restart');
-    assert.is(restarted.code, 0, restarted.err);
-    const after = desk.running();
-    assert.is.not(after.pid, before.pid);
-    assert.is(isRunning(before.pid), false);
-    assert.match(readFileSync(join(desk.folder, 'gateway.pid'), 'utf8'), '"--log-level","debug"');
-    const half = await desk.run('gateway', 'restart', 'search');
-    assert.equal([half.code, half.out], [2, '']);
-    assert.match(half.err, 'missing required argument <id>');
-  }));
-
-test('one that cannot start says why, and leaves no process', () =>
-  atDesk(async (desk) => {
-    const occupant = createServer().listen(0, '127.0.0.1');
-    await once(occupant, 'listening');
-    const { port } = Object(occupant.address());
-    const taken = await desk.run('gateway', 'start', '--background', '--port', String(port));
-    occupant.close();
-    assert.is(taken.code, 2);
-    assert.match(taken.err, `port ${port} on 127.0.0.1 is already in use`);
-    assert.is(desk.has('gateway.pid'), false);
-    const nowhere = await desk.run(...START, '--database', 'sqlite:///no/such/folder/gateway.db');
-    assert.is(nowhere.code, 2);
-    assert.is(desk.has('no'), false);
-    const demo = await desk.run(...START, '--demo');
-    assert.is(demo.code, 2);
-    assert.match(demo.err, '--background');
-  }));
-
-test('the log is followed', () =>
-  atDesk(async (desk) => {
-    const { url } = await desk.start();
-    const logs = desk.open('gateway', 'logs', '-f', '-n', '0');
-    try {
-      for (let seen = false; !seen; ) {
-        await (await fetch(`${url}/livez?look`)).arrayBuffer();
-        await (await fetch(`${url}/gateway/health`)).arrayBuffer();
-        seen = await logs.sees(/"path":"\/gateway\/health"/, 500).then(
-          () => true,
-          () => false,
-        );
-      }
-      logs.signal('SIGINT');
-      assert.equal(await logs.end(), { code: 0, signal: null });
-    } finally {
-      await logs.remove();
+    for (let seen = false; !seen; ) {
+      await (await fetch(`${url}/livez?look`)).arrayBuffer();
+      await (await fetch(`${url}/gateway/health`)).arrayBuffer();
+      seen = await logs.sees(/"path":"\/gateway\/health"/, 500).then(
+        () => true,
+        () => false,
+      );
     }
-  }));
+    logs.signal('SIGINT');
+    assert.equal(await logs.end(), { code: 0, signal: null });
+  } finally {
+    await logs.remove();
+  }
+});
 
 test.run();

@@ -3,7 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { AS_IT_COMES, canFindDescendants, Program } from '../../helpers/program.ts';
+import { canFindProcesses } from '../../helpers/processes.ts';
+import { AS_IT_COMES, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: demo', { timeoutMs: 60_000 });
@@ -44,12 +45,12 @@ test('starts real servers, shows calls that work when they are pasted, and ends 
   assert.not.match(demo.err, key);
 
   assert.is(scratchFolders().length, 1);
-  if (canFindDescendants) assert.is(demo.descendants().length, 5);
+  if (canFindProcesses) assert.is(demo.descendants().length, 5);
 
   demo.signal('SIGINT');
   assert.equal(await demo.end(), { code: 0, signal: null });
   assert.match(demo.out, /stopping after SIGINT/);
-  if (canFindDescendants) assert.equal(await demo.survivors(), []);
+  if (canFindProcesses) assert.equal(await demo.survivors(), []);
   assert.equal(scratchFolders(), []);
   const url = /listening on (\S+)/.exec(demo.out)?.[1];
   assert.is(spawnSync('curl', ['-s', `${url}/livez`]).status, 7, 'nothing listens any more');
@@ -60,7 +61,7 @@ test('can be stopped while it starts, and leaves nothing behind', async () => {
   demo.signal('SIGINT');
   assert.equal(await demo.end(), { code: 0, signal: null });
   assert.not.match(demo.out, 'servers are healthy');
-  if (canFindDescendants) assert.equal(await demo.survivors(), []);
+  if (canFindProcesses) assert.equal(await demo.survivors(), []);
   assert.equal(scratchFolders(), []);
 });
 

@@ -4,30 +4,31 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
-import { becomes, callTool, follow, get, type Reply, textOf } from '../../helpers/gateway-client.ts';
-import { canFindDescendants, Program } from '../../helpers/program.ts';
+import { type Caller, caller, callTool, field, toolText, verdictOf } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
+import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: lifecycle', { timeoutMs: 60_000 });
-const needsProcesses = test.needs(canFindDescendants, 'descendants are found through /proc, which is Linux');
+const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 const stubborn = '--ignore-stdin-end --ignore-sigterm --spawn-grandchild';
 let gateway: Program;
 test.after.each(() => gateway.remove());
 
 test('answers every call when a child is killed under 200 of them, and brings it back', async () => {
-  await begin();
-  const url = await gateway.url();
+  const who = await begin();
   await register('pair', 'one', '');
   await register('pair', 'two', '');
-  const { one } = await pidsOf(url, 'pair');
+  const { one } = await pidsOf(who, 'pair');
 
   const calls = Array.from({ length: 200 }, (_, index) =>
-    callTool(url, 'pair', index % 2 === 0 ? 'count' : 'sleep', { ms: 1_500 }),
+    callTool(who, 'pair', index % 2 === 0 ? 'count' : 'sleep', { ms: 1_500 }),
   );
-  await inFlight(url, 200);
+  await inFlight(who, 200);
   process.kill(Number(one), 'SIGKILL');
 
-  const codes = (await Promise.all(calls)).map(codeOf);
+  const codes = (await Promise.all(calls)).map((answer) => verdictOf(answer).filter(Boolean).join(' '));
   assert.equal(
     codes.filter((code) => code !== '200' && code !== '503 BACKEND_UNAVAILABLE'),
     [],
@@ -35,22 +36,21 @@ test('answers every call when a child is killed under 200 of them, and brings it
   assert.ok(codes.filter((code) => code === '200').length >= 100, 'the other instance answers its share');
   assert.ok(codes.includes('503 BACKEND_UNAVAILABLE'), 'what may not be repeated is not');
 
-  await becomes(async () => (await get(url, '/mcp/pair/health')).body.healthy_instances, 2);
-  assert.is.not((await pidsOf(url, 'pair')).one, one);
+  await becomes(async () => field(await who('GET /mcp/pair/health'), 'healthy_instances'), 2);
+  assert.is.not((await pidsOf(who, 'pair')).one, one);
 });
 
 needsProcesses('finishes calls in flight after SIGTERM and leaves no process behind', async () => {
-  await begin();
-  const url = await gateway.url();
+  const who = await begin();
   await register('stubborn', 'one', stubborn);
   await register('polite', 'one', '');
   assert.is(gateway.descendants().length, 3, 'two children and a grandchild');
-  const calls = ['stubborn', 'polite'].map((template) => callTool(url, template, 'sleep', { ms: 1_000 }));
-  const followed = follow(url, 'polite', 'progress', { steps: 4, ms: 250 });
-  await inFlight(url, 3);
+  const calls = ['stubborn', 'polite'].map((template) => callTool(who, template, 'sleep', { ms: 1_000 }));
+  const followed = follow(await gateway.url());
+  await inFlight(who, 3);
 
   gateway.signal('SIGTERM');
-  assert.equal((await Promise.all(calls)).map(textOf), ['slept 1000', 'slept 1000']);
+  assert.equal((await Promise.all(calls)).map(toolText), ['slept 1000', 'slept 1000']);
   assert.match(await followed, 'did 4 steps');
   assert.equal(await gateway.end(20_000), { code: 0, signal: null });
   assert.equal(await gateway.survivors(), []);
@@ -58,11 +58,10 @@ needsProcesses('finishes calls in flight after SIGTERM and leaves no process beh
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   needsProcesses(`kills everything at once after a second ${signal}`, async () => {
-    await begin();
-    const url = await gateway.url();
+    const who = await begin();
     await register('stubborn', 'one', stubborn);
-    const call = callTool(url, 'stubborn', 'sleep', { ms: 60_000 }).catch((error: unknown) => error);
-    await inFlight(url, 1);
+    const call = callTool(who, 'stubborn', 'sleep', { ms: 60_000 }).catch((error: unknown) => error);
+    await inFlight(who, 1);
     gateway.signal(signal);
     await gateway.sees(/stopping after/);
     await delay(600); // later than one Ctrl-C that arrives twice
@@ -88,7 +87,6 @@ needsProcesses('stops in order when a defect of its own surfaces', async () => {
 
 needsProcesses('leaves nothing behind even when it is killed', async () => {
   await begin();
-  await gateway.url();
   await register('stubborn', 'one', stubborn);
   const port = await freePort();
   const { code, err } = await gateway.run(
@@ -105,9 +103,9 @@ needsProcesses('leaves nothing behind even when it is killed', async () => {
 
 test.run();
 
-async function begin(...words: string[]): Promise<void> {
-  gateway = new Program(['gateway', 'start', '--port', '0', ...words]);
-  await gateway.url();
+async function begin(): Promise<Caller> {
+  gateway = new Program(['gateway', 'start', '--port', '0']);
+  return caller(await gateway.url());
 }
 
 /** Registers a fixture by the command line and waits until it is healthy. */
@@ -120,28 +118,22 @@ async function register(template: string, id: string, flags: string): Promise<vo
   assert.is(code, 0, err);
 }
 
-async function inFlight(url: string, wanted: number): Promise<void> {
-  await becomes(async () => (await get(url, '/gateway/stats')).body.active_connections, wanted);
+async function inFlight(who: Caller, wanted: number): Promise<void> {
+  await becomes(async () => field(await who('GET /gateway/stats'), 'active_connections'), wanted);
+}
+
+/** A call whose answer is an event stream: all of its text, once it has ended. */
+async function follow(url: string): Promise<string> {
+  const response = await fetch(`${url}/mcp/polite/tools/call`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+    body: JSON.stringify({ name: 'progress', arguments: { steps: 4, ms: 250 } }),
+  });
+  return response.text();
 }
 
 /** Process ids by instance, as the servers say them. */
-async function pidsOf(url: string, template: string): Promise<Record<string, string>> {
-  const pids: Record<string, string> = {};
-  for (const _ of [1, 2]) {
-    const body = JSON.stringify({ name: 'pid', arguments: {} });
-    const response = await fetch(`${url}/mcp/${template}/tools/call`, {
-      method: 'POST',
-      body,
-      headers: { 'Content-Type': 'application/json' },
-    });
-    pids[String(response.headers.get('x-instance-id'))] = textOf({
-      status: response.status,
-      body: Object(await response.json()),
-    });
-  }
-  return pids;
-}
-
-function codeOf({ status, body }: Reply): string {
-  return status === 200 ? '200' : `${status} ${body.error_code}`;
+async function pidsOf(who: Caller, template: string): Promise<Record<string, string>> {
+  const answers = [await callTool(who, template, 'pid'), await callTool(who, template, 'pid')];
+  return Object.fromEntries(answers.map((answer) => [answer.headers.get('x-instance-id'), toolText(answer)]));
 }

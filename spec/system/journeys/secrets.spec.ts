@@ -7,14 +7,12 @@ import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
-import { canFindDescendants, Program, runProgram } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES, toldOf } from '../../helpers/processes.ts';
+import { Program, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: secrets', { timeoutMs: 60_000 });
-const needsProcesses = test.needs(
-  canFindDescendants,
-  'what processes show is read from /proc, which is Linux',
-);
+const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 /** Unlike anything that could stand anywhere by accident. */
 const planted = {
@@ -48,35 +46,29 @@ needsProcesses('keeps every secret to itself', async () => {
   });
   const url = await gateway.url();
   const answers: string[] = [];
-  const ask = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
-    const response = await fetch(url + path, {
-      method,
-      headers: { 'Content-Type': 'application/json', ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(30_000),
-    });
-    const text = await response.text();
-    answers.push([...response.headers].join('\n'), text);
-    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
+  const ask = async (request: string, body?: object, headers: Record<string, string> = {}) => {
+    const answer = await caller(url, headers)(request, body);
+    answers.push([...answer.headers].join('\n'), JSON.stringify(answer.body));
+    return { status: answer.status, body: Object(answer.body) };
   };
 
-  const login = await ask('POST', '/auth/login', { username: 'admin', password: planted.adminPassword });
+  const login = await ask('POST /auth/login', { username: 'admin', password: planted.adminPassword });
   assert.is(login.status, 200);
   const admin = { Authorization: `Bearer ${login.body.access_token}` };
-  await ask('POST', '/auth/login', { username: 'admin', password: planted.wrongPassword });
-  await ask('POST', '/auth/login', { username: planted.userPassword, password: [planted.wrongPassword] });
+  await ask('POST /auth/login', { username: 'admin', password: planted.wrongPassword });
+  await ask('POST /auth/login', { username: planted.userPassword, password: [planted.wrongPassword] });
   const user = { username: 'ada', email: 'ada@localhost', password: planted.userPassword };
-  assert.is((await ask('POST', '/auth/users', user, admin)).status, 201);
-  assert.is((await ask('POST', '/auth/users', user, admin)).status, 400);
+  assert.is((await ask('POST /auth/users', user, admin)).status, 201);
+  assert.is((await ask('POST /auth/users', user, admin)).status, 400);
   await ask(
-    'POST',
-    '/auth/users',
+    'POST /auth/users',
     { ...user, username: 'bo', password: `${planted.userPassword}`.repeat(9) },
     admin,
   );
-  const key = await ask('POST', '/auth/api-keys', { name: 'ci', permissions: ['tools:call'] }, admin);
+  const key = await ask('POST /auth/api-keys', { name: 'ci', permissions: ['tools:call'] }, admin);
   assert.is(key.status, 201);
-  for (const path of ['/auth/users', '/auth/api-keys', '/auth/me']) await ask('GET', path, undefined, admin);
+  for (const path of ['/auth/users', '/auth/api-keys', '/auth/me'])
+    await ask(`GET ${path}`, undefined, admin);
 
   const near = {
     id: 'near',
@@ -86,28 +78,23 @@ needsProcesses('keeps every secret to itself', async () => {
   };
   const far = { id: 'far', endpoint: backend.url, headers: { 'X-Backend-Key': planted.header } };
   for (const instance of [near, far]) {
-    const made = await ask('POST', '/gateway/register?wait=10', { template_name: 'mixed', instance }, admin);
+    const made = await ask('POST /gateway/register?wait=10', { template_name: 'mixed', instance }, admin);
     assert.equal([made.status, made.body.healthy], [201, true]);
   }
   const broken = { ...near, id: 'broken', args: ['-e', 'process.exit(7)'] };
-  await ask('POST', '/gateway/register?wait=1', { template_name: 'broken', instance: broken }, admin);
-  await ask(
-    'POST',
-    '/gateway/register',
-    { template_name: 'mixed', instance: { ...near, weight: -1 } },
-    admin,
-  );
+  await ask('POST /gateway/register?wait=1', { template_name: 'broken', instance: broken }, admin);
+  await ask('POST /gateway/register', { template_name: 'mixed', instance: { ...near, weight: -1 } }, admin);
   for (const path of [
     '/gateway/registry',
     '/servers?include_health=true',
     '/gateway/stats',
     '/gateway/audit',
   ])
-    assert.is((await ask('GET', path, undefined, admin)).status, 200, path);
+    assert.is((await ask(`GET ${path}`, undefined, admin)).status, 200, path);
 
   const call = { name: 'echo', arguments: { text: 'hello' } };
   for (let turn = 0; turn < 4; turn += 1) {
-    const called = await ask('POST', '/mcp/mixed/tools/call', call, { 'X-API-Key': key.body.key });
+    const called = await ask('POST /mcp/mixed/tools/call', call, { 'X-API-Key': key.body.key });
     assert.is(called.status, 200);
   }
   const strangers: Record<string, string>[] = [
@@ -117,10 +104,10 @@ needsProcesses('keeps every secret to itself', async () => {
     { Cookie: `session=${planted.bearer}` },
   ];
   for (const stranger of strangers) {
-    const refused = await ask('POST', `/mcp/mixed/tools/call?token=${planted.query}`, call, stranger);
+    const refused = await ask(`POST /mcp/mixed/tools/call?token=${planted.query}`, call, stranger);
     assert.is(refused.status, 401);
   }
-  await ask('GET', `/gateway/nothing?token=${planted.query}`, undefined, admin);
+  await ask(`GET /gateway/nothing?token=${planted.query}`, undefined, admin);
 
   const config = await runProgram(['config'], {
     env: {
@@ -204,11 +191,9 @@ test('stores no password, no key and no header as it is, and closes its files to
 /** Command lines of the program and of everything it started, and the environments of the latter. */
 function whatProcessesShow(program: Program): { lists: string; environments: string } {
   const children = program.descendants();
-  const read = (pid: number | undefined, file: string): string =>
-    readFileSync(`/proc/${pid}/${file}`, 'latin1');
   return {
-    lists: [program.process.pid, ...children].map((pid) => read(pid, 'cmdline')).join('\n'),
-    environments: children.map((pid) => read(pid, 'environ')).join('\n'),
+    lists: [program.process.pid, ...children].map((pid) => toldOf(pid, 'cmdline')).join('\n'),
+    environments: children.map((pid) => toldOf(pid, 'environ')).join('\n'),
   };
 }
 

@@ -7,13 +7,14 @@ import { access, type FileHandle, open, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
-import { canFindDescendants, Program } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
+import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: stop during the start', { timeoutMs: 60_000 });
-const needsProcesses = test.needs(canFindDescendants, 'descendants are found through /proc, which is Linux');
+const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 const args = [stdioServerPath, '--ignore-stdin-end', '--ignore-sigterm', '--spawn-grandchild'];
 const registry = JSON.stringify({ mcpServers: { stubborn: { command: process.execPath, args } } });
 

@@ -2,14 +2,13 @@
 // may not move, and then the gateway is started again. Every session goes on, or is told 404, as `session_failover` says;
 // none hangs, and none reads the answer of another.
 
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
-import { objectOr } from '../../fixtures/wire.ts';
+import { type Answer, field } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { eventually, get } from '../../helpers/gateway-client.ts';
 import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
 import {
   change,
@@ -19,7 +18,7 @@ import {
   startHarness,
 } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
-import { canFindDescendants } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES, toldOf } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   type Manner,
@@ -75,7 +74,7 @@ const PLANS: readonly Plan[] = [
 
 const test = suite('journey: kill and drain', { timeoutMs: 90_000 });
 const folder = folderOfEach(test);
-const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 for (const plan of PLANS) {
   needsProcesses(plan.title, async () => {
@@ -233,21 +232,17 @@ async function command({ admin }: McpHarness, id: string, verb: 'drain' | 'resum
   assert.is((await admin(`POST /gateway/instances/${template}/${id}/${verb}`, {})).status, 200);
 }
 
-async function healthyAgain({ url }: McpHarness, count: number): Promise<void> {
-  const isWell = ({ body }: { body: object }) => Number(objectOr(body).healthy_instances) >= count;
-  const { body } = await eventually(() => get(url, `${path}/health`), isWell, 20_000);
-  assert.ok(isWell({ body }), JSON.stringify(body));
+async function healthyAgain({ admin }: McpHarness, count: number): Promise<void> {
+  const isWell = (answer: Answer) => Number(field(answer, 'healthy_instances')) >= count;
+  const answer = await eventually(() => admin(`GET ${path}/health`), isWell, 20_000);
+  assert.ok(isWell(answer), JSON.stringify(answer.body));
 }
 
 /** Every process of an instance, those of single clients included. */
 function pidsNamed({ program }: McpHarness, name: string): number[] {
   return program.descendants().filter((pid) => {
-    try {
-      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      return words[words.indexOf('--name') + 1] === name;
-    } catch {
-      return false; // it has ended since it was found
-    }
+    const words = toldOf(pid, 'cmdline').split('\0');
+    return words[words.indexOf('--name') + 1] === name;
   });
 }
 

@@ -6,13 +6,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { LegacyClient, requestText } from '../../helpers/mcp-client.ts';
 import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
-import { canFindDescendants } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
-import { INSPECTED, Inspector, isBack } from './mcp-footprint.ts';
+import { footprintOf, isBack, TELLS_FOOTPRINT } from './mcp-footprint.ts';
 
 const idleSeconds = 2;
 const warmUp = 800;
@@ -26,14 +26,14 @@ const part = 0.05;
 const settleMs = 20_000;
 
 const test = suite('journey: abandoned sessions', { timeoutMs: 120_000 });
-const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 let harness: McpHarness;
 let far: FixtureProcess;
 let mostProcesses = 0;
 test.before(async () => {
   far = await startFixture({ name: 'far', era: 'legacy' });
-  const env = { GATEWAY_SESSION_IDLE_SECONDS: String(idleSeconds), NODE_OPTIONS: INSPECTED };
+  const env = { GATEWAY_SESSION_IDLE_SECONDS: String(idleSeconds), NODE_OPTIONS: TELLS_FOOTPRINT };
   harness = await startHarness({ env });
   await register(harness.admin, 'far', [{ id: 'far', endpoint: far.url }]);
   await register(harness.admin, 'near', [{ id: 'near', ...everythingProgram({ era: 'legacy' }) }]);
@@ -44,24 +44,23 @@ test.after(async () => {
 });
 
 needsProcesses(`${abandoned} sessions leave nothing behind`, async () => {
-  const inspector = await Inspector.open(harness.program);
+  const footprint = footprintOf(harness.program);
   await abandon(warmUp);
   await delay(idleSeconds * 1_000 + 4_000);
-  const before = await inspector.footprint();
+  const before = await footprint();
 
   const ids = await abandon(abandoned);
-  const during = await inspector.footprint();
+  const during = await footprint();
   assert.ok(during.heapBytes > before.heapBytes, 'there was something to let go of');
   assert.ok(mostProcesses > before.processes);
   await delay(idleSeconds * 1_000);
   const after = await eventually(
     // Not all the time: looking makes garbage, too.
-    () => delay(1_000).then(() => inspector.footprint()),
+    () => delay(1_000).then(footprint),
     (now) => isBack(now, before, part),
     settleMs,
   );
   assert.ok(isBack(after, before, part), `before ${JSON.stringify(before)}, after ${JSON.stringify(after)}`);
-  inspector.close();
   assert.equal(await stillThere(ids), []);
 });
 

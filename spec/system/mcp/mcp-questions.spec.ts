@@ -3,10 +3,10 @@
 
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
-import { comesTo, get } from '../../helpers/gateway-client.ts';
-import { LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
+import { comesTo } from '../../helpers/eventually.ts';
+import { isAnswer, isQuestion, LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register, startHarness } from '../../helpers/mcp-program.ts';
-import { type Message, Wire } from '../../helpers/mcp-wire.ts';
+import { Wire } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: questions of servers', { timeoutMs: 30_000 });
@@ -29,7 +29,7 @@ for (const far of [true, false]) {
       const call = await client.wire.stream('/mcp/ending', { headers: client.headers, body: ask });
       const { id } = await call.sees(isQuestion);
       ending.program.signal('SIGTERM');
-      await comesTo(503, () => get(ending.url, '/readyz'));
+      await comesTo(503, () => ending.admin('GET /readyz'));
       const result = { action: 'accept', content: { username: 'ada', email: 'x@example.com' } };
       const body = JSON.stringify({ jsonrpc: '2.0', id, result });
       assert.is((await wire.exchange('/mcp/ending', { headers: client.headers, body })).status, 202);
@@ -44,11 +44,3 @@ for (const far of [true, false]) {
 }
 
 test.run();
-
-function isQuestion({ id, method }: Message): boolean {
-  return id !== undefined && method === 'elicitation/create';
-}
-
-function isAnswer({ id, method }: Message): boolean {
-  return id !== undefined && method === undefined;
-}

@@ -6,15 +6,15 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import * as assert from 'uvu/assert';
 import { type Caller, field, newKey } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { becomes } from '../../helpers/gateway-client.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { canFindDescendants } from '../../helpers/program.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 const test = suite('journey: HTTP+SSE', { timeoutMs: 90_000 });
-const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 /** A gateway that knows who is calling. */
 interface Harness extends McpHarness {

@@ -2,17 +2,14 @@
 // state the shared process is. Counted among the processes of the machine.
 
 import * as assert from 'uvu/assert';
-import { eventually } from '../../helpers/gateway-client.ts';
-import { isRunning } from '../../helpers/is-running.ts';
-import { type LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
+import { eventually } from '../../helpers/eventually.ts';
+import { isAnswer, isQuestion, type LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import type { OpenStream } from '../../helpers/mcp-wire.ts';
-import { canFindDescendants } from '../../helpers/program.ts';
+import { canFindProcesses, isRunning, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   allGone,
   count,
-  isAnswer,
-  isQuestion,
   type OwnHarness,
   ownTests,
   pidOf,
@@ -23,7 +20,7 @@ import {
 } from './own-processes.ts';
 
 const suited = suite('the end of processes of single clients', { timeoutMs: 60_000 });
-const test = ownTests(suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux'));
+const test = ownTests(suited.needs(canFindProcesses, NO_PROCESSES));
 
 const LOST = '404 -32001';
 const isNone = (pids: readonly number[]) => pids.length === 0;
@@ -43,7 +40,7 @@ const ENDS: Readonly<
 > = {
   'a restart': { act: (harness) => harness.command('restart'), isOver: false },
   'a replacement': { act: (harness) => harness.add('a', { isAwaited: false }), isOver: false },
-  'a deregistration': { act: (harness) => harness.deregister(), isOver: true },
+  'a deregistration': { act: (harness) => harness.command('deregister'), isOver: true },
   'the end of the gateway': { act: (harness) => harness.app.close(), isOver: true },
 };
 

@@ -1,14 +1,14 @@
 // What an operator and an embedding program see of the processes of single clients, and how many an instance may have over all
-// lives of its shared one. What the death of a process means for each session is in client-session-failover.spec.ts.
+// lives of its shared one. What the death of a process means for each session is in client-session-rebinding.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { eventually } from '../../helpers/gateway-client.ts';
-import { canFindDescendants } from '../../helpers/program.ts';
+import { eventually } from '../../helpers/eventually.ts';
+import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ownTests, PATH, pidOf } from './own-processes.ts';
 
 const suited = suite('processes of single clients, and all others', { timeoutMs: 90_000 });
-const test = ownTests(suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux'));
+const test = ownTests(suited.needs(canFindProcesses, NO_PROCESSES));
 
 const FULL = '429 QUEUE_FULL';
 

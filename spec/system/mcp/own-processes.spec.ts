@@ -2,16 +2,21 @@
 // that one dies, hangs or cannot be started. Real programs, real HTTP. How they end is in own-processes-end.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { isRunning } from '../../helpers/is-running.ts';
-import { type LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
+import {
+  isAnswer,
+  isQuestion,
+  type LegacyClient,
+  ModernClient,
+  requestText,
+  textOf,
+} from '../../helpers/mcp-client.ts';
 import type { OpenStream } from '../../helpers/mcp-wire.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
   allGone,
   count,
-  isAnswer,
-  isQuestion,
   KILLED,
   type Loss,
   ownTests,
@@ -20,6 +25,7 @@ import {
   QUESTION,
   SAID_YES,
   said,
+  TEMPLATE,
   YES,
 } from './own-processes.ts';
 
@@ -30,7 +36,7 @@ const test = ownTests(suited);
 const misbehave =
   (how: string): Loss =>
   (at) =>
-    void Promise.allSettled([at.rest('misbehave', { how })]);
+    void Promise.allSettled([at.app.gateway.call(TEMPLATE, 'misbehave', { how })]);
 
 const LOSSES: Readonly<Record<string, Loss>> = {
   'is killed': KILLED,

@@ -1,7 +1,7 @@
 // A gateway over HTTP with programs behind it whose processes a spec can tell from all others on the machine. It ends the
 // shared process of an instance, and keeps it from coming back; what clients of the legacy era see of it they tell.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filter, firstValueFrom, timeout } from 'rxjs';
@@ -10,9 +10,8 @@ import type { ActorInspection } from '../../../src/domain/actor-inspection.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
 import { postTo } from '../../gateway/mcp-post.ts';
-import { becomes, eventually } from '../../helpers/gateway-client.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
-import { isRunning } from '../../helpers/is-running.ts';
 import {
   type ClientOptions,
   LEGACY_VERSION,
@@ -20,11 +19,12 @@ import {
   type Outcome,
   textOf,
 } from '../../helpers/mcp-client.ts';
-import { type Message, Wire } from '../../helpers/mcp-wire.ts';
+import { Wire } from '../../helpers/mcp-wire.ts';
+import { canFindProcesses, isRunning, processesWhere } from '../../helpers/processes.ts';
 import { together } from '../../helpers/together.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 
-const TEMPLATE = 't';
+export const TEMPLATE = 't';
 export const PATH = `/mcp/${TEMPLATE}`;
 /** A client that has a process of its own also where the template is `auto`. */
 export const ASKABLE: ClientOptions = { capabilities: { elicitation: {} } };
@@ -108,24 +108,8 @@ export class OwnHarness {
     assert.ok(status < 300, `DELETE: ${status}`);
   }
 
-  /** A call without a session: its text or its error code, and who answered. */
-  async rest(tool: string, args: object = {}): Promise<string> {
-    const { status, body, headers } = await this.app.ask('POST', `${PATH}/tools/call`, {
-      body: { name: tool, arguments: args },
-    });
-    if (status !== 200) return `${status} ${body.error_code}`;
-    return `${textOf({ result: body })} by ${headers.get('x-instance-id')}`;
-  }
-
-  async command(verb: 'drain' | 'resume' | 'restart', id = 'a'): Promise<void> {
-    const { status } = await this.app.ask('POST', `/gateway/instances/${TEMPLATE}/${id}/${verb}`, {
-      body: {},
-    });
-    assert.is(status, 200);
-  }
-
-  async deregister(id = 'a'): Promise<void> {
-    assert.is((await this.app.ask('DELETE', `/gateway/deregister/${TEMPLATE}/${id}`)).status, 204);
+  async command(verb: 'drain' | 'resume' | 'restart' | 'deregister', id = 'a'): Promise<void> {
+    await this.app.gateway[verb](TEMPLATE, id);
   }
 
   /** The instance as an operator sees it. */
@@ -205,23 +189,14 @@ export class OwnHarness {
   /** Every process of an instance that runs: shared, of single clients, in reserve. Linux only. */
   processes(id = 'a'): number[] {
     const flag = this.#barFlag(id);
-    const isIts = (pid: string) => {
-      try {
-        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(flag);
-      } catch {
-        return false; // it is gone
-      }
-    };
-    return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name) && isIts(name))
-      .map(Number);
+    return processesWhere('cmdline', (words) => words.split('\0').includes(flag));
   }
 
   /** Ends the gateway, and fails when anything of it is left. */
   async close(): Promise<void> {
     this.wire.close();
     await this.app.close();
-    const left = process.platform === 'linux' ? ['a', 'b'].flatMap((id) => this.processes(id)) : [];
+    const left = canFindProcesses ? ['a', 'b'].flatMap((id) => this.processes(id)) : [];
     for (const pid of left) this.kill(pid);
     rmSync(this.#folder, { recursive: true, force: true });
     assert.equal(left, [], 'nothing outlives the gateway');
@@ -270,14 +245,6 @@ export function said({ status, result, error }: Outcome): string {
 /** Waits until none of these processes runs. */
 export async function allGone(pids: readonly number[]): Promise<void> {
   await becomes(() => pids.filter(isRunning), [], patienceMs);
-}
-
-export function isQuestion({ id, method }: Message): boolean {
-  return id !== undefined && method === 'elicitation/create';
-}
-
-export function isAnswer({ id, method }: Message): boolean {
-  return id !== undefined && method === undefined;
 }
 
 /** Arguments of the tool `ask`, what the client says, and what the tool says then. */

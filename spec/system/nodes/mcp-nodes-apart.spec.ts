@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { listed, newKey } from '../../helpers/caller.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import type { OpenStream } from '../../helpers/mcp-wire.ts';
@@ -15,25 +15,23 @@ import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/ser
 import { suite } from '../../helpers/suite.ts';
 import { startBalancer } from './mcp-balancer.ts';
 import {
+  ASKED,
+  accepted,
   askOnce,
+  capabilities,
   heardWithinMs,
   isServed,
   type McpNode,
   refusalOf,
   retryOf,
+  SIMPLE,
+  STATEFUL,
   startNode,
 } from './mcp-nodes.ts';
 
 const server = await postgresql();
 const test = suite('journey: MCP nodes apart', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
-
-const capabilities = { elicitation: {} };
-const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', ok: true } };
-const SIMPLE = { name: 'test_simple_text', arguments: {} };
-/** A call that a legacy backend holds while it asks, and one whose modern backend encrypts its state. */
-const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
-const STATEFUL = { name: 'test_input_required_result_request_state', arguments: {} };
 
 let database: FreshDatabase;
 let a: McpNode;

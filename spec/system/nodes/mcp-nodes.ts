@@ -4,30 +4,31 @@
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
-import { becomes } from '../../helpers/gateway-client.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { type AskOptions, type ClientOptions, ModernClient } from '../../helpers/mcp-client.ts';
-import { type Message, Wire } from '../../helpers/mcp-wire.ts';
-import { Program } from '../../helpers/program.ts';
+import { GUARDED, type McpHarness, startGuarded } from '../../helpers/mcp-program.ts';
+import type { Message } from '../../helpers/mcp-wire.ts';
 import type { FreshDatabase } from '../../helpers/services.ts';
 
-/** What one node does is in force on the others after this at the latest, in ms. Source: decisions, "Nodes on one database". */
+/** What one node does is in force on the others after this at the latest, in ms. */
 export const heardWithinMs = 10_000;
 
-/** Several of them start on few cores. */
-const startsWithinMs = 45_000;
-export const password = 'correct horse';
 const secret = 'a secret of these nodes, 32 bytes or more';
 
+/** What clients of these journeys can be asked, and what they say. */
+export const capabilities = { elicitation: {} };
+export const accepted = {
+  action: 'accept',
+  content: { username: 'ada', email: 'ada@example.com', name: 'ada', ok: true },
+};
+export const SIMPLE = { name: 'test_simple_text', arguments: {} };
+/** A call that a legacy backend holds while it asks, and one whose modern backend encrypts its state. */
+export const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
+export const STATEFUL = { name: 'test_input_required_result_request_state', arguments: {} };
+
 /** One gateway process. */
-export interface McpNode {
-  readonly program: Program;
+export interface McpNode extends McpHarness {
   readonly port: number;
-  readonly url: string;
-  readonly wire: Wire;
-  readonly admin: Caller;
-  /** Closes the sockets of its clients, then ends it, however it is. */
-  remove(): Promise<void>;
 }
 
 export interface NodeOptions {
@@ -39,21 +40,9 @@ export interface NodeOptions {
   readonly id?: string;
 }
 
-/** A node that starts; it may fail to. */
-export function nodeProgram(
-  database: Pick<FreshDatabase, 'url'>,
-  port: number,
-  env: Readonly<Record<string, string>> = {},
-): Program {
-  return new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
-    env: {
-      GATEWAY_AUTH_ENABLED: 'true',
-      GATEWAY_DATABASE_URL: database.url,
-      GATEWAY_SECRET_KEY: secret,
-      GATEWAY_ADMIN_PASSWORD: password,
-      ...env,
-    },
-  });
+/** The settings of a node. */
+export function nodeEnv({ url }: Pick<FreshDatabase, 'url'>) {
+  return { ...GUARDED, GATEWAY_DATABASE_URL: url, GATEWAY_SECRET_KEY: secret };
 }
 
 /** Starts a node on a port of its own, which is a part of its name. */
@@ -62,28 +51,8 @@ export async function startNode(
   options: NodeOptions = {},
 ): Promise<McpNode> {
   const port = options.port ?? (await freePort());
-  const program = nodeProgram(database, port, {
-    GATEWAY_SECRET_KEY: options.secret ?? secret,
-    GATEWAY_NODE_ID: options.id ?? '',
-  });
-  try {
-    const [, url = ''] = await program.sees(/listening on .*?(http[^\s)]+)/, startsWithinMs);
-    const wire = new Wire(url);
-    return {
-      program,
-      port,
-      url,
-      wire,
-      admin: caller(url, await tokenOf(url, 'admin', password)),
-      remove: async () => {
-        wire.close();
-        await program.remove();
-      },
-    };
-  } catch (error) {
-    await program.remove();
-    throw error;
-  }
+  const own = { GATEWAY_SECRET_KEY: options.secret ?? secret, GATEWAY_NODE_ID: options.id ?? '' };
+  return { ...(await startGuarded({ port, env: { ...nodeEnv(database), ...own } })), port };
 }
 
 /** What came of one request of a modern client; `input_required` is a result like any other. */

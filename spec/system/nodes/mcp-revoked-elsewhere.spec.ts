@@ -4,21 +4,18 @@
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { field, newKey, tokenOf } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { becomes } from '../../helpers/gateway-client.ts';
 import { LegacyClient, ModernClient } from '../../helpers/mcp-client.ts';
-import { register } from '../../helpers/mcp-program.ts';
+import { PASSWORD, register } from '../../helpers/mcp-program.ts';
 import type { OpenStream } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
-import { askOnce, isServed, type McpNode, password, startNode } from './mcp-nodes.ts';
+import { ASKED, askOnce, capabilities, isServed, type McpNode, startNode } from './mcp-nodes.ts';
 
 const test = suite('journey: MCP clients revoked elsewhere', { timeoutMs: 120_000 });
 
 /** From the change on one node to the end of everything at the other. Source: docs/guides/mcp-sessions.md, "When access is revoked". */
 const endedWithinMs = 10_000;
-/** A server may ask these clients something, hence each has a process of its own at a program that several use. */
-const capabilities = { elicitation: {} };
-const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -54,6 +51,7 @@ test('a key that is revoked: sessions, processes, streams and calls that wait, a
   const before = await held();
   assert.equal(before, { sessions: 1, processes: 1 });
 
+  // A server may ask these clients something: each has a process of its own at a program that several use.
   const { id, headers } = await newKey(a.admin, 'revoked');
   const client = { capabilities, headers };
   const near = await LegacyClient.open(b.wire, '/mcp/near', client);
@@ -105,11 +103,11 @@ test('a user who is deleted, disabled or given another password, but not who has
   };
   const ids = new Map<string, unknown>();
   for (const username of Object.keys(changes)) {
-    const user = { username, email: `${username}@localhost`, password, role: 'user' };
+    const user = { username, email: `${username}@localhost`, password: PASSWORD, role: 'user' };
     const made = await a.admin('POST /auth/users', user);
     assert.is(made.status, 201, JSON.stringify(made.body));
     ids.set(username, field(made, 'id'));
-    await sessionAt(b, await tokenOf(b.url, username, password));
+    await sessionAt(b, await tokenOf(b.url, username, PASSWORD));
   }
   const count = Object.keys(changes).length;
   assert.is((await held()).sessions, count);

@@ -14,20 +14,25 @@ import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { startTaskServer } from '../../fixtures/task-server.ts';
 import { newKey } from '../../helpers/caller.ts';
-import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
+import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Balancer, startBalancer } from './mcp-balancer.ts';
 import {
+  ASKED,
+  accepted,
   askOnce,
+  capabilities,
   heardWithinMs,
   isServed,
   type McpNode,
   refusalOf,
   requestsAt,
   retryOf,
+  SIMPLE,
+  STATEFUL,
   startNode,
 } from './mcp-nodes.ts';
 
@@ -35,13 +40,7 @@ const server = await postgresql();
 const test = suite('journey: MCP on two nodes', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
-const capabilities = { elicitation: {} };
-const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', name: 'ada' } };
 const replies = { 'elicitation/create': () => accepted };
-const SIMPLE = { name: 'test_simple_text', arguments: {} };
-/** A call that a legacy backend holds while it asks, and one whose modern backend encrypts its state. */
-const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
-const STATEFUL = { name: 'test_input_required_result_request_state', arguments: {} };
 
 let database: FreshDatabase;
 let a: McpNode;
@@ -129,26 +128,6 @@ onPostgresql('a node with another secret decrypts nothing of these two, and says
   }
 });
 
-onPostgresql('a call that waits for its client at one node is not at the other, which says so', async () => {
-  const parked = await askOnce(a, '/mcp/legacy', options, 'tools/call', ASKED);
-  const retry = retryOf(ASKED, parked, accepted);
-  const refused = await askOnce(b, '/mcp/legacy', options, 'tools/call', retry);
-  assert.equal(refusalOf(refused), [200, -32602, 'call_not_here']);
-  assert.match(String(refused.error?.message), 'another node');
-  const goesOn = await askOnce(a, '/mcp/legacy', options, 'tools/call', retry);
-  assert.match(textOf(goesOn), 'ada', 'nothing is lost where it waits');
-});
-
-onPostgresql('behind a balancer that sticks to the key of the caller, such a call goes on', async () => {
-  const byKey = await balancer([a, b], ['X-API-Key']);
-  const client = new ModernClient(wireTo(byKey), '/mcp/legacy', options);
-  for (let calls = 3; calls > 0; calls -= 1)
-    assert.match(textOf(await client.call(ASKED.name, ASKED.arguments)), 'ada');
-  const session = await LegacyClient.open(wireTo(byKey), '/mcp/legacy', options);
-  assert.match(textOf(await session.call(ASKED.name, ASKED.arguments)), 'ada');
-  assert.is(await session.close(), 200);
-});
-
 for (const [path, name] of [
   ['/mcp/tasks', 'begin'],
   ['/mcp', 'tasks__begin'],
@@ -194,18 +173,6 @@ onPostgresql('who listens at one node hears of a registration at the other', asy
   await joined.sees(({ method }) => method === 'notifications/tools/list_changed', heardWithinMs);
   joined.close();
   await isServed(b, '/mcp/late', options);
-});
-
-onPostgresql('a session of one node is unknown at the other, and lives on', async () => {
-  const path = '/mcp/legacy';
-  const session = await LegacyClient.open(a.wire, path, options);
-  for (const method of ['POST', 'GET', 'DELETE'] as const) {
-    const body = method === 'POST' ? requestText(5, 'tools/list') : undefined;
-    const refused = await b.wire.exchange(path, { method, headers: session.headers, body });
-    assert.equal([method, refused.status, refused.messages[0]?.error?.code], [method, 404, -32001]);
-  }
-  assert.match(textOf(await session.call(SIMPLE.name)), 'simple');
-  assert.is(await session.close(), 200);
 });
 
 onPostgresql(

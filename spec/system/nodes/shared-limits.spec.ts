@@ -2,10 +2,10 @@
 // when it is back they are counted together again. A Redis that says nothing is in databases/redis-counter.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { type Answer, type Caller, caller, newKey, tokenOf, verdictOf } from '../../helpers/caller.ts';
+import { type Answer, type Caller, caller, newKey, verdictOf } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { eventually } from '../../helpers/gateway-client.ts';
-import { Program } from '../../helpers/program.ts';
+import { type McpHarness, startGuarded } from '../../helpers/mcp-program.ts';
 import { serverLine } from '../../helpers/server-line.ts';
 import { redis } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -17,17 +17,16 @@ const withRedis = test.needs(server.url, server.skip);
 const keyLimit = 60;
 /** Redis takes any password of a user that needs none; this one must not be seen anywhere. */
 const plantedPassword = 'planted-redis-password';
-const adminPassword = 'correct horse';
 /** Longest time of a request while Redis is gone. */
 const servedWithinMs = 3_000;
 /** Longest time after which requests are counted together again; also on a machine so busy that Redis seems away. */
 const togetherWithinMs = 15_000;
 
 const folder = folderOfEach(test);
-const programs: Program[] = [];
+const gateways: McpHarness[] = [];
 const undo: (() => Promise<unknown>)[] = [];
 test.after.each(async () => {
-  for (const program of programs.splice(0)) await program.remove();
+  for (const gateway of gateways.splice(0)) await gateway.remove();
   for (const end of undo.splice(0)) await end();
 });
 
@@ -41,13 +40,12 @@ withRedis('two gateways count the requests of a key together, while Redis is the
   // One after the other: the first makes the secret and the admin.
   const one = await start('one', redisUrl);
   const other = await start('other', redisUrl);
-  const admin = caller(one, await tokenOf(one, 'admin', adminPassword));
 
   /** Each gateway goes on counting where the other stopped, for a key that is new. */
   const countedTogether = async () => {
     const round = await eventually(
       async () => {
-        const both = await keyOnBoth(admin, [one, other]);
+        const both = await keyOnBoth([one, other]);
         const answers: number[] = [];
         for (const onIt of [...both, ...both]) answers.push(remainingOf(await onIt(request)));
         return answers;
@@ -62,7 +60,7 @@ withRedis('two gateways count the requests of a key together, while Redis is the
   const attempts = (keyLimit * 4) / 3;
   const statuses = await eventually(
     async () => {
-      const both = await keyOnBoth(admin, [one, other]);
+      const both = await keyOnBoth([one, other]);
       const asked = Array.from({ length: attempts }, (_, turn) => both[turn % 2]?.(request));
       const answers = (await Promise.all(asked)).filter((answer) => answer !== undefined);
       for (const refused of answers.filter(({ status }) => status !== 200)) {
@@ -82,7 +80,7 @@ withRedis('two gateways count the requests of a key together, while Redis is the
 
   // Gone: each counts for itself, and nobody waits.
   await line.cut();
-  for (const onIt of await keyOnBoth(admin, [one, other])) {
+  for (const onIt of await keyOnBoth([one, other])) {
     const served = await inTurn(onIt, 30);
     assert.equal(
       served.map((answer) => [answer.status, remainingOf(answer)]),
@@ -90,15 +88,16 @@ withRedis('two gateways count the requests of a key together, while Redis is the
     );
     inTime(served);
   }
-  await Promise.all(programs.map((program) => program.complains(/Redis does not answer/)));
+  await Promise.all([one, other].map(({ program }) => program.complains(/Redis does not answer/)));
 
   await line.mend();
   await countedTogether();
 
   // Nothing of the URL is in the log, which is complete at the end.
-  for (const program of programs) program.signal('SIGTERM');
-  for (const program of programs) assert.equal(await program.end(), { code: 0, signal: null });
-  for (const { out, err } of programs) {
+  for (const { program } of [one, other]) {
+    program.signal('SIGTERM');
+    assert.equal(await program.end(), { code: 0, signal: null });
+    const { out, err } = program;
     assert.not.match(out + err, address.password);
     assert.not.match(out + err, /rediss?:/);
     assert.not.match(out + err, `:${address.port}`);
@@ -109,27 +108,25 @@ test.run();
 
 const request = 'GET /gateway/templates';
 
-/** A gateway on the file that both share; answers its URL. */
-async function start(nodeId: string, redisUrl: string): Promise<string> {
-  const program = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+/** A gateway on the file that both share. */
+async function start(nodeId: string, redisUrl: string): Promise<McpHarness> {
+  const gateway = await startGuarded({
     folder: folder(),
     env: {
-      GATEWAY_AUTH_ENABLED: 'true',
       GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
       GATEWAY_NODE_ID: nodeId,
-      GATEWAY_ADMIN_PASSWORD: adminPassword,
       GATEWAY_API_KEY_LIMIT: String(keyLimit),
       GATEWAY_REDIS_URL: redisUrl,
     },
   });
-  programs.push(program);
-  return program.url();
+  gateways.push(gateway);
+  return gateway;
 }
 
 /** A new key, whose requests nobody has counted yet, as a caller of each gateway. */
-async function keyOnBoth(admin: Caller, urls: readonly string[]): Promise<readonly Caller[]> {
-  const { headers } = await newKey(admin, 'counted');
-  return urls.map((url) => caller(url, headers));
+async function keyOnBoth(both: readonly [McpHarness, McpHarness]): Promise<readonly Caller[]> {
+  const { headers } = await newKey(both[0].admin, 'counted');
+  return both.map(({ url }) => caller(url, headers));
 }
 
 async function inTurn(onIt: Caller, times: number): Promise<Answer[]> {

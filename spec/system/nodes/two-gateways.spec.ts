@@ -18,12 +18,13 @@ import {
   toolText,
   verdictOf,
 } from '../../helpers/caller.ts';
-import { becomes, comesTo, eventually } from '../../helpers/gateway-client.ts';
-import { isRunning } from '../../helpers/is-running.ts';
-import type { Program } from '../../helpers/program.ts';
+import { becomes, comesTo, eventually } from '../../helpers/eventually.ts';
+import { PASSWORD } from '../../helpers/mcp-program.ts';
+import { isRunning } from '../../helpers/processes.ts';
+import { Program } from '../../helpers/program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { heardWithinMs, type McpNode, nodeProgram, password, startNode } from './mcp-nodes.ts';
+import { heardWithinMs, type McpNode, nodeEnv, startNode } from './mcp-nodes.ts';
 
 const server = await postgresql();
 const test = suite('journey: two gateways', { timeoutMs: 90_000 });
@@ -103,10 +104,10 @@ onPostgresql(
     };
     const outcomes = await Promise.all(
       Object.entries(changes).map(async ([username, change]) => {
-        const user = { username, email: `${username}@localhost`, password, role: 'admin' };
+        const user = { username, email: `${username}@localhost`, password: PASSWORD, role: 'admin' };
         const made = await a.admin('POST /auth/users', user);
         assert.is(made.status, 201);
-        const onB = caller(b.url, await tokenOf(b.url, username, password));
+        const onB = caller(b.url, await tokenOf(b.url, username, PASSWORD));
         assert.is((await onB('GET /auth/users')).status, 200);
         const path = `/auth/users/${field(made, 'id')}`;
         const changed = change === undefined ? a.admin(`DELETE ${path}`) : a.admin(`PATCH ${path}`, change);
@@ -117,14 +118,14 @@ onPostgresql(
     );
     assert.equal(outcomes, Array(4).fill([401, 'INVALID_CREDENTIALS']));
     // Logging in again on B finds what A did.
-    const again = caller(b.url, await tokenOf(b.url, 'demoted', password));
+    const again = caller(b.url, await tokenOf(b.url, 'demoted', PASSWORD));
     assert.equal(verdictOf(await again('GET /auth/users')), [403, 'INSUFFICIENT_PERMISSIONS']);
     const logins = await Promise.all(
       [
-        ['disabled', password],
-        ['renewed', password],
+        ['disabled', PASSWORD],
+        ['renewed', PASSWORD],
         ['renewed', 'battery staple'],
-        ['deleted', password],
+        ['deleted', PASSWORD],
       ].map(([username, word]) => caller(b.url)('POST /auth/login', { username, password: word })),
     );
     assert.equal(
@@ -218,7 +219,8 @@ onPostgresql(
 test.run();
 
 function start(port: number, env?: Readonly<Record<string, string>>): Program {
-  const program = nodeProgram(database, port, env);
+  const words = ['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'];
+  const program = new Program(words, { env: { ...nodeEnv(database), ...env } });
   programs.push(program);
   return program;
 }

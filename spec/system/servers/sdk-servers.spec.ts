@@ -17,7 +17,7 @@ import {
   until,
 } from '../../conformance/transport.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
-import { isRunning } from '../../helpers/is-running.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition } from '../../transports/http/open-http.ts';
 
@@ -70,14 +70,6 @@ for (const [kind, served] of SUBJECTS) {
       const error = { code: -32602, message: `Tool ${name} not found` };
       assert.equal((await see(transport.exchange(callTool(name, {})))).events, [{ kind: 'error', error }]);
     }
-  });
-
-  check('emits progress with the token of the caller, then the result', async (transport) => {
-    const request = callTool('test_tool_with_progress', {}, { progressToken: 'mine' });
-    const { events, end } = await see(transport.exchange(request));
-    const steps = [0, 50, 100].map((progress) => ({ progressToken: 'mine', progress, total: 100 }));
-    assert.equal([end, events.slice(0, -1)], ['completed', steps.map((params) => ({ ...PROGRESS, params }))]);
-    assert.is(textOf(events.at(-1)), 'The work was done.');
   });
 
   check(

@@ -1,6 +1,5 @@
 // The spans of a whole program, as a collector gets them: from a client through the gateway to servers over a pipe and over HTTP.
 
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -11,7 +10,8 @@ import {
   SERVER,
   startOtlpReceiver,
 } from '../../helpers/otlp-receiver.ts';
-import { canFindDescendants, Program } from '../../helpers/program.ts';
+import { canFindProcesses, toldOf } from '../../helpers/processes.ts';
+import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('traces', { timeoutMs: 90_000 });
@@ -82,8 +82,8 @@ test('hold together from the client through the gateway to servers over a pipe a
   await register('new', { id: 'new-1', ...near, args: [rawEcho, '--era=modern'] });
   const far = await startHttpServer({ name: 'far' });
   await register('far', { id: 'far-1', endpoint: far.url });
-  if (canFindDescendants) {
-    const environments = gateway.descendants().map((pid) => readFileSync(`/proc/${pid}/environ`, 'latin1'));
+  if (canFindProcesses) {
+    const environments = gateway.descendants().map((pid) => toldOf(pid, 'environ'));
     assert.ok(environments.length >= 2 && !environments.some((text) => text.includes('OTEL_')));
   }
 

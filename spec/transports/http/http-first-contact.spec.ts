@@ -5,11 +5,9 @@
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import type { Era } from '../../../src/domain/mcp.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import {
   DISCOVER_TIMEOUT_MS,
-  type DiscoverOutcome,
   isDiscoveredFirst,
   noteExit,
   noteFailed,
@@ -345,24 +343,6 @@ test('leaves time for the handshake, however little of that there is', () =>
 // What is remembered of an HTTP backend from one opening to the next.
 
 const NOW_MS = 1_000;
-
-test('remembers only what costs time or harms, and forgets it when the server does otherwise', () => {
-  for (const [era, outcome, before, after] of [
-    ['legacy', 'unanswered', undefined, NOW_MS],
-    ['legacy', 'cut', undefined, NOW_MS],
-    ['legacy', 'answered', undefined, undefined],
-    ['legacy', 'answered', 1, undefined],
-    ['modern', 'answered', undefined, undefined],
-    ['bare', 'unanswered', undefined, undefined],
-    ['legacy', undefined, 1, 1],
-    ['modern', undefined, 1, undefined],
-    ['bare', undefined, 1, undefined],
-  ] as const satisfies readonly (readonly [Era, DiscoverOutcome | undefined, unknown, unknown])[]) {
-    const memory: OpeningMemory = { unansweredAtMs: before };
-    noteOpened(memory, era, outcome, NOW_MS);
-    assert.is(memory.unansweredAtMs, after, `${era} ${outcome} ${before}`);
-  }
-});
 
 test('remembers an unanswered question for an hour', () => {
   const hourMs = 60 * 60_000;

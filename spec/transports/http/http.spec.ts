@@ -69,7 +69,7 @@ test('says that a server of http:// knows no TLS', async () => {
 
 test('gives up after the time for the handshake, and when it is told to', async () => {
   const server = await startHttpServer();
-  server.setHealthy(false, 'hang');
+  server.freeze();
   try {
     const late = await openingFails(server.url, { handshakeTimeoutMs: 100 });
     assert.match(late.message, 'within 0.1 s');

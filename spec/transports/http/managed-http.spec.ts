@@ -18,7 +18,7 @@ import {
   textOf,
   transportConformance,
 } from '../../conformance/transport.ts';
-import { isRunning } from '../../helpers/is-running.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
 

@@ -12,7 +12,7 @@ import {
 } from '../../../src/transports/stdio/child-process.ts';
 import { Reaper } from '../../../src/transports/stdio/process-group.ts';
 import { until } from '../../conformance/transport.ts';
-import { isRunning } from '../../helpers/is-running.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('child process');

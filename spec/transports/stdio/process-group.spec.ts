@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
 import { groupRuns, killTree, Reaper } from '../../../src/transports/stdio/process-group.ts';
 import { until } from '../../conformance/transport.ts';
-import { isRunning } from '../../helpers/is-running.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('process group');

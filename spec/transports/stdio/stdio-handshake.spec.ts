@@ -12,7 +12,7 @@ import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import { type Probe, StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
 import { callTool, cancelledOn, refusal, see, textOf, until } from '../../conformance/transport.ts';
-import { isRunning } from '../../helpers/is-running.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, LADDER, openStdio } from './open-stdio.ts';
 

@@ -12,8 +12,8 @@ import type { Transport, Upstream } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
-import { isRunning } from '../../helpers/is-running.ts';
 import { codeOf } from '../../helpers/outcome.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, openReleasable, scripted, withStdio } from './open-stdio.ts';
 

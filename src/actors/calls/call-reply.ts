@@ -3,7 +3,7 @@
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
 import type { CallEnd } from '../../balancing/outliers.ts';
-import { answeredOnce, type ClientReply, type ServerRequest } from '../../domain/client.ts';
+import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
@@ -34,7 +34,7 @@ export class CallReply {
   readonly #startedAt: number;
   readonly #calls: CallCounter;
   readonly #ownerId: string;
-  readonly #paused: (() => void) | undefined;
+  readonly #paused: ((isPaused: boolean) => void) | undefined;
   #source: Subscription | undefined;
   #onMessage: (() => void) | undefined;
   #outcome: ExchangeOutcome = 'cancelled';
@@ -44,13 +44,13 @@ export class CallReply {
   #isPaused = false;
   #hasResumed = false;
 
-  /** Counts its pauses in `calls`; `paused` is called when it has given its place back. */
+  /** Counts its pauses in `calls`. `paused`: see ExchangeHooks of instance-ref.ts. */
   constructor(
     subscriber: Subscriber<ExchangeEvent>,
     now: () => number,
     calls: CallCounter,
     ownerId: string,
-    paused?: () => void,
+    paused?: (isPaused: boolean) => void,
   ) {
     this.#subscriber = subscriber;
     this.#now = now;
@@ -122,12 +122,13 @@ export class CallReply {
       return;
     }
     this.#unanswered += 1;
-    const passed = answeredOnce(request, () => {
+    const passed = serverRequest(request, (reply) => {
       this.#unanswered -= 1;
       if (this.#unanswered === 0) this.#resume();
+      request.answer(reply);
     });
     this.#subscriber.next(passed);
-    if (this.#isPaused) this.#paused?.();
+    if (this.#isPaused) this.#paused?.(true);
   }
 
   #tryPause(): boolean {
@@ -142,6 +143,7 @@ export class CallReply {
     this.#isPaused = false;
     this.#hasResumed = true;
     this.#calls.resume(this.#ownerId);
+    this.#paused?.(false);
   }
 
   get #isAnswered(): boolean {

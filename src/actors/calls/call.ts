@@ -23,7 +23,7 @@ import { callEndOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { type CallOrder, InstanceSearch, mayLackTool } from './instance-search.ts';
 import { affords, isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
-import type { AttemptPlan, CallRoute, RouteRetry } from './routes.ts';
+import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import { type TraceDeps, tracedExchange } from './traced-exchange.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 
@@ -57,7 +57,7 @@ interface Failure {
   isReported: boolean;
 }
 
-export class Call implements QueuedCall {
+export class Call implements QueuedCall, RunningCall {
   readonly #deps: CallDeps;
   readonly #order: CallOrder;
   readonly #events: CallEvents;
@@ -65,6 +65,7 @@ export class Call implements QueuedCall {
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
   readonly #search: InstanceSearch;
+  isPaused = false;
   #retries = 0;
   #isAnswering = false;
   #lastAsked: InstanceRef | undefined;
@@ -92,11 +93,11 @@ export class Call implements QueuedCall {
   }
 
   begin(): void {
-    this.#route.begin?.((error) => this.#giveUp(error));
-    this.#try();
+    this.#route.begin?.(this);
+    this.tryNow();
   }
 
-  // --- for the queue -----------------------------------------------------------------------------------------------
+  // --- for the queue and the route ---------------------------------------------------------------------------------
 
   get ownerId(): string {
     return this.#order.request.caller ?? ANONYMOUS.id;
@@ -106,12 +107,15 @@ export class Call implements QueuedCall {
     return this.#route.waitsFor(place, this.#search.tried);
   }
 
-  tryAgain(): boolean {
-    return this.#try();
+  refuse(): void {
+    this.giveUp(this.#failure() ?? queueFull(this.#order.group.template));
   }
 
-  giveUp(): void {
-    this.#giveUp(this.#failure() ?? queueFull(this.#order.group.template));
+  /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
+  giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
+    this.#leaveQueue(); // first: the error handler of the caller may move the queue
+    this.#events.refused(error.code, this.#passedMs);
+    this.#subscriber.error(error);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -127,20 +131,20 @@ export class Call implements QueuedCall {
   }
 
   /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
-  #try(): boolean {
+  tryNow(): boolean {
     if (this.#subscriber.closed) return false;
     const waiting$ = this.#route.wait?.();
     this.#isWaiting = waiting$ !== undefined;
     if (waiting$ !== undefined) {
       this.#leaveQueue();
-      const refused = (error: GatewayError): void => this.#giveUp(this.#failure() ?? error);
-      this.#waitFor(waiting$, undefined, () => this.#try(), refused);
+      const refused = (error: GatewayError): void => this.giveUp(this.#failure() ?? error);
+      this.#waitFor(waiting$, undefined, () => this.tryNow(), refused);
       return false;
     }
     const ref = this.#search.next();
     if (ref === undefined) this.#joinQueue();
     else if (mayLackTool(this.#order, ref)) this.#refreshTools(ref);
-    else if (!this.#affordsRepeat()) this.#giveUp();
+    else if (!this.#affordsRepeat()) this.giveUp();
     else return this.#prepare(ref);
     return false;
   }
@@ -161,7 +165,7 @@ export class Call implements QueuedCall {
     const { opening, answer } = plan;
     const waitMs = this.#passedMs;
     const failed = (error: GatewayError): void => this.#preparationFailed(ref, error, plan);
-    if (opening !== undefined) this.#waitFor(opening, ref, () => this.#try(), failed);
+    if (opening !== undefined) this.#waitFor(opening, ref, () => this.tryNow(), failed);
     else if (answer !== undefined)
       this.#waitFor(answer, ref, (event) => this.#answer(ref, event, waitMs), failed);
     else {
@@ -213,10 +217,10 @@ export class Call implements QueuedCall {
   #refreshTools(ref: InstanceRef): void {
     this.#leaveQueue();
     const lookedUp = ref.tools?.lookUp();
-    if (lookedUp === undefined) this.giveUp();
+    if (lookedUp === undefined) this.refuse();
     void lookedUp?.then(() => {
       this.#search.lookedUp(ref);
-      this.#try();
+      this.tryNow();
     });
   }
 
@@ -239,7 +243,11 @@ export class Call implements QueuedCall {
     const exchange$ = tracedExchange(this.#deps, ref, asSent(request), attempt.attempt, {
       finished: (ending) => this.#finished(attempt, ending),
       overdue: () => attempt.overdue ?? this.#overdue,
-      paused: () => this.#order.group.queue.advance(ref),
+      paused: (isPaused) => {
+        this.isPaused = isPaused;
+        this.#deadline.setPaused(isPaused);
+        if (isPaused) group.queue.advance(ref);
+      },
       upstream,
     });
     // Set before subscribing: an attempt that fails synchronously is followed by the next one in there.
@@ -268,8 +276,7 @@ export class Call implements QueuedCall {
       this.#isAnswering = true;
       this.#endOther(attempt);
     }
-    const passed = event.kind === 'request' ? this.#deadline.pauseFor(event) : event;
-    this.#subscriber.next({ event: passed, instanceId: ref.id, serverId: ref.serverId });
+    this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
   }
 
   /** `winner` answers. The other attempt has failed if its silence was the reason for the second one, else it is cancelled. */
@@ -298,10 +305,10 @@ export class Call implements QueuedCall {
 
   #continue(failed: FailedAttempt, error: GatewayError, again: RouteRetry | undefined): void {
     if (again !== 'reopen') this.#fail(failed, error);
-    if (again !== undefined) this.#try();
+    if (again !== undefined) this.tryNow();
     else if (this.#attempt !== undefined) this.#trySecond();
-    else if (this.#mayRetry() && isRepeatAllowed(error.delivered, failed.mayRepeat)) this.#try();
-    else this.#giveUp();
+    else if (this.#mayRetry() && isRepeatAllowed(error.delivered, failed.mayRepeat)) this.tryNow();
+    else this.giveUp();
   }
 
   /** A request that certainly did not arrive this time may have arrived with an earlier attempt. */
@@ -383,11 +390,11 @@ export class Call implements QueuedCall {
   #joinQueue(): void {
     const { group } = this.#order;
     const isWorthIt = this.#route.isOnlyFull(this.#search.tried);
-    if (!isWorthIt) this.#giveUp();
+    if (!isWorthIt) this.giveUp();
     if (!isWorthIt || this.#isQueued) return;
     this.#isQueued = true; // before joining: it may be served synchronously
     if (group.queue.join(this, group.maxQueueLength)) group.queue.claim(this);
-    else this.giveUp();
+    else this.refuse();
   }
 
   #leaveQueue(): void {
@@ -406,13 +413,6 @@ export class Call implements QueuedCall {
 
   get #passedMs(): number {
     return this.#deps.now() - this.#deadline.beganAtMs;
-  }
-
-  /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
-  #giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
-    this.#leaveQueue(); // first: the error handler of the caller may move the queue
-    this.#events.refused(error.code, this.#passedMs);
-    this.#subscriber.error(error);
   }
 
   #finished(attempt: Attempt, ending: ExchangeEnding): void {
@@ -434,7 +434,7 @@ export class Call implements QueuedCall {
     if (silent !== undefined) this.#track(silent);
     this.#overdue = named === undefined ? overdue : atInstance(overdue, named.id);
     const failure = this.#isWaiting ? this.#failure() : undefined; // more telling than the lack of another instance
-    this.#giveUp(failure ?? this.#overdue);
+    this.giveUp(failure ?? this.#overdue);
   }
 }
 

@@ -1,7 +1,6 @@
 // The deadline of a call: the timeout starts anew at each message, up to the hard maximum, and pauses while the backend waits
 // for its client. It also reports a call without a message as slow. call.ts decides what happens then.
 
-import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
@@ -14,8 +13,7 @@ export class Deadline {
   #lastMessageAtMs: number;
   /** The next time to report the call as slow. */
   #slowAtMs = Number.POSITIVE_INFINITY;
-  /** Questions that the client has not answered. */
-  #unanswered = 0;
+  #isPaused = false;
   #isEnded = false;
   #disarm: () => void;
 
@@ -47,10 +45,13 @@ export class Deadline {
     this.#slowAtMs = Number.POSITIVE_INFINITY;
   }
 
-  /** The same request; until it is answered only the hard maximum counts. */
-  pauseFor(request: ServerRequest): ServerRequest {
-    this.#unanswered += 1;
-    return answeredOnce(request, () => this.#resume());
+  /** While it is paused only the hard maximum counts; after that the time begins anew. */
+  setPaused(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    if (isPaused || this.#isEnded) return;
+    this.noteMessage();
+    this.#disarm(); // it may be set to the hard maximum
+    this.#disarm = this.#arm(this.#lastMessageAtMs);
   }
 
   end(): void {
@@ -58,17 +59,9 @@ export class Deadline {
     this.#disarm();
   }
 
-  #resume(): void {
-    if (this.#isEnded) return;
-    this.#unanswered -= 1;
-    this.noteMessage();
-    this.#disarm(); // it may be set to the hard maximum
-    this.#disarm = this.#arm(this.#lastMessageAtMs);
-  }
-
   get #endsAtMs(): number {
     const hardEndMs = this.beganAtMs + LIMITS.callLongestMs;
-    return this.#unanswered > 0 ? hardEndMs : Math.min(this.#lastMessageAtMs + this.#timeoutMs, hardEndMs);
+    return this.#isPaused ? hardEndMs : Math.min(this.#lastMessageAtMs + this.#timeoutMs, hardEndMs);
   }
 
   /** One timer per call: when it fires too early, because a message came meanwhile, it is set again. */

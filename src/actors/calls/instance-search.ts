@@ -55,11 +55,8 @@ export class InstanceSearch {
 
   error(members: readonly UnavailableInstance[]): GatewayError {
     const { group, route } = this.#order;
-    const { template } = group;
-    return noInstanceError(
-      { template, bound: route.bound, lackedTool: this.#lackedTool, tried: this.#tried },
-      members,
-    );
+    const asked = { template: group.template, bound: route.bound, tried: this.#tried };
+    return noInstanceError({ ...asked, lackedTool: this.#lackedTool }, members);
   }
 
   #skip(ref: InstanceRef): void {

@@ -20,8 +20,8 @@ export type Tried = ReadonlySet<string> | undefined;
 export interface CallRoute {
   /** The only instance that may answer now: the call is sent to no other. */
   readonly bound: InstanceRef | undefined;
-  /** Called once, first. `giveUp` ends the call with an error. Default: the route never ends it. */
-  begin?(giveUp: (error: GatewayError) => void): void;
+  /** Called once, first. */
+  begin?(call: RunningCall): void;
   /**
    * Set when the call has to wait before an instance can be chosen: emits once when the call is to ask again, or errors with the
    * refusal. Cold. Default: the call never waits.
@@ -39,6 +39,13 @@ export interface CallRoute {
   planFor(ref: InstanceRef, tried: Tried): AttemptPlan;
   /** The call is over. Releases a plan that was not used. Default: a plan takes nothing. */
   end?(): void;
+}
+
+/** The call of a route. */
+export interface RunningCall {
+  /** True while the backend waits for the client: the call occupies no place. */
+  readonly isPaused: boolean;
+  giveUp(error: GatewayError): void;
 }
 
 export interface AttemptPlan {

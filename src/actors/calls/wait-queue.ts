@@ -19,8 +19,9 @@ export interface QueuedCall {
   /** True when the call can use a place of that instance. */
   waitsFor(place: QueueTarget): boolean;
   /** A place may be free. True when the call took it, and so has left the queue; otherwise the call keeps its turn. */
-  tryAgain(): boolean;
-  giveUp(): void;
+  tryNow(): boolean;
+  /** It cannot wait any longer. */
+  refuse(): void;
 }
 
 /** A call under way that ends as soon as another one waits for its place. */
@@ -88,7 +89,7 @@ export class WaitQueue {
   reconsider(): void {
     const waiting = [...this.#byOwner.values()].flatMap((calls) => [...calls.keys()]);
     for (const call of waiting) {
-      if (this.#has(call)) call.tryAgain();
+      if (this.#has(call)) call.tryNow();
     }
   }
 
@@ -124,7 +125,7 @@ export class WaitQueue {
 
   #refuse(call: QueuedCall): void {
     this.leave(call);
-    call.giveUp();
+    call.refuse();
   }
 
   #serveFirst(place: QueueTarget): boolean {
@@ -135,7 +136,7 @@ export class WaitQueue {
     for (const [ownerId, calls] of this.#byOwner) {
       if (!place.hasPlaceFor(ownerId) || place.isBelowShare(ownerId) !== isBelowShare) continue;
       for (const call of calls.keys()) {
-        if (!call.tryAgain()) continue;
+        if (!call.tryNow()) continue;
         this.#endTurn(ownerId);
         return true;
       }

@@ -68,7 +68,7 @@ export class Binder {
     const isSharedOnly =
       this.#sharedOnly.has(peer) || (this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
     if (!isSharedOnly && needsDedicated(ref, peer, policy, needs)) return undefined;
-    return new Binding(ref, peer, { listening: this.#deps.listening });
+    return new Binding(ref, peer, ref.feed);
   }
 
   /**

@@ -8,11 +8,12 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { MessageBuffer } from '../message-buffer.ts';
+import { Feed, type FeedClient } from '../sharing/feed.ts';
 import { listNotifications } from '../sharing/listen-client.ts';
-import { Feed, type FeedClient, type SharedListening } from '../sharing/shared-listening.ts';
 
 /** A session whose client listens: receives the messages of the backend outside of exchanges. */
-export interface SessionSubscriber extends FeedClient {
+export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {
+  deliver(message: ServerMessage): void;
   /** The conversation is over. */
   lost(): void;
 }
@@ -23,22 +24,19 @@ export class Binding {
   readonly peer: Peer;
   /** The dedicated conversation; undefined while the session shares that of the instance. */
   readonly upstream: Upstream | undefined;
-  readonly #listening: SharedListening | undefined;
+  /** The messages and subscriptions of a shared conversation, or of a modern one; undefined for other dedicated ones. */
+  readonly feed: Feed | undefined;
 
-  constructor(ref: InstanceRef, peer: Peer, from: { listening?: SharedListening; upstream?: Upstream }) {
+  constructor(ref: InstanceRef, peer: Peer, feed: Feed | undefined, upstream?: Upstream) {
     this.ref = ref;
     this.peer = peer;
-    this.upstream = from.upstream;
-    this.#listening = from.listening;
+    this.feed = feed;
+    this.upstream = upstream;
   }
 
   /** False once the conversation is over: the backend's state of the session is lost. */
   get isIntact(): boolean {
     return this.ref.peer === this.peer;
-  }
-
-  protected get feed(): Feed | undefined {
-    return this.#listening?.feed(this.ref, this.peer);
   }
 
   /** Delivers until the returned function is called. */
@@ -89,28 +87,25 @@ export class DedicatedBinding extends Binding {
   readonly #close: () => Promise<void>;
   #buffer: MessageBuffer<ServerMessage> | undefined;
   #buffering: Subscription | undefined;
-  /** Of a modern backend. */
-  readonly #feed: Feed | undefined;
   #leaveFeed: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(ref: InstanceRef, upstream: Upstream, { close, buffersMessages }: DedicatedBindingOptions) {
-    super(ref, upstream.peer, { upstream });
+    const isModern = upstream.peer.era === 'modern';
+    super(
+      ref,
+      upstream.peer,
+      isModern ? new Feed(upstream, listNotifications(upstream.peer)) : undefined,
+      upstream,
+    );
     this.#close = close;
     const end = () => this.#end();
     upstream.closed$.subscribe({ next: end, complete: end, error: end });
-    if (this.peer.era === 'modern') {
-      const lists = listNotifications(this.peer);
-      this.#feed = new Feed(this.peer, (request) => upstream.exchange(request), lists);
-    } else if (buffersMessages) this.#startBuffering();
+    if (!isModern && buffersMessages) this.#startBuffering();
   }
 
   override get isIntact(): boolean {
     return !this.#isOver;
-  }
-
-  protected override get feed(): Feed | undefined {
-    return this.#feed;
   }
 
   override listen(listener: SessionSubscriber): () => void {

@@ -11,15 +11,11 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Fleet } from '../fleet.ts';
-import type { SharedListening } from '../sharing/shared-listening.ts';
-import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
 import type { Binding } from './bindings.ts';
 
 export interface SessionDeps extends Clock {
   readonly fleet: Pick<Fleet, 'group' | 'members' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
-  readonly subscriptions: Pick<SharedSubscriptions, 'subscribe'>;
-  readonly listening: SharedListening;
   /** For tasks that come due in thousands. */
   readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;
@@ -45,7 +41,7 @@ type ListingSession = Pick<SessionRecord, 'profile' | 'ownerId'> & {
   readonly isShared: boolean;
 };
 
-/** The session of a binding and of calls, as session-binding.ts and client-session-calls.ts use it. */
+/** The session of a binding. */
 export interface BoundSession {
   readonly template: string;
   readonly ownerId: string;
@@ -53,10 +49,6 @@ export interface BoundSession {
   readonly isListened: boolean;
   /** True while calls are under way at the binding, or between two rounds there. */
   readonly isCalling: boolean;
-  /** Why the session is over, as a clause; undefined while it is not. */
-  readonly endReason: string | undefined;
-  used(): void;
-  callEnded(): void;
   /** The session has this binding from now on. It has detached from the previous one when this returns. */
   moved(binding: Binding): void;
   /** The session has ended; its binding is closed after this returns. */

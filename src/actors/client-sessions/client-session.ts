@@ -3,9 +3,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
+import { LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { sessionLost } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
+import { type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
@@ -13,12 +14,13 @@ import type { JsonObject } from '../../domain/json.ts';
 import { isCustomNotice, listOf, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ResourceUris } from '../sharing/shared-listening.ts';
+import type { ResourceUris } from '../sharing/feed.ts';
 import type { Binder } from './binder.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
-import { type HeldReservation, SessionCalls } from './client-session-calls.ts';
 import type { BoundSession, SessionDeps, SessionLists } from './client-session-types.ts';
+import { HeldReservation, type ReservingSession } from './held-reservation.ts';
 import { SessionBinding } from './session-binding.ts';
+import { SessionRoute } from './session-route.ts';
 
 export interface SessionSupervisor {
   readonly deps: SessionDeps;
@@ -32,7 +34,7 @@ export interface SessionSupervisor {
 /** Randomness of an id; as base64url it is visible ASCII. */
 const ID_BYTES = 32;
 
-export class ClientSession implements BoundSession, SessionSubscriber {
+export class ClientSession implements BoundSession, ReservingSession, SessionSubscriber {
   readonly id = randomBytes(ID_BYTES).toString('base64url');
   readonly template: string;
   readonly ownerId: string;
@@ -48,12 +50,16 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   readonly #supervisor: SessionSupervisor;
   readonly #lists: SessionLists | undefined;
   readonly #sessionBinding: SessionBinding;
-  readonly #calls: SessionCalls;
+  // A parked session has neither: both are made with the first call.
+  #calls: LinkedSet<SessionRoute> | undefined;
+  #reservations: Set<HeldReservation> | undefined;
+  #isAway = false;
   /** Its observers are the event streams of the client. Made for the first one; a parked session has none. */
   #messages: Subject<ServerMessage> | undefined;
   /** Where it listens: at its binding, as long as a stream is open. */
   #listening: { readonly binding: Binding; readonly subscription: Subscription } | undefined;
   #holds = 0;
+  /** Why the session is over, as a clause; undefined while it is not. */
   #endReason: string | undefined;
   /** Made for the first observer: a session without one keeps none. */
   #ended$: AsyncSubject<string> | undefined;
@@ -73,7 +79,6 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     this.ownerId = ownerId;
     this.profile = profile;
     this.#sessionBinding = new SessionBinding(supervisor, this);
-    this.#calls = new SessionCalls(this.#sessionBinding, this);
   }
 
   /** Binds the session to an instance; for errors see ClientSessions.open. No promise when nothing has to be opened there. */
@@ -110,34 +115,40 @@ export class ClientSession implements BoundSession, SessionSubscriber {
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     const lists = this.#lists;
-    if (lists === undefined || listOf(request.method) === undefined) return this.#calls.exchange(request);
-    return lists.exchangeIn(this, request, () => this.#calls.exchange(request));
+    if (lists === undefined || listOf(request.method) === undefined) return this.nextRound(request);
+    return lists.exchangeIn(this, request, () => this.nextRound(request));
   }
 
   /** A reservation at the instance that gave an answer, for a call that continues there. See McpSession of protocol/ports.ts. */
   reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
-    return this.#calls.reserve(answer, lost);
+    // Not by the id of the instance: its successor may have the same.
+    const route = this.#calls?.values().find(({ lastAnswer }) => lastAnswer === answer);
+    const reservation = new HeldReservation(this, route?.binding, lost);
+    this.#reservations ??= new Set();
+    this.#reservations.add(reservation);
+    reservation.watch(route?.reservation === route?.binding);
+    return reservation;
   }
 
   /** Ends the calls that are between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
-    this.#calls.dismiss(error);
+    for (const reservation of [...(this.#reservations ?? [])]) reservation.end(perhapsDelivered(error));
   }
 
   /** Notifies the backend; dropped without a backend, or where the backend could not identify the client. */
   notify(method: string, params: JsonObject): void {
-    if (this.endReason !== undefined) return;
+    if (this.#endReason !== undefined) return;
     this.used();
     const binding = this.#sessionBinding.notificationBinding;
     if (binding?.upstream !== undefined) forwardNotification(binding.upstream, method, params);
-    else if (binding !== undefined && this.#calls.isOnlyCallAt(binding))
+    else if (binding !== undefined && this.#calls?.size === 1 && this.#calls.first?.binding === binding)
       forwardShared(binding, method, params);
   }
 
   /** Messages of the backend outside of exchanges. Hot; completes when the session has ended. Subscribing counts as use. */
   get messages$(): Observable<ServerMessage> {
     const messages$ = new Observable<ServerMessage>((subscriber) => {
-      if (this.endReason !== undefined) return subscriber.complete();
+      if (this.#endReason !== undefined) return subscriber.complete();
       this.used();
       this.#messages ??= new Subject();
       const messages = this.#messages;
@@ -160,7 +171,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   hold(): () => void {
     let isHeld = true;
     this.#holds += 1;
-    if (this.endReason === undefined) this.used();
+    if (this.#endReason === undefined) this.used();
     return () => {
       if (!isHeld) return;
       isHeld = false;
@@ -169,8 +180,15 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     };
   }
 
+  /** While the client is away, its calls end as soon as other calls wait for their places. */
   setAway(isAway: boolean): void {
-    this.#calls.setAway(isAway);
+    if (isAway === this.#isAway) return;
+    this.#isAway = isAway;
+    const { queue } = this.#sessionBinding;
+    for (const route of this.#calls?.values() ?? []) {
+      if (!isAway) queue.withdraw(route);
+      else if (this.#calls?.has(route)) queue.offer(route); // the end of one call may have ended others
+    }
   }
 
   /** Like `hold`: a call that does not go through `exchange` is counted elsewhere, and closing waits for it there. */
@@ -201,7 +219,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** Calls under way, including those between two rounds. */
   get calls(): number {
-    return this.#calls.size;
+    return (this.#calls?.size ?? 0) + (this.#reservations?.size ?? 0);
   }
 
   /** The instance of the present or last binding. */
@@ -222,23 +240,61 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     if (this.isBusy || !this.#sessionBinding.mayPark) return false;
     if (this.isListened) return true;
     this.#sessionBinding.park();
-    this.#calls.park();
+    this.#calls = undefined;
+    this.#reservations = undefined;
     this.#messages = undefined;
     return true;
   }
 
-  // --- for its own parts: see BoundSession and SessionSubscriber --------------------------------------------------------
+  // --- for its own parts: see BoundSession, ReservingSession and SessionSubscriber --------------------------------------
+
+  nextRound(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
+    return new Observable((subscriber) => {
+      if (this.#endReason !== undefined) {
+        subscriber.error(sessionLost(this.#endReason));
+        return;
+      }
+      this.used();
+      const binding = this.#sessionBinding;
+      const route = new SessionRoute(binding, request, reservation);
+      const call = new Subscription();
+      this.#calls ??= new LinkedSet();
+      this.#calls.add(route);
+      subscriber.add(() => {
+        if (this.#isAway) binding.queue.withdraw(route);
+        call.unsubscribe();
+        this.#calls?.delete(route);
+        this.callEnded();
+      });
+      call.add(
+        binding.carry(request, route).subscribe({
+          next: (answer) => {
+            route.lastAnswer = answer;
+            subscriber.next(answer);
+          },
+          error: (thrown: unknown) => subscriber.error(thrown),
+          complete: () => subscriber.complete(),
+        }),
+      );
+    });
+  }
+
+  isBoundTo(binding: Binding): boolean {
+    return this.#sessionBinding.binding === binding && !this.#sessionBinding.mayMove;
+  }
+
+  left(reservation: HeldReservation): void {
+    this.#reservations?.delete(reservation);
+    this.callEnded();
+  }
 
   get isListened(): boolean {
     return this.#messages?.observed === true;
   }
 
   get isCalling(): boolean {
-    return this.#calls.hasBoundCalls;
-  }
-
-  get endReason(): string | undefined {
-    return this.#endReason;
+    if (this.#reservations !== undefined && this.#reservations.size > 0) return true;
+    return (this.#calls?.values() ?? []).some(({ binding }) => binding !== undefined);
   }
 
   used(): void {
@@ -248,7 +304,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   callEnded(): void {
     this.#sessionBinding.callEnded();
-    if (this.endReason === undefined) this.#supervisor.used(this);
+    if (this.#endReason === undefined) this.#supervisor.used(this);
   }
 
   moved(binding: Binding): void {
@@ -273,7 +329,9 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   ended(reason: string): void {
     this.#endReason = reason;
-    this.#calls.end(sessionLost(reason));
+    const error = sessionLost(reason);
+    for (const route of this.#calls?.values() ?? []) route.refuse(error);
+    this.dismiss(error);
     this.#detach();
     this.#messages?.complete();
     this.#ended$?.next(reason);

@@ -15,7 +15,9 @@ import {
   of,
   takeUntil,
   tap,
+  throwError,
 } from 'rxjs';
+import { notConnected } from '../../domain/error-catalogue.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import { JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -25,9 +27,9 @@ import type { Upstream } from '../../transports/transport.ts';
 import { isRepeatable } from '../calls/retry.ts';
 import type { AttemptPlan } from '../calls/routes.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ResourceUris } from '../sharing/shared-listening.ts';
+import type { ResourceUris } from '../sharing/feed.ts';
+import type { SharedSubscription } from '../sharing/resource-subscriptions.ts';
 import type { Binding } from './bindings.ts';
-import type { SessionDeps } from './client-session-types.ts';
 
 const SET_LEVEL = 'logging/setLevel';
 const SUBSCRIBE = 'resources/subscribe';
@@ -57,7 +59,6 @@ export function isSafeToRepeat(request: ExchangeRequest, at: InstanceRef): boole
 }
 
 export class ClientState {
-  readonly #subscriptions: SessionDeps['subscriptions'];
   readonly #present: () => Binding | undefined;
   #level: string | undefined;
   /** Each resource with the release of its part in a shared subscription, if any. */
@@ -66,8 +67,7 @@ export class ClientState {
   #repeated: ReadonlySet<string> | undefined;
 
   /** `present`: the present binding of the session, which may have moved while a request was answered. */
-  constructor(subscriptions: SessionDeps['subscriptions'], present: () => Binding | undefined) {
-    this.#subscriptions = subscriptions;
+  constructor(present: () => Binding | undefined) {
     this.#present = present;
   }
 
@@ -144,7 +144,9 @@ export class ClientState {
 
   /** Asks the backend, unless another client did. Without its consent there is no subscription to share. */
   #join(uri: string, binding: Binding): Observable<FinalEvent> {
-    const { answer, release } = this.#subscriptions.subscribe(binding.ref, uri);
+    const shared = share(uri, binding);
+    if (shared === undefined) return throwError(notConnected);
+    const { answer, release } = shared;
     let isKept = false;
     return from(answer).pipe(
       tap(({ kind }) => {
@@ -154,11 +156,6 @@ export class ClientState {
       }),
       finalize(() => isKept || release()),
     );
-  }
-
-  #share(uri: string, binding: Binding) {
-    if (binding.upstream !== undefined || binding.peer.era !== 'legacy') return undefined;
-    return this.#subscriptions.subscribe(binding.ref, uri);
   }
 
   #add(uri: string, binding: Binding, release: (() => void) | undefined): Promise<void> | undefined {
@@ -186,12 +183,17 @@ export class ClientState {
   /** `isKnown`: the backend has the subscription. The one at the previous binding ends. */
   #subscribeAt(binding: Binding, uri: string, isKnown: boolean): void {
     const release = this.#uris.get(uri);
-    this.#uris.set(uri, this.#share(uri, binding)?.release);
+    this.#uris.set(uri, share(uri, binding)?.release);
     release?.();
     if (isKnown || !hasOwnState(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };
     binding.upstream.exchange(request).subscribe({ error: () => undefined }); // the conversation itself reports its end
   }
+}
+
+/** One client's part in a subscription; undefined where the backend keeps the state of the client, or the gateway alone. */
+function share(uri: string, { upstream, peer, feed }: Binding): SharedSubscription | undefined {
+  return upstream === undefined && peer.era === 'legacy' ? feed?.subscribe(uri) : undefined;
 }
 
 /** In a dedicated conversation the backend keeps the state of the client. */

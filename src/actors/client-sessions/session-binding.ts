@@ -12,7 +12,7 @@ import { noneHealthy } from '../calls/instance-search.ts';
 import type { AttemptPlan, CallRoute } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ResourceUris } from '../sharing/shared-listening.ts';
+import type { ResourceUris } from '../sharing/feed.ts';
 import { CLIENT_ACTORS } from '../template.machine.ts';
 import type { Binder, SessionNeeds } from './binder.ts';
 import type { Binding } from './bindings.ts';
@@ -141,9 +141,7 @@ export class SessionBinding implements ClientSessionDeps {
 
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
-    this.#clientState ??= new ClientState(this.deps.subscriptions, () =>
-      this.#phase === 'ended' ? undefined : this.#binding,
-    );
+    this.#clientState ??= new ClientState(() => (this.#phase === 'ended' ? undefined : this.#binding));
     return this.#clientState.plan(request, binding);
   }
 

@@ -4,13 +4,18 @@
 
 import { Observable, of } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
-import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import { placeYielded } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { ExchangeEnding } from '../calls/call-reply.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
-import { type AttemptPlan, BoundRoute, type CallRoute, type RouteRetry } from '../calls/routes.ts';
+import {
+  type AttemptPlan,
+  BoundRoute,
+  type CallRoute,
+  type RouteRetry,
+  type RunningCall,
+} from '../calls/routes.ts';
 import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask, NO_TASKS } from '../stateless/stateless-routing.ts';
@@ -32,14 +37,13 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
   links: Linked['links'];
-  #giveUp: ((error: GatewayError) => void) | undefined;
+  /** The last answer that its client got. */
+  lastAnswer: Answer | undefined;
+  #call: RunningCall | undefined;
   /** The present binding, and the route to it. */
   #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
   #binding: Binding | undefined;
   #needsDedicated = false;
-  #lastAnswer: Answer | undefined;
-  /** Questions that the client has not answered. */
-  #unanswered = 0;
   #repeats = 0;
   /** Wait before the next attempt, in ms. */
   #pauseMs: number | undefined;
@@ -58,8 +62,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return this.#current?.route.bound;
   }
 
-  begin(giveUp: (error: GatewayError) => void): void {
-    this.#giveUp = giveUp;
+  begin(call: RunningCall): void {
+    this.#call = call;
   }
 
   wait(): Observable<unknown> | undefined {
@@ -124,31 +128,19 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** Where the call occupies a place: nowhere while its backend waits for the client. */
   get place(): InstanceRef | undefined {
-    return this.#unanswered > 0 ? undefined : this.#binding?.ref;
-  }
-
-  /** The last answer, as the client got it. */
-  get lastAnswer(): Answer | undefined {
-    return this.#lastAnswer;
-  }
-
-  /** The answer as the client gets it: questions are counted. */
-  deliver(answer: Answer): Answer {
-    const { event } = answer;
-    this.#lastAnswer = event.kind === 'request' ? { ...answer, event: this.#asking(event) } : answer;
-    return this.#lastAnswer;
+    return this.#call?.isPaused === true ? undefined : this.#binding?.ref;
   }
 
   /** The client is away, and another call waits for the place. */
   yield(): void {
-    this.#giveUp?.(placeYielded());
+    this.#call?.giveUp(placeYielded());
   }
 
   /** The session is over. A failure of the call says more than that. */
   refuse(error: GatewayError): void {
     const failure = this.#failure;
-    if (failure !== undefined) this.#giveUp?.(atInstance(failure.error, failure.ref.id));
-    else this.#giveUp?.(this.#binding === undefined ? error : perhapsDelivered(error));
+    if (failure !== undefined) this.#call?.giveUp(atInstance(failure.error, failure.ref.id));
+    else this.#call?.giveUp(this.#binding === undefined ? error : perhapsDelivered(error));
   }
 
   // ---------------------------------------------------------------------------------------------------------------------
@@ -168,13 +160,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
         subscriber.next(undefined);
       }),
     );
-  }
-
-  #asking(request: ServerRequest): ServerRequest {
-    this.#unanswered += 1;
-    return answeredOnce(request, () => {
-      this.#unanswered -= 1;
-    });
   }
 
   #failed(binding: Binding, isRepeatable: boolean, error: GatewayError): RouteRetry | undefined {

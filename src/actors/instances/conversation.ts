@@ -4,26 +4,14 @@
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
-import {
-  concat,
-  filter,
-  lastValueFrom,
-  NEVER,
-  type Observable,
-  type Observer,
-  of,
-  takeUntil,
-  tap,
-  throwError,
-  timeout,
-} from 'rxjs';
+import { filter, lastValueFrom, type Observable, type Observer, tap, throwError, timeout } from 'rxjs';
 import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import { includesLevel } from '../../domain/mcp.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
-import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
+import { Feed } from '../sharing/feed.ts';
 import { NO_SUBSCRIBER, StatelessUpstream } from '../stateless/stateless-upstream.ts';
 
 export interface ConversationInput {
@@ -122,7 +110,9 @@ export class Conversation implements Observer<Closed> {
   readonly #ending = new AbortController();
   readonly #resolveGone: () => void;
   #upstream: Upstream | undefined;
-  #shared: SharedConversation | undefined;
+  /** The same without forwarding of messages, for the gateway itself. */
+  #raw: Upstream | undefined;
+  #feed: Feed | undefined;
   #leases = 0;
   #usedAtMs: number;
   #isRetired = false;
@@ -163,9 +153,13 @@ export class Conversation implements Observer<Closed> {
   get upstream(): Upstream | undefined {
     return this.#upstream;
   }
-  /** For requests of the gateway itself; undefined until it is open, and always when `idleMs` is 0. */
-  get shared(): SharedConversation | undefined {
-    return this.#shared;
+  /** Subscriptions and messages for clients that share it; undefined until it is open. */
+  get feed(): Feed | undefined {
+    const raw = this.#raw;
+    if (raw === undefined) return undefined;
+    const { peer, messages$, closed$ } = raw;
+    this.#feed ??= new Feed({ peer, messages$, closed$, exchange: (request) => withoutClient(raw, request) });
+    return this.#feed;
   }
   get isIdle(): boolean {
     return this.#leases === 0;
@@ -208,10 +202,12 @@ export class Conversation implements Observer<Closed> {
    * else undefined. The level is never raised again: other calls may have asked for more messages.
    */
   requireLogLevel(level: string): Promise<void> | undefined {
-    if (this.#upstream?.peer.capabilities.logging === undefined) return undefined;
+    const raw = this.#raw;
+    if (raw?.peer.capabilities.logging === undefined) return undefined;
     if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
-    const settingLevel: Promise<void> = this.ask({ method: 'logging/setLevel', params: { level } }, LEVEL_MS)
+    const request = { method: 'logging/setLevel', params: { level } };
+    const settingLevel: Promise<void> = answerOf(withoutClient(raw, request), LEVEL_MS)
       .then(
         () => undefined,
         () => undefined, // the call is worth more than its log messages
@@ -221,12 +217,6 @@ export class Conversation implements Observer<Closed> {
       });
     this.#settingLevel = settingLevel;
     return settingLevel;
-  }
-
-  /** A request of the gateway itself. Rejects with BACKEND_TIMEOUT, or like the exchange. */
-  async ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
-    await this.opening;
-    return answerOf(this.shared?.exchange(request) ?? NEVER, timeoutMs);
   }
 
   // --- observer of the end of its upstream, with or without a reason --------------------------------------------------
@@ -266,7 +256,7 @@ export class Conversation implements Observer<Closed> {
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
     this.#upstream = forwardsMessages ? new StatelessUpstream(raw) : raw;
-    if (this.#idleMs > 0) this.#shared = sharedOf(raw);
+    this.#raw = raw;
     this.#actor.send({ type: 'opened', pid: raw.pid });
     this.#listener.opened(this, raw);
     raw.closed$.subscribe(this);
@@ -322,16 +312,11 @@ export async function closeQuietly(upstream: Pick<Upstream, 'close'>): Promise<v
   }
 }
 
-function sharedOf(upstream: Upstream): SharedConversation {
-  return {
-    peer: upstream.peer,
-    state$: concat(of('open'), NEVER).pipe(takeUntil(upstream.closed$)),
-    // A request of the gateway itself: there is no client to answer questions of the backend.
-    exchange: (request) =>
-      upstream
-        .exchange(request)
-        .pipe(tap((event) => event.kind === 'request' && event.answer(NO_SUBSCRIBER))),
-  };
+/** A request of the gateway itself: there is no client to answer questions of the backend. */
+function withoutClient(upstream: Upstream, request: ExchangeRequest): Observable<ExchangeEvent> {
+  return upstream
+    .exchange(request)
+    .pipe(tap((event) => event.kind === 'request' && event.answer(NO_SUBSCRIBER)));
 }
 
 /** Only backends with dedicated conversations are asked for one; another backend has replaced it. */

@@ -6,7 +6,6 @@ import { defer, firstValueFrom, from, Observable, race, throwError, timer } from
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
-import type { ServerMessage } from '../../domain/client.ts';
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
@@ -18,6 +17,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
+import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
@@ -40,8 +40,8 @@ export interface ExchangeHooks {
    * exchange was cancelled by its caller.
    */
   readonly overdue?: () => GatewayError | undefined;
-  /** Called when the exchange gave its place back while its backend waits for its client. */
-  readonly paused?: () => void;
+  /** Called with true when the exchange gave its place back, since its backend waits for its client, and with false afterwards. */
+  readonly paused?: (isPaused: boolean) => void;
   /** The conversation of one client that it goes through. Default: the instance's own. */
   readonly upstream?: Upstream | undefined;
 }
@@ -53,8 +53,6 @@ export class InstanceRef implements Candidate {
   readonly capacity: number = LIMITS.inFlightPerInstance;
   /** Its state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
-  /** Hot, no replay: messages of the present session besides answers, after a restart those of the next. Completes with it. */
-  readonly messages$: Observable<ServerMessage>;
   readonly #actor: InstanceActor;
   readonly #calls: CallCounter;
   readonly #links$: Observable<SessionLink | undefined>;
@@ -68,9 +66,8 @@ export class InstanceRef implements Candidate {
     this.#actor = actor;
     this.#calls = calls;
     this.#now = now;
-    const { state$, links$, messages$ } = streamsOf(actor);
+    const { state$, links$ } = streamsOf(actor);
     this.state$ = state$;
-    this.messages$ = messages$;
     this.#links$ = links$;
   }
 
@@ -117,6 +114,10 @@ export class InstanceRef implements Candidate {
   }
   get tools(): ToolCache | undefined {
     return this.#link?.tools;
+  }
+  /** The feed of its present session; undefined while there is none. */
+  get feed(): Feed | undefined {
+    return this.#link?.feed;
   }
   get #link(): SessionLink | undefined {
     return this.#actor.getSnapshot().context.link;

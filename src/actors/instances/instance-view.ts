@@ -4,15 +4,12 @@ import {
   catchError,
   defer,
   distinctUntilChanged,
-  EMPTY,
   endWith,
   from,
   map,
   of,
-  share,
   shareReplay,
   startWith,
-  switchMap,
   takeWhile,
 } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
@@ -123,7 +120,7 @@ function isoTime(monotonicMs: number): string {
 }
 
 /**
- * State, session and messages over time. Shared: each snapshot of the actor is read once, not once per subscriber. Nothing is
+ * State and session over time. Shared: each snapshot of the actor is read once, not once per subscriber. Nothing is
  * observed without a subscriber.
  */
 export function streamsOf(actor: InstanceActor) {
@@ -133,11 +130,6 @@ export function streamsOf(actor: InstanceActor) {
     distinctUntilChanged(),
     shareReplay({ bufferSize: 1, refCount: true }),
   );
-  const messages$ = links$.pipe(
-    switchMap((link) => link?.transport.messages$.pipe(catchError(() => EMPTY)) ?? EMPTY),
-    catchError(() => EMPTY),
-    share(),
-  );
   const state$ = snapshots$.pipe(
     map(stateOf),
     distinctUntilChanged(),
@@ -146,5 +138,5 @@ export function streamsOf(actor: InstanceActor) {
     takeWhile((state) => state !== 'stopped', true),
     shareReplay({ bufferSize: 1, refCount: true }),
   );
-  return { state$, links$, messages$ };
+  return { state$, links$ };
 }

@@ -14,6 +14,7 @@ import { changedList, type Era, type ListField, type Peer, type Tool } from '../
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/requests.ts';
+import { Feed } from '../sharing/feed.ts';
 import { listChanges } from '../sharing/listen-client.ts';
 import { answerOf, closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
@@ -23,6 +24,8 @@ import { ToolCache } from './tool-cache.ts';
 export class SessionLink {
   readonly transport: Transport;
   readonly tools: ToolCache;
+  /** Resource subscriptions and messages, for clients that share the conversation. */
+  readonly feed: Feed;
   /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
   lastMessageAtMs: number;
   readonly #ending: AbortSignal;
@@ -35,6 +38,8 @@ export class SessionLink {
     this.tools = new ToolCache(() => listTools(transport), now, toolsChanged);
     this.lastMessageAtMs = now();
     this.#ending = ending;
+    const { peer, messages$, closed$ } = transport;
+    this.feed = new Feed({ peer, messages$, closed$, exchange: (request) => this.listen(request) });
     this.noteMessage = () => {
       this.lastMessageAtMs = now();
     };

@@ -5,16 +5,11 @@ import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import { noteError } from '../../protocol/endpoint-types.ts';
 import { failureOf, faultOf, type RpcFailure } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, bytes, errorReply } from '../reply.ts';
-import {
-  ClientGone,
-  type HttpContext,
-  type HttpMiddleware,
-  noteFailure,
-  type RouteMiddleware,
-} from '../request.ts';
+import { ClientGone, type HttpContext, type HttpMiddleware, type RouteMiddleware } from '../request.ts';
 import { respond } from '../respond.ts';
 
 /** An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by request id. */
@@ -68,7 +63,7 @@ export function rpcErrors(log: Logger): RouteMiddleware {
 function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void {
   const { cause, status, body, headers } = failure;
   const fault = faultOf(failure);
-  noteFailure(context.state, failure.error.code, failure.errorCode);
+  noteError(context.state, failure.error.code, failure.errorCode);
   if (fault !== undefined) log.error({ err: fault, request_id: context.state.requestId }, 'request failed');
   const instanceId = cause instanceof GatewayError ? cause.facts.instanceId : undefined;
   refuse(context, bytes(status, body, { headers, ...(instanceId === undefined ? {} : { instanceId }) }));

@@ -35,6 +35,7 @@ export interface TrackedStream {
 }
 
 export class EventStreams {
+  readonly bufferBytes: number;
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
@@ -43,11 +44,10 @@ export class EventStreams {
   readonly #scheduler = new TaskScheduler();
   readonly #keepAliveMs: number;
   readonly #callerCheckMs: number;
-  readonly #bufferBytes: number;
 
   constructor(options: EventStreamOptions = {}) {
     this.#keepAliveMs = options.keepAliveMs ?? HTTP_LIMITS.keepAliveMs;
-    this.#bufferBytes = options.bufferBytes ?? HTTP_LIMITS.streamBufferBytes;
+    this.bufferBytes = options.bufferBytes ?? HTTP_LIMITS.streamBufferBytes;
     this.unreadMs = options.unreadMs ?? HTTP_LIMITS.unreadAnswerMs;
     this.unread = new UnreadAnswers(
       options.unreadBounds ?? memoryBounds(availableMemoryBytes()).unreadAnswers,
@@ -82,7 +82,7 @@ export class EventStreams {
     context.respond = false;
     if (context.res.closed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
-      const stream = new OpenStream(context, this.#bufferBytes, this, tracker);
+      const stream = new OpenStream(context, this, tracker);
       const release = this.track(stream, context);
       const settle = (reason?: Error): void => {
         release();
@@ -122,8 +122,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   tick: Slow['tick'];
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
-  readonly #bufferBytes: number;
-  readonly #streams: Pick<EventStreams, 'unreadMs' | 'unread'>;
+  readonly #streams: EventStreams;
   readonly #tracker: Tracker | undefined;
   #subscription: Subscription | undefined;
   #settle: (reason?: Error) => void = () => {};
@@ -131,15 +130,9 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   /** Text of events that are joined into one write; see `together`. */
   #joined: string | undefined;
 
-  constructor(
-    context: HttpContext,
-    bufferBytes: number,
-    streams: Pick<EventStreams, 'unreadMs' | 'unread'>,
-    tracker: Tracker | undefined,
-  ) {
+  constructor(context: HttpContext, streams: EventStreams, tracker: Tracker | undefined) {
     this.#context = context;
     this.#response = context.res;
-    this.#bufferBytes = bufferBytes;
     this.#streams = streams;
     this.#tracker = tracker;
   }
@@ -203,7 +196,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
 
   comment(text: string): void {
     this.#begin();
-    if (this.#response.writableLength <= this.#bufferBytes) this.#response.write(commentText(text));
+    if (this.#response.writableLength <= this.#streams.bufferBytes) this.#response.write(commentText(text));
   }
 
   #writeJoined(): void {
@@ -223,7 +216,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
 
   #send({ name, data, id, instanceId, essential = false }: StreamEvent): void {
     this.#begin(instanceId);
-    if (!essential && this.#response.writableLength > this.#bufferBytes) {
+    if (!essential && this.#response.writableLength > this.#streams.bufferBytes) {
       this.#dropped += 1;
       return;
     }

@@ -1,11 +1,10 @@
 // Writes the answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. src/protocol makes the messages.
 
 import type { ServerResponse } from 'node:http';
-import type { ErrorCode } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { McpEvent, McpReply, McpStream } from '../../protocol/endpoint-types.ts';
+import type { McpEvent, McpLog, McpReply, McpStream } from '../../protocol/endpoint-types.ts';
 import type { BytesReply } from '../reply.ts';
-import { type HttpContext, noteFailure, whenGone } from '../request.ts';
+import { type HttpContext, whenGone } from '../request.ts';
 import { commonHeaders, respond } from '../respond.ts';
 import { limitReader, limitWriteTime } from '../unread-answers.ts';
 import {
@@ -23,7 +22,6 @@ import {
 export class HttpMcpReply implements McpReply {
   readonly #context: HttpContext;
   readonly #streams: EventStreams;
-  #instanceId: string | undefined;
   #goneListeners: (() => void)[] | undefined;
 
   constructor(context: HttpContext, streams: EventStreams) {
@@ -31,6 +29,10 @@ export class HttpMcpReply implements McpReply {
     this.#streams = streams;
     // Otherwise koa would answer before the endpoint does.
     context.respond = false;
+  }
+
+  get log(): McpLog {
+    return this.#context.state;
   }
 
   json(status: number, body: Uint8Array | string, headers: readonly string[] = []): void {
@@ -50,7 +52,7 @@ export class HttpMcpReply implements McpReply {
     const { res: response, state } = this.#context;
     if (response.headersSent || response.destroyed) return CLOSED_STREAM;
     const all = [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true), ...headers];
-    if (this.#instanceId !== undefined) all.push('X-Instance-ID', this.#instanceId);
+    if (state.instanceId !== undefined) all.push('X-Instance-ID', state.instanceId);
     response.writeHead(200, all);
     // The endpoint treats a revoked caller as disconnected: its calls are cancelled, or wait for it to reconnect.
     return new HttpMcpStream(this.#context, this.#streams, () => this.#notifyGone());
@@ -65,27 +67,6 @@ export class HttpMcpReply implements McpReply {
     whenGone(this.#context.res, () => this.#notifyGone());
   }
 
-  noteInstance(instanceId: string): void {
-    this.#instanceId = instanceId;
-    this.#context.state.instanceId = instanceId;
-  }
-
-  noteMethod(method: string): void {
-    this.#context.state.rpcMethod = method;
-  }
-
-  noteBatch(messages: number): void {
-    this.#context.state.rpcMessages = messages;
-  }
-
-  noteError(code: number, errorCode?: ErrorCode): void {
-    noteFailure(this.#context.state, code, errorCode);
-  }
-
-  noteSession(sessionId: string): void {
-    this.#context.state.sessionId = sessionId;
-  }
-
   #notifyGone(): void {
     const listeners = this.#goneListeners;
     this.#goneListeners = undefined;
@@ -93,7 +74,7 @@ export class HttpMcpReply implements McpReply {
   }
 
   #write(reply: BytesReply): void {
-    const instanceId = this.#instanceId;
+    const { instanceId } = this.#context.state;
     respond(this.#context, instanceId === undefined ? reply : { ...reply, instanceId });
     this.#streams.unread.count(this.#context);
   }

@@ -10,6 +10,7 @@ import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import type { Slow } from '../../domain/task-scheduler.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
+import { noteError } from '../endpoint-types.ts';
 import { errorMessage, failureOf, faultOf, notificationMessage, resultMessage } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
@@ -57,7 +58,7 @@ export class LegacyCall implements Slow {
     const { sentTo } = this.#report ?? this.post;
     // Not the binding of the session, which may be moving.
     if (sentTo !== undefined) {
-      this.post.noteInstance(instanceNameOf(sentTo, this.#deps.isAggregate ? undefined : sentTo.template));
+      this.post.log.instanceId ??= this.#deps.isAggregate ? instanceNameOf(sentTo, undefined) : sentTo.id;
     }
     this.post.open();
   }
@@ -83,14 +84,14 @@ export class LegacyCall implements Slow {
     // Only a session that is over leads to a status: clients initialize again because of it. Any other error is the answer
     // to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
     const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
-    this.post.noteError(error.code, failure.errorCode);
+    noteError(this.post.log, error.code, failure.errorCode);
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
     this.#deps.settled();
   }
 
   next({ event, instanceId, isRemembered }: Answer): void {
     if (this.#isOver) return;
-    if (!isRemembered) this.post.noteInstance(instanceId);
+    if (!isRemembered) this.post.log.instanceId ??= instanceId;
     try {
       this.#handle(event);
     } catch (thrown) {
@@ -133,7 +134,7 @@ export class LegacyCall implements Slow {
   #answer(message: Uint8Array | string, event: FinalEvent): void {
     if (!this.#end()) return;
     this.#report?.ended(event);
-    if (event.kind === 'error') this.post.noteError(event.error.code);
+    if (event.kind === 'error') noteError(this.post.log, event.error.code);
     this.post.answer(message, this.id);
     this.#deps.settled();
   }

@@ -23,6 +23,7 @@ import {
   holdingBody,
   type McpReply,
   type McpRequest,
+  noteError,
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { serverInfoIn } from '../modern/modern-discover.ts';
@@ -75,7 +76,7 @@ export class LegacyEndpoint {
   post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
     const message = readClientMessage(parsed);
-    if (message.kind !== 'answer') reply.noteMethod(message.method);
+    if (message.kind !== 'answer') reply.log.rpcMethod = message.method;
     if (message.kind === 'request' && message.method === 'initialize') {
       return this.#initialize(message, request, reply, backends);
     }
@@ -138,7 +139,7 @@ export class LegacyEndpoint {
     reply: McpReply,
     backends: Backends,
   ): void | Promise<void> {
-    reply.noteBatch(parsed.length);
+    reply.log.rpcMessages = parsed.length;
     const session = sessionOf(request, backends);
     if (!hasBatches(versionOf(session)))
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');
@@ -202,7 +203,7 @@ export class LegacyEndpoint {
     const tooLong = tooLongIn(method, params);
     if (tooLong !== undefined) {
       const error = { code: RPC.invalidParams, message: `Invalid params: ${tooLong} is too long` };
-      post.noteError(error.code);
+      noteError(post.log, error.code);
       post.answer(errorMessage(id, error), id);
       return;
     }
@@ -293,8 +294,8 @@ async function openSession(
   const session = await backends.openSession(owner, profile, leaving.signal);
   try {
     const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
-    reply.noteSession(session.id);
-    if (session.instanceId !== undefined) reply.noteInstance(session.instanceId);
+    reply.log.sessionId = session.id;
+    if (session.instanceId !== undefined) reply.log.instanceId = session.instanceId;
     if (leaving.signal.aborted) await session.close();
     else reply.event(body, ['Mcp-Session-Id', session.id]);
   } catch (thrown) {

@@ -2,10 +2,9 @@
 // stream; else the stream is open until the last answer. The answers of a batch are sent when they come.
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
-import type { ErrorCode } from '../../domain/errors.ts';
 import type { SentTo, Tracker } from '../../domain/exchange.ts';
 import type { JsonRpcId } from '../../domain/jsonrpc.ts';
-import type { McpReply } from '../endpoint-types.ts';
+import type { McpLog, McpReply } from '../endpoint-types.ts';
 import type { LegacyStream } from './legacy-stream.ts';
 
 /** Answers one POST: at once, or over a stream. */
@@ -20,7 +19,6 @@ export class LegacyPost implements Tracker {
   #stream: LegacyStream | undefined;
   /** The client left before it got an event id to resume with: nothing can reach it. */
   #isGone = false;
-  #hasInstance = false;
 
   /** `awaited`: number of answers that will come. `canPoll`: see legacy-request.ts. */
   constructor(reply: McpReply, openStream: () => LegacyStream, awaited: number, canPoll: boolean) {
@@ -30,16 +28,14 @@ export class LegacyPost implements Tracker {
     this.#canPoll = canPoll;
   }
 
+  /** Of several instances that answer the first one counts. */
+  get log(): McpLog {
+    return this.#reply.log;
+  }
+
   /** True while a connection carries the stream, and before the stream has begun. */
   get isLive(): boolean {
     return this.#stream?.isLive ?? !this.#isGone;
-  }
-
-  /** Notes the instance that answers; the first one counts. */
-  noteInstance(instanceId: string): void {
-    if (this.#hasInstance) return;
-    this.#hasInstance = true;
-    this.#reply.noteInstance(instanceId);
   }
 
   /** Begins its event stream without a message. */
@@ -83,11 +79,6 @@ export class LegacyPost implements Tracker {
     } else {
       this.#reply.json(status, message);
     }
-  }
-
-  /** Notes for the log that one of the answers is an error. */
-  noteError(code: number, errorCode?: ErrorCode): void {
-    this.#reply.noteError(code, errorCode);
   }
 
   /**

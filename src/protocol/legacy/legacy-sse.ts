@@ -11,7 +11,15 @@ import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { readBody } from '../client-message.ts';
-import type { CommonOptions, McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
+import {
+  type CommonOptions,
+  type McpLog,
+  type McpReply,
+  type McpRequest,
+  type McpStream,
+  noteError,
+  type SseOpening,
+} from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import { failureOf, faultOf, refused } from '../rpc.ts';
@@ -140,7 +148,7 @@ class SseConnection {
     }
     const session = this.#session;
     if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
-    reply.noteSession(session.id);
+    reply.log.sessionId = session.id;
     const failed = (thrown: unknown): void => {
       if (failureOf(thrown).id === null) throw thrown;
       this.#fail(thrown, reply);
@@ -185,16 +193,13 @@ class SseConnection {
     if (this.#session !== undefined || this.#isOpening) {
       throw refused(400, 'Invalid Request: the session is initialized already', RPC.invalidRequest);
     }
-    let sessionId: string | undefined;
-    const answers = new SseReply(this, reply, (id) => {
-      sessionId = id;
-    });
+    const answers = new SseReply(this, reply);
     const initializing = this.#deps.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
     clearTimeout(this.#expiry);
     this.#isOpening = true;
     reply.empty(202);
     Promise.resolve(initializing)
-      .then(() => this.#carry(sessionId))
+      .then(() => this.#carry(reply.log.sessionId))
       .catch((thrown: unknown) => this.#fail(thrown, reply))
       .finally(() => {
         this.#isOpening = false;
@@ -209,7 +214,7 @@ class SseConnection {
     if (session === undefined) return; // the client left, or the session ended
     this.#session = session;
     if (this.#isClosed) return this.#deps.legacy.end(session);
-    this.#reply.noteSession(session.id);
+    this.#reply.log.sessionId = session.id;
     // Calls that end with the session are answered in the same turn.
     session.ended$.subscribe(() => setImmediate(() => this.close()));
     const listening = this.#asOf({ ...this.#opened, method: 'GET' }, session);
@@ -233,7 +238,7 @@ class SseConnection {
     const failure = failureOf(thrown);
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
-    reply.noteError(failure.error.code, failure.errorCode);
+    noteError(reply.log, failure.error.code, failure.errorCode);
     this.send(failure.body);
   }
 
@@ -244,17 +249,15 @@ class SseConnection {
 
 /** The answer to one POST, or the messages outside of calls, as events of the connection: without ids and statuses. */
 class SseReply implements McpReply {
+  readonly log: McpLog;
   readonly #connection: SseConnection;
-  readonly #log: McpReply;
-  readonly #onOpened: ((sessionId: string) => void) | undefined;
   #forget: (() => void)[] = [];
   #isComplete = false;
 
-  /** `log`: the reply of the HTTP request, for what goes only to the log. */
-  constructor(connection: SseConnection, log: McpReply, onOpened?: (sessionId: string) => void) {
+  /** `log`: that of the HTTP request. */
+  constructor(connection: SseConnection, { log }: McpReply) {
     this.#connection = connection;
-    this.#log = log;
-    this.#onOpened = onOpened;
+    this.log = log;
   }
 
   json(_status: number, body: Uint8Array | string): void {
@@ -286,27 +289,6 @@ class SseReply implements McpReply {
 
   onGone(listener: () => void): void {
     if (!this.#isComplete) this.#forget.push(this.#connection.onGone(listener));
-  }
-
-  noteInstance(instanceId: string): void {
-    this.#log.noteInstance(instanceId);
-  }
-
-  noteMethod(method: string): void {
-    this.#log.noteMethod(method);
-  }
-
-  noteBatch(messages: number): void {
-    this.#log.noteBatch(messages);
-  }
-
-  noteError(code: number, errorCode?: Parameters<McpReply['noteError']>[1]): void {
-    this.#log.noteError(code, errorCode);
-  }
-
-  noteSession(sessionId: string): void {
-    this.#onOpened?.(sessionId);
-    this.#log.noteSession(sessionId);
   }
 
   #complete(): void {

@@ -62,7 +62,7 @@ export class ModernEndpoint {
     reply: McpReply,
     backends: Backends,
   ): void | Promise<void> {
-    reply.noteMethod(message.method);
+    reply.log.rpcMethod = message.method;
     if (message.kind === 'notification') return this.#drop(message, request, reply);
     try {
       const call = this.#read(message, request, backends);

@@ -13,7 +13,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { logRankOf } from '../../domain/mcp.ts';
 import type { Slow, SlowWatch } from '../../domain/task-scheduler.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
-import type { McpReply, McpStream } from '../endpoint-types.ts';
+import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   hasRounds,
   type InputRequest,
@@ -69,7 +69,7 @@ export class ModernExchange implements Slow {
     if (this.#isOver || this.#stream !== undefined) return;
     const { report, template } = this.#call;
     const { sentTo } = report ?? this.#call;
-    if (sentTo !== undefined) this.#reply.noteInstance(instanceNameOf(sentTo, template));
+    if (sentTo !== undefined) this.#reply.log.instanceId = instanceNameOf(sentTo, template);
     this.#stream = this.#reply.stream();
   }
 
@@ -204,7 +204,7 @@ export class ModernExchange implements Slow {
 
   #refuseWith(error: JsonRpcError, status: number, headers?: readonly string[], errorCode?: ErrorCode): void {
     const message = errorMessage(this.#call.id, error); // may throw, which fails the exchange
-    this.#reply.noteError(error.code, errorCode);
+    noteError(this.#reply.log, error.code, errorCode);
     this.#answer(message, status, headers);
   }
 
@@ -222,7 +222,7 @@ export class ModernExchange implements Slow {
   #noteInstance(instanceId: string): void {
     if (this.#hasInstance || instanceId === '') return;
     this.#hasInstance = true;
-    this.#reply.noteInstance(instanceId);
+    this.#reply.log.instanceId = instanceId;
   }
 
   /** The cursor, state or task of an instance is lost with the instance. */

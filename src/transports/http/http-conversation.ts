@@ -1,6 +1,6 @@
 // One conversation over HTTP: calls and a listening stream in one session. The conversation of the transport itself declares no
 // capabilities and replaces a lost session; that of a client ends with its session. Thousands of the latter are idle, so
-// everything except the session is created on first use.
+// everything that only calls and messages need is created on first use.
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
@@ -29,15 +29,14 @@ export class HttpConversation implements Upstream, CallConversation {
   readonly peer: Peer;
   readonly session: HttpSession;
   readonly backend: HttpBackend;
+  readonly closed$ = new AsyncSubject<Closed>();
   readonly #profile: ClientProfile | undefined;
   /** Set for the conversation of the transport itself, which several callers share. */
   readonly #callers: RecentCallers | undefined;
   #calls: CallMap<HttpCall> | undefined;
   #listener: HttpListener | undefined;
   #messages$: Subject<ServerMessage> | undefined;
-  #closed$: AsyncSubject<Closed> | undefined;
   #ending: Closed | undefined;
-  #isClosed = false;
   #closing: Promise<void> | undefined;
 
   /** `profile`: the client; undefined for the conversation of the transport itself. */
@@ -78,14 +77,6 @@ export class HttpConversation implements Upstream, CallConversation {
     const { promise, resolve } = Promise.withResolvers<void>();
     const cancelWait = this.#listener?.whenSettled(resolve, STREAM_OPENS_MS);
     return cancelWait && promise;
-  }
-
-  get closed$(): Observable<Closed> {
-    if (this.#closed$ === undefined) {
-      this.#closed$ = new AsyncSubject();
-      this.#emitClosed();
-    }
-    return this.#closed$;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -203,14 +194,8 @@ export class HttpConversation implements Upstream, CallConversation {
     }
     if (last !== undefined) await last();
     this.#messages$?.complete();
-    this.#isClosed = true;
-    this.#emitClosed();
+    this.closed$.next(closed);
+    this.closed$.complete();
     this.backend.ended(this);
-  }
-
-  #emitClosed(): void {
-    if (this.#ending === undefined || !this.#isClosed || this.#closed$ === undefined) return;
-    this.#closed$.next(this.#ending);
-    this.#closed$.complete();
   }
 }

@@ -19,7 +19,6 @@ import type {
   Closed,
   OmittedTool,
   OpenOptions,
-  Transport,
   TransportFacts,
   TransportType,
   Upstream,
@@ -29,42 +28,21 @@ import { connectTo, type HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
-import { type OpenEndpoint, openManaged } from './managed-http.ts';
+import { type EndpointTransport, openManaged } from './managed-http.ts';
 import { ToolHeaders, toolListing } from './tool-headers.ts';
 
 /** Connects to `endpoint`; when the definition has a `command`, too, the gateway runs that program behind it. */
 export const http: TransportType = {
-  kind: 'http',
   open: (definition, options) =>
     definition.command === undefined
-      ? openHttpOrSse(definition, options)
-      : openManaged(definition, options, openHttpOrSse),
+      ? openHttp(definition, options)
+      : openManaged(definition, options, openHttp),
 };
 
 /** Statuses at `initialize` of a server without Streamable HTTP. Source: MCP 2025-03-26 basic/transports#backwards-compatibility. */
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([400, 404, 405]);
 /** Longest wait for the `endpoint` event at the beginning of an HTTP+SSE stream. */
 const ENDPOINT_EVENT_MS = 3_000;
-
-/** Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. */
-const openHttpOrSse: OpenEndpoint = async (definition, options) => {
-  const startedAtMs = performance.now();
-  let status: number | undefined;
-  try {
-    const onRefused = (refused: number): void => {
-      status = refused;
-    };
-    return await openHttp(definition, options, { onRefused });
-  } catch (thrown) {
-    if (status === undefined || !UNSUPPORTED_STATUSES.has(status)) throw thrown;
-    const handshakeTimeoutMs = Math.max(1, options.handshakeTimeoutMs - (performance.now() - startedAtMs));
-    try {
-      return await openSse(definition, { ...options, handshakeTimeoutMs }, ENDPOINT_EVENT_MS);
-    } catch (second) {
-      throw isSsePath(definition.endpoint) ? withBothReasons(thrown, second) : thrown;
-    }
-  }
-};
 
 function isSsePath(endpoint = ''): boolean {
   return URL.canParse(endpoint) && /\/sse\/?$/.test(new URL(endpoint).pathname);
@@ -77,10 +55,8 @@ function withBothReasons(first: unknown, second: unknown): unknown {
   return new GatewayError(first.code, first.message.replace(reason, both), { ...first.facts, reason: both });
 }
 
-/** Waits in ms, and a callback, that only some openings have. */
-interface HttpOpening extends Pick<SessionOptions, 'discoverTimeoutMs'> {
-  /** Gets the status with which the backend refused `initialize`, when no attempt is left. */
-  readonly onRefused?: (status: number) => void;
+/** Waits in ms. */
+interface HttpWaits extends Pick<SessionOptions, 'discoverTimeoutMs'> {
   /** Longest wait of the first `initialize` with a modern backend. Default INITIALIZE_TIMEOUT_MS. */
   readonly initializeTimeoutMs?: number;
 }
@@ -91,14 +67,18 @@ const INITIALIZE_TIMEOUT_MS = 3_000;
 const PEERS_REMEMBERED = 16;
 
 type Options = Pick<SessionOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> &
-  Pick<HttpOpening, 'initializeTimeoutMs'> & { readonly scheduler: TaskScheduler };
+  Pick<HttpWaits, 'initializeTimeoutMs'> & { readonly scheduler: TaskScheduler };
 
-/** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then. */
+/**
+ * Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. Rejects with
+ * BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then.
+ */
 export async function openHttp(
   definition: InstanceDefinition,
   options: OpenOptions,
-  { discoverTimeoutMs, initializeTimeoutMs = INITIALIZE_TIMEOUT_MS, onRefused }: HttpOpening = {},
-): Promise<HttpTransport> {
+  { discoverTimeoutMs, initializeTimeoutMs = INITIALIZE_TIMEOUT_MS }: HttpWaits = {},
+): Promise<EndpointTransport> {
+  const startedAtMs = performance.now();
   const { client, signal, handshakeTimeoutMs, memory, scheduler = new TaskScheduler() } = options;
   const connection = connectTo(definition, options);
   const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, discoverTimeoutMs });
@@ -108,8 +88,14 @@ export async function openHttp(
     return new HttpTransport(connection, session, own);
   } catch (thrown) {
     await connection.destroy();
-    if (session.initializeStatus !== undefined && isRefusal(thrown)) onRefused?.(session.initializeStatus);
-    throw thrown;
+    const { initializeStatus = 0 } = session;
+    if (!isRefusal(thrown) || !UNSUPPORTED_STATUSES.has(initializeStatus)) throw thrown;
+    const leftMs = Math.max(1, handshakeTimeoutMs - (performance.now() - startedAtMs));
+    try {
+      return await openSse(definition, { ...options, handshakeTimeoutMs: leftMs }, ENDPOINT_EVENT_MS);
+    } catch (second) {
+      throw isSsePath(definition.endpoint) ? withBothReasons(thrown, second) : thrown;
+    }
   }
 }
 
@@ -122,7 +108,7 @@ function openInTime(
   return boundedHandshake(bounds, () => session.open(signal));
 }
 
-export class HttpTransport implements Transport, HttpBackend {
+class HttpTransport implements EndpointTransport, HttpBackend {
   readonly kind = 'http';
   readonly connection: HttpConnection;
   readonly client: ClientInfo;

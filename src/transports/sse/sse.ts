@@ -16,7 +16,6 @@ import { SseChannel } from './sse-channel.ts';
 
 /** Connects to `endpoint` by HTTP+SSE; when the definition has a `command`, too, the gateway runs that program behind it. */
 export const sse: TransportType = {
-  kind: 'sse',
   open: (definition, options) =>
     definition.command === undefined
       ? openSse(definition, options)

@@ -43,7 +43,8 @@ export class ContainerChild {
     this.exited = starting.then(
       async (program) => {
         this.#program = program;
-        watch(program, reaper);
+        // An engine gives each program a session, and so a group, of its own.
+        if (program.pid !== undefined) reaper?.watch(program.pid);
         // `stop` may have been called during the start.
         if (this.#stopping !== undefined) {
           program.endInput();
@@ -100,11 +101,6 @@ export class ContainerChild {
 async function sweep(program: ContainerProgram, reaper: Reaper | undefined): Promise<void> {
   await program.signal('KILL');
   if (program.pid !== undefined) reaper?.forget(program.pid);
-}
-
-/** An engine gives each program a session, and so a group, of its own. */
-function watch({ pid }: ContainerProgram, reaper: Reaper | undefined): void {
-  if (pid !== undefined) reaper?.watch(pid);
 }
 
 /** Engines wrap their reasons: `(HTTP code 409) container stopped/paused - can only create exec sessions on ...`. */

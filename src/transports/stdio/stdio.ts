@@ -22,7 +22,7 @@ export interface StdioSettings {
 }
 
 export function stdioWith(settings: StdioSettings): TransportType {
-  return { kind: 'stdio', open: (definition, options) => open(definition, options, settings) };
+  return { open: (definition, options) => open(definition, options, settings) };
 }
 
 async function open(

@@ -1,23 +1,25 @@
 // The messages of a conversation outside of its exchanges, for all clients that share it: one subscription at a modern backend,
-// because each takes a connection, and none at a legacy one, which sends everything.
+// because each takes a connection; at a legacy one, which sends all messages, one for each resource (resource-subscriptions.ts).
 
 import {
-  filter,
+  catchError,
+  EMPTY,
   firstValueFrom,
   map,
   merge,
-  NEVER,
   Observable,
   Subject,
   type Subscription,
+  takeUntil,
   timer,
 } from 'rxjs';
 import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { changedList, type Peer } from '../../domain/mcp.ts';
+import { changedList } from '../../domain/mcp.ts';
 import { enclosingUris } from '../../domain/resource-uris.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import { ListenClient, type ListenClientOptions, type listNotifications } from './listen-client.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import { ListenClient, type listNotifications } from './listen-client.ts';
+import { ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
 
 /** URIs of resources. */
 export interface ResourceUris {
@@ -29,20 +31,23 @@ export interface ResourceUris {
 export interface FeedClient {
   /** The resources whose updates it wants; read at each subscription and each update. */
   readonly uris: ResourceUris;
-  deliver(message: ServerMessage): void;
+  deliver(message: ServerNotification): void;
 }
+
+/** A conversation that several clients may share. */
+export type SharedConversation = Pick<Upstream, 'peer' | 'messages$' | 'closed$' | 'exchange'>;
 
 /** Most resources in one subscription; beyond that each client gets a part. */
 const MOST_RESOURCES = 10_000;
-const UPDATED = 'notifications/resources/updated';
+/** The notification that a resource has changed. */
+export const UPDATED = 'notifications/resources/updated';
 
 /**
  * The clients of one conversation. Messages name no client: an update of a resource goes to those that want it, a change of a list
  * to all, any other message to none. Open while there are clients.
  */
 export class Feed {
-  readonly #peer: Peer;
-  readonly #messages$: Observable<ServerMessage>;
+  readonly #conversation: SharedConversation;
   readonly #lists: ReturnType<typeof listNotifications>;
   readonly #client: ListenClient;
   readonly #clients = new Set<FeedClient>();
@@ -52,19 +57,14 @@ export class Feed {
   #acknowledged: ReadonlySet<string> = new Set();
   #isScheduled = false;
   readonly #settled = new Subject<void>();
+  #subscriptions: ResourceSubscriptions | undefined;
 
-  /** `lists`: the lists that a modern backend is to announce, too. `messages$`: of a legacy backend. */
-  constructor(
-    peer: Peer,
-    listen: ListenClientOptions['listen'],
-    lists = {},
-    messages$: Observable<ServerMessage> = NEVER,
-  ) {
-    this.#peer = peer;
+  /** `lists`: the lists that a modern backend is to announce, too. Default: none. */
+  constructor(conversation: SharedConversation, lists = {}) {
+    this.#conversation = conversation;
     this.#lists = lists;
-    this.#messages$ = messages$;
     this.#client = new ListenClient({
-      listen,
+      listen: (request) => conversation.exchange(request),
       deliver: (message) => this.#deliver(message),
       acknowledged: () => {
         this.#acknowledged = this.#asked;
@@ -78,11 +78,11 @@ export class Feed {
   /** Until the returned function is called. */
   add(client: FeedClient): () => void {
     this.#clients.add(client);
-    if (this.#peer.era === 'modern') this.refresh();
+    if (this.#isModern) this.refresh();
     else
-      this.#messages ??= this.#messages$.subscribe({
+      this.#messages ??= this.#conversation.messages$.subscribe({
         next: (message) => this.#deliver(message),
-        error: () => undefined, // the state of the instance shows the end
+        error: () => undefined, // closed$ reports the end
       });
     return () => {
       if (!this.#clients.delete(client)) return;
@@ -92,9 +92,29 @@ export class Feed {
     };
   }
 
+  /** Subscribes a legacy backend to a resource, until every part is released. Updates reach the clients that want them. */
+  subscribe(uri: string): SharedSubscription {
+    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation);
+    return this.#subscriptions.subscribe(uri);
+  }
+
+  /**
+   * Cold: the changes of lists, and the updates of these resources, to which the backend is subscribed meanwhile. Never errors;
+   * completes with the conversation.
+   */
+  messages(uris: ReadonlySet<string>): Observable<ServerNotification> {
+    return new Observable<ServerNotification>((subscriber) => {
+      subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message) }));
+      if (!this.#isModern) for (const uri of uris) subscriber.add(this.subscribe(uri).release);
+    }).pipe(
+      takeUntil(this.#conversation.closed$),
+      catchError(() => EMPTY),
+    );
+  }
+
   /** The wanted resources may have changed. Subscribes in the next microtask, so that simultaneous changes make one subscription. */
   refresh(): void {
-    if (this.#isScheduled || this.#peer.era !== 'modern') return;
+    if (this.#isScheduled || !this.#isModern) return;
     this.#isScheduled = true;
     queueMicrotask(() => {
       this.#isScheduled = false;
@@ -106,6 +126,10 @@ export class Feed {
   get acknowledged(): Promise<void> | undefined {
     if (!this.#isScheduled && !this.#client.isPending) return undefined;
     return firstValueFrom(merge(this.#settled, timer(LIMITS.backgroundMs)).pipe(map(() => undefined)));
+  }
+
+  get #isModern(): boolean {
+    return this.#conversation.peer.era === 'modern';
   }
 
   /** Subscribes if something is missing. Resources that are no longer wanted are dropped with the next subscription. */
@@ -158,33 +182,5 @@ export class Feed {
     for (const client of [...this.#clients]) {
       if (!isUpdate || uris.some((candidate) => client.uris.has(candidate))) client.deliver(message);
     }
-  }
-}
-
-/** What a feed needs of an instance. */
-export type ListeningHost = Pick<InstanceRef, 'listen' | 'messages$' | 'peer'>;
-
-/** The feeds of the conversations that clients share at instances. One object per fleet. */
-export class SharedListening {
-  /** By the peer, which is another object after a restart. */
-  readonly #feeds = new WeakMap<Peer, Feed>();
-
-  /** That of the session of the instance with this peer. */
-  feed(host: ListeningHost, peer: Peer): Feed {
-    const known = this.#feeds.get(peer);
-    if (known !== undefined) return known;
-    // The next session of the instance has a feed of its own.
-    const listen: ListenClientOptions['listen'] = (request) =>
-      host.peer === peer ? host.listen(request) : NEVER;
-    const feed = new Feed(peer, listen, {}, host.messages$);
-    this.#feeds.set(peer, feed);
-    return feed;
-  }
-
-  /** Cold: the updates of these resources during the session with this peer. Never errors, never completes. */
-  updates(host: ListeningHost, peer: Peer, uris: ReadonlySet<string>): Observable<ServerNotification> {
-    return new Observable<ServerMessage>((subscriber) =>
-      this.feed(host, peer).add({ uris, deliver: (message) => subscriber.next(message) }),
-    ).pipe(filter((message): message is ServerNotification => message.method === UPDATED));
   }
 }

@@ -1,0 +1,286 @@
+// Subscriptions in a conversation, however many clients there are and whatever each of them wants: one at a modern backend, one
+// for each resource at a legacy one.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { Feed } from '../../../src/actors/sharing/feed.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import { asGatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';
+import { settled } from '../../helpers/failing-backend.ts';
+import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('feed');
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+const UPDATED = 'notifications/resources/updated';
+
+let backend = new ScriptedTransport({ era: 'modern' });
+let feed = new Feed(backend);
+let legacy = new ScriptedTransport();
+let shared = new Feed(legacy);
+
+simulateTime(test, () => {
+  backend = new ScriptedTransport({ era: 'modern' });
+  feed = new Feed(backend);
+  legacy = new ScriptedTransport();
+  shared = new Feed(legacy);
+});
+
+test('drops unwanted resources with the next subscription', async () => {
+  const first = await want('x:1');
+  acknowledge();
+  const second = await want('x:2');
+  acknowledge();
+  first.leave();
+  await turn();
+  assert.is(backend.exchanges.length, 2);
+  await want('x:3');
+  acknowledge();
+  assert.equal(wanted().at(-1), ['x:2', 'x:3']);
+  second.leave();
+});
+
+test('ends with the last client, acknowledged or not', async () => {
+  for (const isAcknowledged of [true, false]) {
+    const clients = [await want('x:1'), await want('x:1')];
+    if (isAcknowledged) acknowledge();
+    for (const { leave } of clients) leave();
+    assert.is(backend.open.length, 0);
+  }
+});
+
+test('takes a subscription for acknowledged that nothing was said of', async () => {
+  await want('x:1');
+  await want('x:2');
+  assert.is(backend.exchanges.length, 1);
+  mock.timers.tick(5_000);
+  assert.is(backend.exchanges.length, 2);
+});
+
+test('subscribes again when the backend ends it, later each time, and soon again after a success', async () => {
+  const { heard } = await want('x:1');
+  acknowledge();
+  backend.last.result();
+  mock.timers.tick(499);
+  assert.is(backend.exchanges.length, 1);
+  mock.timers.tick(1);
+  backend.last.fail(backendUnavailable('it broke', { delivered: 'no' }));
+  mock.timers.tick(999);
+  assert.is(backend.exchanges.length, 2);
+  mock.timers.tick(1);
+  acknowledge();
+  backend.last.refuse(-32603);
+  mock.timers.tick(500);
+  backend.last.notify(UPDATED, { uri: 'x:1' });
+  assert.equal([backend.exchanges.length, heard.length], [4, 1]);
+});
+
+test('gives each client its part when too much is wanted, and the rest when there is room', async () => {
+  const [many, more] = [await want(...names('many', 9_999)), await want(...names('more', 4))];
+  acknowledge(backend.exchanges[0]);
+  const second = () => Object(wanted().at(-1));
+  const found = [second().length, second().filter((uri: string) => uri.startsWith('more')).length];
+  assert.equal(found, [10_000, 4]);
+  acknowledge();
+  const late = await want('late:1');
+  acknowledge();
+  assert.ok(second().includes('late:1'));
+  many.leave();
+  await turn();
+  assert.is(backend.exchanges.length, 3, 'the others are asked for already');
+  more.leave();
+  late.leave();
+  assert.is(backend.open.length, 0);
+});
+
+test('asks for what had no room as soon as there is some', async () => {
+  const [many, other] = [
+    await want(...names('many', 10_000)),
+    await want('many:0', ...names('other', 9_999)),
+  ];
+  acknowledge();
+  acknowledge();
+  const before = Object(wanted().at(-1));
+  assert.equal([before.length, before.includes('other:9998')], [10_000, false]);
+  many.leave();
+  await turn();
+  assert.equal(wanted().at(-1), ['many:0', ...names('other', 9_999)]);
+  other.leave();
+});
+
+test('makes one subscription of simultaneous changes, and keeps the old one until the new one is acknowledged', async () => {
+  const { heard } = await want('x:0');
+  const [first] = backend.exchanges;
+  acknowledge();
+  await Promise.all([want('x:1'), want('x:2')]);
+  assert.is(backend.exchanges.length, 2);
+  first?.notify(UPDATED, { uri: 'x:0' });
+  assert.equal([first?.isOpen, heard.length], [true, 1]);
+  acknowledge();
+  assert.is(first?.isCancelled, true);
+});
+
+test('resolves when the backend has acknowledged all changes, or does not', async () => {
+  for (const end of [acknowledge, () => backend.last.refuse(-32000), () => mock.timers.tick(2_000)]) {
+    const client = await want('x:1');
+    await want('x:2');
+    let hasEnded = false;
+    const ended = feed.acknowledged?.then(() => {
+      hasEnded = true;
+    });
+    if (end === acknowledge) acknowledge(); // only of the first change
+    await turn();
+    assert.is(hasEnded, false);
+    end();
+    await ended;
+    client.leave();
+    feed = new Feed(backend);
+    mock.timers.tick(10_000);
+  }
+});
+
+test('asks nothing of a conversation that is over', async () => {
+  const { heard, isOver } = await want('x:1');
+  backend.lose();
+  mock.timers.tick(60_000);
+  assert.equal([backend.exchanges.length, heard, isOver()], [1, [], true]);
+});
+
+test('subscribes once for all, and unsubscribes behind the last', async () => {
+  const first = shared.subscribe('x:1');
+  const second = shared.subscribe('x:1');
+  legacy.last.result({ n: 1 });
+  const third = shared.subscribe('x:1');
+  assert.equal(await kinds(first.answer, second.answer, third.answer), ['result', 'result', 'result']);
+  first.release();
+  first.release();
+  second.release();
+  assert.equal(asked(), ['subscribe x:1']);
+  third.release();
+  assert.equal(asked(), ['subscribe x:1', 'unsubscribe x:1']);
+  shared.subscribe('x:1');
+  legacy.last.result();
+  assert.is(asked().at(-1), 'subscribe x:1', 'only after the answer');
+});
+
+test('reports a refusal to all, and unsubscribes nothing', async () => {
+  const first = shared.subscribe('x:1');
+  legacy.last.refuse(-32601);
+  const second = shared.subscribe('x:1');
+  assert.equal(await kinds(first.answer, second.answer), ['error', 'error']);
+  first.release();
+  second.release();
+  assert.equal(asked(), ['subscribe x:1']);
+});
+
+test('tries again after a while when a request failed on its way', async () => {
+  const part = shared.subscribe('x:1');
+  legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  assert.is(await failure(part.answer), 'BACKEND_UNAVAILABLE unknown');
+  mock.timers.tick(4_999);
+  assert.is(asked().length, 1);
+  mock.timers.tick(1);
+  assert.is(asked().length, 2);
+  part.release();
+  legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  mock.timers.tick(60_000);
+  assert.is(asked().length, 2);
+});
+
+test('waits for an answer for half a minute, and cancels then', async () => {
+  const part = shared.subscribe('x:1');
+  mock.timers.tick(30_000);
+  assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');
+  assert.is(legacy.last.isCancelled, true);
+});
+
+test('survives a conversation that completes without an answer, or throws', async () => {
+  const part = shared.subscribe('x:1');
+  legacy.last.complete();
+  assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');
+  legacy.thrownByExchange = new Error('a fault');
+  mock.timers.tick(5_000);
+  legacy.thrownByExchange = undefined;
+  mock.timers.tick(5_000);
+  assert.equal(asked(), ['subscribe x:1', 'subscribe x:1']);
+});
+
+test('ends with the conversation, which gets no further request', async () => {
+  let requests = 0;
+  const { peer, messages$, closed$ } = legacy;
+  const exchange = (request: ExchangeRequest) => {
+    requests += 1;
+    return legacy.exchange(request);
+  };
+  shared = new Feed({ peer, messages$, closed$, exchange });
+  const retried = shared.subscribe('x:1');
+  legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  const part = shared.subscribe('x:2');
+  legacy.lose();
+  for (const { answer } of [retried, part, shared.subscribe('x:2')])
+    assert.match(await failure(answer), 'BACKEND_UNAVAILABLE');
+  mock.timers.tick(60_000);
+  part.release();
+  assert.is(requests, 2);
+});
+
+test('has a bound of resources', async () => {
+  const [first] = Array.from({ length: 10_000 }, (_, n) => shared.subscribe(`x:${n}`));
+  assert.is(await failure(shared.subscribe('x:more').answer), 'BACKEND_UNAVAILABLE no');
+  assert.is(asked().length, 10_000);
+  first?.release();
+  legacy.open[0]?.result(); // it is subscribed to, and unsubscribed from
+  legacy.last.result();
+  shared.subscribe('x:more');
+  assert.is(asked().at(-1), 'subscribe x:more', 'there is room again');
+});
+
+test.run();
+
+async function want(...uris: string[]) {
+  const heard: unknown[] = [];
+  const subscription = feed.messages(new Set(uris)).subscribe(({ params }) => heard.push(params));
+  await turn();
+  return { heard, leave: () => subscription.unsubscribe(), isOver: () => subscription.closed };
+}
+
+/** Microtasks are done. */
+async function turn(): Promise<void> {
+  await Promise.resolve();
+}
+
+function names(scheme: string, count: number): string[] {
+  return Array.from({ length: count }, (_, n) => `${scheme}:${n}`);
+}
+
+function acknowledge(exchange: ScriptedExchange = backend.last): void {
+  exchange.notify(ACKNOWLEDGED);
+}
+
+function wanted(): unknown[] {
+  return backend.exchanges.map(({ request }) => Object(request.params?.notifications).resourceSubscriptions);
+}
+
+/** What the legacy backend was asked. */
+function asked(): string[] {
+  return legacy.exchanges.map(
+    ({ request: { method, params } }) => `${method.replace('resources/', '')} ${params?.uri}`,
+  );
+}
+
+async function kinds(...promises: Promise<FinalEvent>[]): Promise<string[]> {
+  return (await Promise.all(promises)).map(({ kind }) => kind);
+}
+
+async function failure(promise: Promise<FinalEvent>): Promise<string> {
+  await settled();
+  return promise.then(
+    () => 'answered',
+    (thrown: unknown) => {
+      const { code, delivered } = asGatewayError(thrown);
+      return `${code} ${delivered}`;
+    },
+  );
+}

@@ -1,0 +1,56 @@
+// The rows of the report: a suite at one endpoint each, held against its direct run.
+
+import type { Check } from './checks.ts';
+import type { Found } from './children.ts';
+import type { Allowance } from './compare.ts';
+import type { Endpoint } from './harness.ts';
+import { comparedOutcome, directOutcome, type Outcome, type Ran } from './outcome.ts';
+
+/** A suite at a target. */
+export interface Row extends Pick<Ran, 'target' | 'suite'> {
+  /** Differences from the direct run that are accepted. */
+  readonly allowed: readonly Allowance[];
+  readonly run: (url: string) => Promise<Found>;
+}
+
+export class Rows {
+  readonly #direct = new Map<Row['suite'], readonly Check[]>();
+  readonly #tell: (outcome: Outcome) => void;
+  readonly #stop: AbortSignal;
+
+  constructor(tell: (outcome: Outcome) => void, stop: AbortSignal) {
+    this.#tell = tell;
+    this.#stop = stop;
+  }
+
+  /** Runs a suite with nothing in between. */
+  async runDirect(target: string, suite: Row['suite'], found: Promise<Found>): Promise<void> {
+    const ran = { target, suite, ...(await found) };
+    this.#direct.set(suite, ran.checks);
+    this.#tell(directOutcome(ran));
+  }
+
+  /** Runs rows at what is opened for them; those that it does not come to have the reason as their problem. Never rejects. */
+  async run(rows: readonly Row[], open: () => Promise<Endpoint>): Promise<void> {
+    const tell = (row: Row, found: Found): void =>
+      this.#tell(comparedOutcome({ ...row, ...found }, this.#direct.get(row.suite) ?? [], row.allowed));
+    let told = 0;
+    try {
+      this.#stop.throwIfAborted();
+      const endpoint = await open();
+      try {
+        for (const row of rows) {
+          tell(row, await row.run(endpoint.url));
+          told += 1;
+        }
+      } finally {
+        await endpoint.close();
+      }
+    } catch (error) {
+      const problems = [error instanceof Error ? error.message : String(error)];
+      // All ran, and it was the end that went wrong: the last one has the problem.
+      for (const row of rows.slice(Math.min(told, rows.length - 1)))
+        tell(row, { checks: [], durationMs: 0, problems });
+    }
+  }
+}

@@ -1,0 +1,36 @@
+// Waits for what comes by itself: asks again until the answer is as wanted, for a bounded time.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import * as assert from 'uvu/assert';
+
+/** Asks again until this is the answer; fails when it is another one after the time. */
+export async function becomes<T>(ask: () => T | Promise<T>, wanted: T, withinMs?: number): Promise<void> {
+  const isIt = (answer: T): boolean => isDeepStrictEqual(answer, wanted);
+  assert.equal(await eventually(async () => ask(), isIt, withinMs), wanted);
+}
+
+/** Asks again until the answer has this status; fails with the last one when the time is over. */
+export async function comesTo<T extends { readonly status: number; readonly body: unknown }>(
+  status: number,
+  ask: () => Promise<T>,
+  withinMs?: number,
+): Promise<T> {
+  const answer = await eventually(ask, (one) => one.status === status, withinMs);
+  assert.is(answer.status, status, JSON.stringify(answer.body));
+  return answer;
+}
+
+/** Asks again until the answer is as wanted; the last answer when the time is over. */
+export async function eventually<T>(
+  ask: () => Promise<T>,
+  isWanted: (answer: T) => boolean,
+  withinMs = 30_000,
+): Promise<T> {
+  const giveUpAtMs = performance.now() + withinMs;
+  for (;;) {
+    const answer = await ask();
+    if (isWanted(answer) || performance.now() >= giveUpAtMs) return answer;
+    await delay(20);
+  }
+}
