@@ -2,7 +2,10 @@
 // process, no open store. A child that dies in the middle of its work: no call hangs, each is told the truth, and the dead come back.
 // Children are real.
 
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { filter, firstValueFrom } from 'rxjs';
@@ -10,6 +13,7 @@ import * as assert from 'uvu/assert';
 import type { GatewayError } from '../src/domain/errors.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { until } from './conformance/transport.ts';
+import { becomes } from './helpers/eventually.ts';
 import { FailingStore } from './helpers/failing-store.ts';
 import { HeldTool, serving } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
@@ -164,6 +168,24 @@ test.needs(process.platform === 'linux', 'looks for children in /proc')(
   },
 );
 
+test.needs(
+  process.platform === 'linux',
+  'other systems do not keep more connections waiting than the backlog says',
+)('leaves no connection behind that was still being made', async () => {
+  const full = await serverWithoutRoom();
+  const sockets = () => process.getActiveResourcesInfo().filter((what) => what === 'TCPSocketWrap').length;
+  const before = sockets();
+  try {
+    const gateway = await createGateway();
+    await gateway.register('t', { id: 'a', endpoint: full.endpoint });
+    await becomes(sockets, before + 1);
+    await gateway.close();
+    await becomes(sockets, before, 1_000);
+  } finally {
+    full.close();
+  }
+});
+
 test('ends the calls of an instance that was deregistered before within the grace, too', async () => {
   const gateway = await createGateway({ graceMs: 100 });
   await gateway.register('t', { id: 'a', ...child() }, WAIT);
@@ -273,4 +295,21 @@ function outcomeOf(call: Promise<{ readonly instanceId: string }>): Promise<stri
 function factsOf(outcome: string | GatewayError) {
   if (typeof outcome === 'string') return outcome;
   return [outcome.code, outcome.delivered, outcome.facts.retryAfterSeconds];
+}
+
+/** A server that accepts nothing, and whose system keeps no more connections for it: the next one is neither made nor refused. */
+async function serverWithoutRoom() {
+  const code = `require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {
+    console.log(this.address().port);
+  });`;
+  const server = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const port = Number(String((await once(server.stdout, 'data'))[0]));
+  server.kill('SIGSTOP');
+  const waiting = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
+  await Promise.all(waiting.map((socket) => once(socket, 'connect')));
+  const close = () => {
+    for (const socket of waiting) socket.destroy();
+    server.kill('SIGKILL');
+  };
+  return { endpoint: `http://127.0.0.1:${port}/mcp`, close };
 }

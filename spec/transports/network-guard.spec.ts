@@ -112,14 +112,13 @@ function connect(
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? String(address.port) : '';
   return new Promise((resolve) => {
-    guardedConnector(
-      networks,
-      2_000,
-      lookup,
-    )({ hostname, protocol: 'http:', port }, (error, socket) => {
-      socket?.destroy();
-      resolve(error ?? socket);
-    });
+    guardedConnector(networks, { timeout: 2_000, lookup })(
+      { hostname, protocol: 'http:', port },
+      (error, socket) => {
+        socket?.destroy();
+        resolve(error ?? socket);
+      },
+    );
   });
 }
 

@@ -33,6 +33,7 @@ export class HttpConnection {
   readonly #connect: ReturnType<typeof guardedConnector>;
   readonly #answers: InstanceHeldBytes | undefined;
   readonly #streams = new Set<Client>();
+  readonly #closing = new AbortController();
   #lastId = 0;
 
   /** Throws TypeError for an endpoint that is no http(s) URL, RangeError for a denied network that is none. */
@@ -42,7 +43,10 @@ export class HttpConnection {
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not an http(s) URL');
     this.path = url.pathname;
     this.origin = url.origin;
-    this.#connect = guardedConnector(options.deniedNetworks, LIMITS.connectMs);
+    this.#connect = guardedConnector(options.deniedNetworks, {
+      timeout: LIMITS.connectMs,
+      signal: this.#closing.signal,
+    });
     this.#target = `${url.pathname}${url.search}`;
     this.#headers = {
       ...ownHeaders(options.headers),
@@ -106,8 +110,10 @@ export class HttpConnection {
   }
 
   async destroy(): Promise<void> {
-    const streams = [...this.#streams].map((client) => client.destroy());
-    await Promise.all([...streams, this.#pool.destroy()]);
+    const destroyed = [...this.#streams, this.#pool].map((dispatcher) => dispatcher.destroy());
+    // undici waits for connections that are still being made.
+    this.#closing.abort();
+    await Promise.all(destroyed);
   }
 
   #dispatch(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
@@ -181,14 +187,21 @@ function ownHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
 }
 
+interface ConnectorOptions {
+  /** Longest wait for a connection, in ms. */
+  readonly timeout: number;
+  /** Ends the connections, also those that are still being made. */
+  readonly signal?: AbortSignal;
+  readonly lookup?: LookupFunction;
+}
+
 /** Refuses denied addresses with AddressDenied. Names are checked after their lookup, on the used address (DNS rebinding). */
 export function guardedConnector(
   networks: readonly string[],
-  timeoutMs: number,
-  lookup: LookupFunction = systemLookup,
+  { lookup = systemLookup, ...options }: ConnectorOptions,
 ): buildConnector.connector {
   const isDenied = deniedBy(networks);
-  const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup(isDenied, lookup) });
+  const connect = buildConnector({ ...options, lookup: guardedLookup(isDenied, lookup) });
   return (options, callback) => {
     // Sockets skip the lookup for literal addresses, so those are checked here.
     if (isIP(options.hostname) !== 0 && isDenied(options.hostname)) {
