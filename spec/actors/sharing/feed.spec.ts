@@ -189,6 +189,20 @@ test('tries again after a while when a request failed on its way', async () => {
   assert.is(asked().length, 2);
 });
 
+test('keeps the subscription of a client that came between a failed request and its repetition', async () => {
+  const failed = shared.subscribe('x:1');
+  legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  failed.release();
+  const first = shared.subscribe('x:1');
+  legacy.last.result();
+  mock.timers.tick(5_000);
+  const second = shared.subscribe('x:1');
+  first.release();
+  assert.equal(asked(), ['subscribe x:1', 'subscribe x:1']);
+  second.release();
+  assert.is(asked().at(-1), 'unsubscribe x:1');
+});
+
 test('waits for an answer for half a minute, and cancels then', async () => {
   const part = shared.subscribe('x:1');
   mock.timers.tick(30_000);

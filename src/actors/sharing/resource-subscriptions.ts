@@ -96,9 +96,14 @@ export class ResourceSubscriptions {
       failed: (error) => {
         takeWaiting(entry)?.reject(error);
         if (entry.parts === 0) this.#update(entry);
-        else this.#retries.add(timer(RETRY_MS).subscribe(() => this.#update(entry)));
+        else this.#retries.add(timer(RETRY_MS).subscribe(() => this.#retry(entry)));
       },
     });
+  }
+
+  /** An entry that was forgotten meanwhile may have a successor for the same resource. */
+  #retry(entry: ResourceEntry): void {
+    if (entry.parts > 0) this.#update(entry);
   }
 
   #unsubscribe(entry: ResourceEntry): void {
