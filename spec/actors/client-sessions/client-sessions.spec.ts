@@ -245,6 +245,17 @@ test('when it is closed refuses new ones, and ends all: those with calls under w
   assert.equal(reasons(), [reason, reason, reason]);
 });
 
+test('when it is closed, ends a parked session that is used before its turn', async () => {
+  await paced();
+  await harness.add('a');
+  const sessions = await openAll(MANY, 'ann');
+  await rest();
+  const closed = harness.sessions.closeAll(1_000);
+  sessions.at(-1)?.notify('notifications/custom', {});
+  await closed;
+  assert.is(harness.sessions.size, 0);
+});
+
 test('shows neither as parked nor as calling what is no session with one template', () => {
   const session = add();
   session.calls = 1;

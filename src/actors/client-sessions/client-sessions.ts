@@ -192,7 +192,7 @@ export class ClientSessions implements SessionSupervisor {
 
   used(session: SessionRecord): void {
     if (this.#isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
-    this.#open.used(session);
+    else this.#open.used(session);
   }
 
   bound(session: ClientSession): void {
