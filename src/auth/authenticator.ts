@@ -104,13 +104,12 @@ export class Authenticator {
     if (token === undefined || isKey(token)) return;
     const { tokens, accounts, now } = this.#options;
     const { userId, id, expiresAtMs } = await tokens.read(token);
-    if (await accounts.endToken(userId, { id, expiresAtMs }, now())) this.#forgetQueries();
-    else {
+    if (!(await accounts.endToken(userId, { id, expiresAtMs }, now()))) {
       const at = new Date(now()).toISOString();
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
-      this.forget({ userId });
     }
-    this.#cache.entries.delete(digestOf(token));
+    // Not only this entry: a token can be written in several ways, which base64url decodes to the same bytes.
+    this.forget({ userId });
   }
 
   onStoreChange(change: StoreChange): void {
