@@ -173,6 +173,9 @@ test('shows a URL without what is secret in it, and knows that it is', () => {
     ['mssql://sa:p:w@h/db?encrypt=true', 'mssql://sa:********@h/db?********', true],
     ['postgresql://h/db?password=hunter2', 'postgresql://h/db?********', true],
     ['redis://:hunter2@h', 'redis://:********@h', true],
+    // Only the last @ ends the password, and a name of Azure contains one.
+    ['postgresql://me:hunter@2@h/db', 'postgresql://me:********@h/db', true],
+    ['postgresql://me@server:hunter2@h/db', 'postgresql://me@server:********@h/db', true],
   ];
   for (const [value, shown, isSecret] of cases) {
     assert.equal([kind.mask?.(value), kind.holdsSecret?.(value)], [shown, isSecret], value);

@@ -104,7 +104,8 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
 
 /** A URL, kept as it is written; a password in it is masked when it is shown. `schemes`: the accepted ones. */
 export function url(type: string, schemes?: readonly string[]): SettingType<string> {
-  const PASSWORD = /^([^/]*\/\/[^/@:]*):[^@]*@/;
+  // To the last @: also a user name and a password that is not encoded may contain one.
+  const PASSWORD = /^([^/]*\/\/[^/:]*):.*@/;
   return {
     type,
     read: (raw) => {
