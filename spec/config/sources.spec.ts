@@ -1,5 +1,6 @@
 // Where values come from, what happens when two places disagree, and what is said about names that nobody knows.
 
+import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -7,7 +8,9 @@ import { type Attempt, ConfigError } from '../../src/config/config-error.ts';
 import { nearest } from '../../src/config/nearest.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { readConfigFile, unknownVariables } from '../../src/config/sources.ts';
+import { loadConfig } from '../../src/config.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
+import { inFolder } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('sources');
@@ -53,6 +56,28 @@ test('takes a secret from the file that NAME_FILE names, and never shows it', ()
     'GATEWAY_DATABASE_URL and GATEWAY_DATABASE_URL_FILE are both set: keep one',
   );
 });
+
+test('reads files as UTF-8, with a mark of it or without, and refuses every other encoding', () =>
+  inFolder(async (folder) => {
+    const read = () => {
+      const flags = { config: 'a.yaml' };
+      return loadConfig({ cwd: folder, flags, env: { GATEWAY_ADMIN_PASSWORD_FILE: 'password' } });
+    };
+    await writeFile(`${folder}/a.yaml`, '\ufeffnode_id: a\n');
+    await writeFile(`${folder}/password`, '\ufeffhünter22\r\n');
+    assert.equal([read().adminPassword, read().nodeId], ['hünter22', 'a']);
+    await writeFile(`${folder}/password`, Buffer.from('hünter22', 'latin1'));
+    await writeFile(`${folder}/a.yaml`, Buffer.from('\ufeffnode_id: a\n', 'utf16le'));
+    const cannot = 'the file cannot be read (not UTF-8)';
+    try {
+      read();
+      throw new Error('nothing was refused');
+    } catch (thrown) {
+      if (!(thrown instanceof ConfigError)) throw thrown;
+      const said = [thrown.message, ...thrown.others];
+      assert.equal(said, [`--config: ${cannot}`, `GATEWAY_ADMIN_PASSWORD_FILE: ${cannot}`]);
+    }
+  }));
 
 test('names the nearest key for an unknown one in gateway.yaml', () => {
   assert.is(refusal({ yaml: 'prot: 80' }), 'gateway.yaml:1: unknown key prot; the nearest is port');

@@ -199,6 +199,9 @@ test('reads a file, and says which one cannot be read', async () => {
   const missing = folder('missing.json');
   assert.is(await failureOf(readRegistryFile(missing)), `registry file ${missing}: there is no such file`);
   assert.match(await failureOf(readRegistryFile(folder())), /it cannot be read \(\w+\)$/);
+  const latin = folder('latin.json');
+  await writeFile(latin, Buffer.from('{"servers":{"s":{"command":"run","env":{"KEY":"ä"}}}}', 'latin1'));
+  assert.match(await failureOf(readRegistryFile(latin)), /it cannot be read \(not UTF-8\)$/);
 });
 
 test.run();

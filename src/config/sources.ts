@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
+import { utf8Text } from '../domain/text.ts';
 import { type Attempt, ConfigError } from './config-error.ts';
 import { nearest, nearMiss } from './nearest.ts';
 import type { SettingNames } from './setting-types.ts';
@@ -131,7 +132,7 @@ export class Sources {
 
 function readTextFile(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return utf8Text(readFileSync(path));
   } catch (thrown) {
     if (codeOf(thrown) === 'ENOENT') return undefined;
     throw thrown;

@@ -6,6 +6,18 @@ export function isCleanText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
+/**
+ * The text of a file, without a byte order mark. Throws an error with the code `not UTF-8`: replacement characters would silently
+ * change a password.
+ */
+export function utf8Text(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw Object.assign(new Error('not UTF-8', { cause }), { code: 'not UTF-8' });
+  }
+}
+
 /** Characters that move the cursor of a terminal or change the order of a text: controls, line separators, bidi. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds.
 const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;

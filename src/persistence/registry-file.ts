@@ -6,6 +6,7 @@ import { Compile } from 'typebox/schema';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from '../domain/template.ts';
+import { utf8Text } from '../domain/text.ts';
 import { issuesOf, pathTo } from '../domain/validation.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 
@@ -37,7 +38,7 @@ const loadBalancer = Compile(LoadBalancerSettings);
 export async function readRegistryFile(path: string): Promise<RegistryContents> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = utf8Text(await readFile(path));
   } catch (thrown) {
     const code = codeOf(thrown);
     const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
