@@ -51,6 +51,7 @@ const FAILURES: [Database, Partial<Record<Failure | 'of the statement', readonly
       conflict: [1205, 1213],
       unavailable: [
         ...[1040, 1053, 1290, 1317, 1927, 1969, 2013, 3024, 'ECONNREFUSED', 'PROTOCOL_CONNECTION_LOST'],
+        ...[1114, 1792], // full, read-only
         { message: "Can't add new command when connection is in closed state" },
       ],
       'of the statement': [1062, 1146, 1064, 1406],
@@ -62,7 +63,7 @@ const FAILURES: [Database, Partial<Record<Failure | 'of the statement', readonly
       'no-database': [4060, 911],
       credentials: [18456],
       conflict: [1205, 1222, 3960],
-      unavailable: [6005, 40613, 10928, 'ESOCKET', 'ETIMEOUT', 'ECONNCLOSED', 'ECONNREFUSED'],
+      unavailable: [6005, 40613, 10928, 1105, 3906, 'ESOCKET', 'ETIMEOUT', 'ECONNCLOSED', 'ECONNREFUSED'],
       'of the statement': [2627, 2601, 208, 102, 'EREQUEST'],
     },
   ],
@@ -73,7 +74,7 @@ const FAILURES: [Database, Partial<Record<Failure | 'of the statement', readonly
       credentials: [1017],
       conflict: [54, 60],
       unavailable: [
-        ...[3113, 12541, 1034, 28, 'NJS-500', 'NJS-040', 'ECONNREFUSED'],
+        ...[3113, 12541, 1034, 28, 1653, 16000, 'NJS-500', 'NJS-040', 'ECONNREFUSED'],
         { message: 'ORA-12170: timeout' },
       ],
       'of the statement': [1, 942, 900, 'NJS-044'],

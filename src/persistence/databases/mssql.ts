@@ -82,10 +82,10 @@ export const mssql: Database = {
   },
 };
 
-/** Shutting down, out of memory or connections, moved, not now (Azure). */
+/** Shutting down, out of memory or connections, full, read only, moved, not now (Azure). */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
-  596, 701, 802, 845, 924, 942, 6005, 8645, 8651, 10928, 10929, 17142, 40197, 40501, 40613, 40615, 49918,
-  49919, 49920,
+  596, 701, 802, 845, 924, 942, 1101, 1105, 3906, 6005, 8645, 8651, 9002, 10928, 10929, 17142, 40197, 40501,
+  40613, 40615, 49918, 49919, 49920,
 ]);
 const UNAVAILABLE_CODES: ReadonlySet<string> = new Set([
   ...['ESOCKET', 'ECLOSE', 'ECONNCLOSED', 'ETIMEOUT', 'ECANCEL', 'EINVALIDSTATE', 'EINSTLOOKUP'],

@@ -75,10 +75,10 @@ export const mysql: Database = {
   },
 };
 
-/** Too many connections, shutting down, gone, killed, read only, out of something, took too long. */
+/** Too many connections, shutting down, gone, killed, read only, full, out of something, took too long. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
-  1021, 1037, 1038, 1040, 1041, 1053, 1077, 1079, 1080, 1129, 1130, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
-  1226, 1290, 1317, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,
+  1021, 1026, 1037, 1038, 1040, 1041, 1053, 1077, 1079, 1080, 1114, 1129, 1130, 1152, 1158, 1159, 1160, 1161,
+  1184, 1203, 1226, 1290, 1317, 1792, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,
 ]);
 
 /** Names of locks belong to the whole server and have at most 64 characters. */

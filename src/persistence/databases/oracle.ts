@@ -78,10 +78,11 @@ async function createLockTable(execute: Execute): Promise<void> {
   }
 }
 
-/** Too many sessions or processes, starting or stopping, lost, killed, listener away. */
+/** Too many sessions or processes, starting or stopping, lost, killed, full, read only, listener away. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
-  18, 19, 20, 28, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 3136, 12170, 12203, 12500,
-  12516, 12518, 12519, 12520, 12528, 12537, 12541, 12545, 12547, 12560, 12571, 25408,
+  18, 19, 20, 28, 257, 1012, 1033, 1034, 1089, 1090, 1092, 1536, 1653, 1654, 1688, 1691, 2396, 3113, 3114,
+  3135, 3136, 12170, 12203, 12500, 12516, 12518, 12519, 12520, 12528, 12537, 12541, 12545, 12547, 12560,
+  12571, 16000, 25408, 30036,
 ]);
 
 interface Session {
