@@ -19,6 +19,7 @@ import { HeldTool, serving } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { isRunning } from './helpers/processes.ts';
 import { suite } from './helpers/suite.ts';
+import { withRawServer } from './transports/raw-server.ts';
 
 const test = suite('gateway: closing', { timeoutMs: 120_000 });
 const WAIT = { waitMs: 60_000 };
@@ -184,6 +185,22 @@ test.needs(
   } finally {
     full.close();
   }
+});
+
+test('leaves no timer behind of a server that speaks neither transport over HTTP', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((what) => what === 'Timeout').length;
+  const gateway = await createGateway();
+  await withRawServer(
+    (_, response) => void response.writeHead(404).end(),
+    async ({ url }) => {
+      const before = timers();
+      const failed = firstValueFrom(gateway.on('probe.finished'));
+      await gateway.register('t', { id: 'a', endpoint: url });
+      await failed;
+      await gateway.close();
+      await becomes(timers, before, 1_000);
+    },
+  );
 });
 
 test('ends the calls of an instance that was deregistered before within the grace, too', async () => {
