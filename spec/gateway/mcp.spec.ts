@@ -7,9 +7,10 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
+import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { suite } from '../helpers/suite.ts';
-import { initialize, modernRequest, openSession, postTo } from './mcp-post.ts';
+import { initialize, modernRequest, openSession, postTo, send } from './mcp-post.ts';
 
 const test = suite('mcp endpoint of a gateway');
 let gateway: Gateway;
@@ -115,6 +116,26 @@ test('ends sessions and refuses new ones when the gateway closes', async () => {
 async function busy() {
   while (gateway.stats().activeConnections === 0) await turn();
 }
+
+test('the end of a session does not end the list that another session of its owner waits for, too', async () => {
+  let lists = 0;
+  const handler: InProcessHandler = async ({ method }) => {
+    if (method !== 'prompts/list') return { tools: [] };
+    lists += 1;
+    await released.promise;
+    return { prompts: [] };
+  };
+  await gateway.register('c', { handler, id: 'one' }, { waitMs: 5_000 });
+  const [left, kept] = [await openSession(gateway, 'c'), await openSession(gateway, 'c')];
+  const answers = [left, kept].map((session) => post('c', { method: 'prompts/list' }, session));
+  await busy();
+  assert.is(lists, 1);
+  await send(gateway, 'DELETE', { template: 'c', headers: left });
+  released.resolve();
+  const [refused, listed] = await Promise.all(answers);
+  assert.is(refused?.status, 404);
+  assert.equal([listed?.status, listed?.answer.result], [200, { prompts: [] }]);
+});
 
 for (const [what, template, name] of [
   ['a session with a template', 'a', 'wait'],

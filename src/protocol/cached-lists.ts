@@ -27,7 +27,7 @@ import {
   throttleTime,
 } from 'rxjs';
 import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/client.ts';
-import { GatewayError } from '../domain/errors.ts';
+import { GatewayError, hasCode } from '../domain/errors.ts';
 import { type Answer, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
 import { canonicalText, isJsonObject } from '../domain/json.ts';
 import {
@@ -129,7 +129,10 @@ export class CachedLists {
     return key === undefined ? load() : this.#serve(key, load);
   }
 
-  /** One list request in a session. The cache is per conversation: a session could not call the tools that only other instances list. */
+  /**
+   * One list request in a session. The cache is per conversation: a session could not call the tools that only other instances list.
+   * A load that began in another session may end with that session: then this one loads the list itself.
+   */
   exchangeIn(
     { profile, ownerId, peer, isShared }: Pick<McpSession, 'profile' | 'ownerId' | 'peer' | 'isShared'>,
     request: ExchangeRequest,
@@ -137,7 +140,13 @@ export class CachedLists {
   ): Observable<Answer> {
     if (!isShared) return load();
     const key = this.#keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#numberOf(peer)}`);
-    return key === undefined ? load() : this.#serve(key, load);
+    if (key === undefined) return load();
+    return this.#serve(key, load).pipe(
+      catchError((thrown) => {
+        if (!hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
+        return load();
+      }),
+    );
   }
 
   /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake. */
