@@ -199,4 +199,13 @@ test('refuses ids of two requests in a batch that are the same beyond 2^53, and 
   assert.is(bad.status, 400);
 });
 
+test('ends a subscription with its id, however large that is', async () => {
+  const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' };
+  const params = JSON.stringify({ notifications: {}, _meta: MODERN });
+  const body = `{"jsonrpc":"2.0","id":9007199254740993,"method":"subscriptions/listen","params":${params}}`;
+  const { text } = await post(app, own('stdio-modern'), body, headers);
+  assert.match(text, '"id":9007199254740993,"result":');
+  assert.is(text.match(/subscriptionId":9007199254740993[,}]/g)?.length, 2);
+});
+
 test.run();

@@ -107,7 +107,7 @@ class ListenStream {
   finish(): void {
     if (this.#isOver) return;
     const { call, stream, serverInfo } = this.#deps;
-    const _meta = { [META.subscriptionId]: call.id, [META.serverInfo]: serverInfo };
+    const _meta = { [META.subscriptionId]: idValue(call.id), [META.serverInfo]: serverInfo };
     stream.send({ data: resultMessage(call.id, JsonText.ofValue({ resultType: 'complete', _meta })) });
     stream.end();
     this.leave();
