@@ -183,6 +183,8 @@ test('a change of an instance or a template is an object of what there is', asyn
   for (const [change, verdict] of changes)
     assert.is(await verdictOn('changeInstance', 't', 'ok', change), `VALIDATION_ERROR ${verdict}`);
   assert.equal(gateway.instance('t', 'ok').definition, before);
+  const same = await gateway.changeInstance('t', 'ok', Object({ weight: undefined }));
+  assert.equal({ ...same, updatedAt: before.updatedAt }, before);
   await gateway.changeTemplate('t', { timeout: 5 });
   const settings = [
     undefined,

@@ -14,7 +14,7 @@ import {
 } from './domain/error-catalogue.ts';
 import { databaseUnavailable, GatewayError, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
-import { checkedChange, defineInstance } from './domain/registration.ts';
+import { defineInstance } from './domain/registration.ts';
 import {
   changedSettings,
   type LoadBalancerChange,
@@ -150,7 +150,7 @@ export class Registry {
     return this.#change(async () => {
       await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
       const before = this.#active.get(template, id);
-      const definition = { ...before, ...checkedChange(change), updatedAt: new Date().toISOString() };
+      const definition = { ...before, ...change, updatedAt: new Date().toISOString() };
       if (definition.transport !== 'in-process') await this.#write(this.#store.saveInstance(definition));
       this.#active.update(definition);
       return definition;

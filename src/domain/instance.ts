@@ -3,8 +3,10 @@
 import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings, TemplateId } from './template.ts';
 
-export const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
-export const InstanceId = Type.String({ pattern: INSTANCE_ID_PATTERN, examples: ['everything-1'] });
+export const InstanceId = Type.String({
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
+  examples: ['everything-1'],
+});
 
 export const TRANSPORT_KINDS = ['http', 'sse', 'stdio', 'in-process'] as const;
 export type TransportKind = (typeof TRANSPORT_KINDS)[number];

@@ -1,14 +1,13 @@
 // Makes the definition of an instance from the input of a caller: identity, transport, endpoint, command. It is pure: clock, randomness
 // and the registry are arguments. Folders, networks and permissions are checked elsewhere.
 
+import { Check } from 'typebox/schema';
 import { splitCommand } from './command.ts';
 import { readEndpoint } from './endpoint.ts';
 import { configIncomplete, validationFailed } from './error-catalogue.ts';
 import type { GatewayError } from './errors.ts';
 import {
   type ContainerRef,
-  INSTANCE_ID_PATTERN,
-  type InstanceChange,
   type InstanceDefinition,
   InstanceInput,
   type InstanceSource,
@@ -17,7 +16,6 @@ import {
 } from './instance.ts';
 import { isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
-import { TEMPLATE_ID_PATTERN } from './template.ts';
 import { compileShape } from './validation.ts';
 
 export interface RegistrationContext {
@@ -41,13 +39,13 @@ export interface RegistrationContext {
   readonly loc?: readonly (string | number)[];
 }
 
-/** The longest id; see INSTANCE_ID_PATTERN. */
+/** The longest id; see InstanceId. */
 const ID_CHARACTERS = 128;
 /** More than one collision of 32 random bits means that they are not random. */
 const ID_ATTEMPTS = 16;
 
 /**
- * Makes the definition of an instance of `template`. `input` has the shape of InstanceInput already.
+ * Makes the definition of an instance of `template`. `input` has the shape of InstanceInput already, and the template a valid name.
  *
  * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; a discreet one is always
  *   `<template>~<id>`, which is unique because no name contains a `~`. It and `createdAt` are kept when an instance is replaced.
@@ -78,11 +76,7 @@ export function defineInstance(
   const program = readProgram(input, loc);
   const weight = readWeight(input, loc);
 
-  checkedName(template, TEMPLATE_NAME, ['body', 'template_name']);
-  const id =
-    input.id === undefined
-      ? inventId(template, context)
-      : checkedName(input.id, INSTANCE_NAME, [...loc, 'id']);
+  const id = input.id ?? inventId(template, context);
   const existing = context.find(id);
   const isLocal = program !== undefined || context.container !== undefined;
   return {
@@ -107,18 +101,7 @@ export function defineInstance(
   };
 }
 
-/** The validated change. Throws VALIDATION_ERROR. */
-export function checkedChange({ weight, metadata }: InstanceChange): InstanceChange {
-  return {
-    ...(weight === undefined ? {} : { weight: checkedWeight(weight, ['body', 'weight']) }),
-    ...(metadata === undefined ? {} : { metadata: checkedMetadata(metadata, ['body', 'metadata']) }),
-  };
-}
-
 const DEFAULT_PATHS: Partial<Record<TransportKind, string>> = { sse: '/sse' };
-
-const TEMPLATE_NAME = new RegExp(TEMPLATE_ID_PATTERN);
-const INSTANCE_NAME = new RegExp(INSTANCE_ID_PATTERN);
 
 type Location = readonly (string | number)[];
 
@@ -193,17 +176,9 @@ function readProgram(
 }
 
 function readWeight({ weight, metadata }: InstanceInput, loc: Location): number {
-  if (weight !== undefined) return checkedWeight(weight, [...loc, 'weight']);
-  const written = metadata?.weight;
-  if (written === undefined || written === null) return 1;
-  return checkedWeight(written, [...loc, 'metadata', 'weight']);
-}
-
-function checkedWeight(written: unknown, loc: Location): number {
-  const isUsable =
-    typeof written === 'number' && Number.isInteger(written) && written >= 1 && written <= MAX_WEIGHT;
-  if (isUsable) return written;
-  throw invalid(loc, `A weight is a whole number from 1 to ${MAX_WEIGHT}`);
+  const written = weight ?? metadata?.weight ?? 1;
+  if (Check(InstanceInput.properties.weight, written)) return written;
+  throw invalid([...loc, 'metadata', 'weight'], `A weight is a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
 /** Metadata as plain JSON: the value of an embedding program may be circular, or contain a BigInt or other values without JSON. */
@@ -223,11 +198,6 @@ function asJson(written: unknown): unknown {
   } catch {
     return undefined; // it cannot be written as JSON
   }
-}
-
-function checkedName(written: string, pattern: RegExp, loc: Location): string {
-  if (pattern.test(written)) return written;
-  throw invalid(loc, `This name does not match ${pattern.source}`);
 }
 
 function inventId(template: string, context: RegistrationContext): string {

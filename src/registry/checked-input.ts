@@ -46,8 +46,9 @@ export function checkedInstance(
   return instance;
 }
 
+/** A valid copy of the change, without undefined fields. VALIDATION_ERROR. */
 export function checkedInstanceChange(change: InstanceChange): InstanceChange {
-  const copy = copyOf(change, ['body']);
+  const copy = definedOf(copyOf(change, ['body']));
   refuseAny(inspect(copy));
   refuseAny(changeShape.issues(copy));
   return copy;
