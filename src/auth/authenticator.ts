@@ -128,10 +128,7 @@ export class Authenticator {
     const cached = this.#cache.entries.get(digest);
     if (cached === undefined) return this.#verifyOnce(digest, credential, undefined);
     const nowMs = this.#options.now();
-    if (nowMs >= cached.expiresAtMs) {
-      this.#cache.entries.delete(digest);
-      throw isKey(credential) ? keyExpired() : tokenExpired();
-    }
+    if (nowMs >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
     const verdict = this.#cache.judge(cached, nowMs);
     if (verdict === 'stale') return this.#verifyOnce(digest, credential, cached);
     if (verdict === 'expired') throw databaseUnavailable(undefined);

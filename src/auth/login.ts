@@ -121,7 +121,7 @@ function networkOf(address: string): string {
   if (mapped !== undefined) return mapped;
   const [head = '', rest] = plain.toLowerCase().split('::');
   const first = head === '' ? [] : head.split(':');
-  const last = rest === undefined || rest === '' ? [] : rest.split(':');
+  const last = rest?.split(':') ?? [];
   const gap = rest === undefined ? 0 : 8 - first.length - last.length;
   return [...first, ...Array<string>(Math.max(0, gap)).fill('0'), ...last]
     .slice(0, 4)

@@ -90,7 +90,6 @@ export class SessionRevalidator {
   }
 
   close(): void {
-    this.#open = undefined;
     clearInterval(this.#timer);
   }
 
@@ -110,11 +109,7 @@ export class SessionRevalidator {
     const epoch = this.#epoch;
     const askedAtMs = this.#options.now();
     const before = new Map(ids.map((id) => [id, this.#tracked.entries.get(id)]));
-    const found = await this.#statusesOf(ids).catch((thrown: unknown) => {
-      for (const tracked of before.values())
-        if (tracked !== undefined) this.#tracked.mayServe(tracked, this.#options.now());
-      throw thrown;
-    });
+    const found = await this.#statusesOf(ids);
     for (const [id, tracked] of before) {
       if (this.#tracked.entries.get(id) !== tracked) continue; // changed meanwhile: for the next check
       const status = found.get(id);
