@@ -113,7 +113,6 @@ test('explains nothing that is explained already, and keeps the cause of everyth
   assert.ok(parsed);
   const line = new StoreOpenError('a line');
   assert.is(explain(parsed, line), line);
-  assert.is('cause' in line, false);
   const cause = new UrlError('ssl is one of true, no-verify, false');
   const explained = explain(parsed, cause);
   assert.equal([explained.message, explained.cause], [`the database URL: ${cause.message}`, cause]);

@@ -13,10 +13,7 @@ export interface Cipher {
 
 /** Text that cannot be encrypted or decrypted. The message may name the key, never a part of the text. */
 export class CipherError extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.name = 'CipherError';
-  }
+  override readonly name = 'CipherError';
 }
 
 const VERSION = 'v1';
@@ -60,7 +57,7 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
       } catch (thrown) {
         throw new CipherError(
           `encrypted with the key ${id}, but changed since, or encrypted for another purpose`,
-          thrown,
+          { cause: thrown },
         );
       }
     },

@@ -79,7 +79,7 @@ function serverOf(database: Database, scheme: string, rest: string): ParsedDatab
     throw new StoreOpenError(
       `the database URL cannot be read: it looks like ${example(database)}; ` +
         'special characters of a password are written as %XX',
-      cause,
+      { cause },
     );
   }
   const options = optionsOf(database, parsed.searchParams);
@@ -113,10 +113,9 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch (cause) {
-    throw new StoreOpenError(
-      'the database URL has a % that is not followed by two digits: write it as %25',
+    throw new StoreOpenError('the database URL has a % that is not followed by two digits: write it as %25', {
       cause,
-    );
+    });
   }
 }
 

@@ -16,16 +16,17 @@ import {
 export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
   if (thrown instanceof StoreOpenError) return thrown;
   const { database, address, description } = parsed;
-  if (thrown instanceof UrlError) return new StoreOpenError(`the database URL: ${thrown.message}`, thrown);
+  if (thrown instanceof UrlError)
+    return new StoreOpenError(`the database URL: ${thrown.message}`, { cause: thrown });
   if (codeOf(thrown) === 'ERR_MODULE_NOT_FOUND')
     return new StoreOpenError(
       `the driver for ${database.label} is not installed: npm install ${database.driverPackage}@7.2.1`,
-      thrown,
+      { cause: thrown },
     );
   const facts = driverErrorOf(thrown);
   const reason = facts === undefined ? String(thrown) : reasonOf(facts);
   const place = description.file ?? `${address.host}:${address.port}`;
-  const failed = (message: string) => new StoreOpenError(message, thrown);
+  const failed = (message: string) => new StoreOpenError(message, { cause: thrown });
   switch (failureOf(database, thrown)) {
     case 'credentials':
       return failed(
@@ -99,7 +100,7 @@ export async function createDatabase(
     throw new StoreOpenError(
       `${database.label} at ${address.host}:${address.port} has no database "${address.name}", ` +
         `and "${address.user}" may not create it: create it first`,
-      thrown,
+      { cause: thrown },
     );
   } finally {
     // Not closed: closing a pool that lost a connection may never end.

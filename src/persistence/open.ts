@@ -164,14 +164,16 @@ async function fileIsUsable(
   } catch (cause) {
     const folder = await stat(dirname(file)).catch(() => undefined);
     if (folder === undefined)
-      throw new StoreOpenError(`the folder of the database ${file} does not exist: create it first`, cause);
+      throw new StoreOpenError(`the folder of the database ${file} does not exist: create it first`, {
+        cause,
+      });
     if (exists === undefined && !mayCreate) {
       const advice = `start the gateway once, or run "${ownCommand('db migrate')}"`;
-      throw new StoreOpenError(`there is no database ${file}: ${advice}`, cause);
+      throw new StoreOpenError(`there is no database ${file}: ${advice}`, { cause });
     }
     throw new StoreOpenError(
       `the database ${file} cannot be written: this user needs to write the file and its folder`,
-      cause,
+      { cause },
     );
   }
 }

@@ -21,10 +21,7 @@ export interface RegistryContents {
 
 /** A file that cannot be read, or text that is no registry document at all. `message` is one line. */
 export class RegistryFileError extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.name = 'RegistryFileError';
-  }
+  override readonly name = 'RegistryFileError';
 }
 
 const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats'];
@@ -42,7 +39,7 @@ export async function readRegistryFile(path: string): Promise<RegistryContents> 
   } catch (thrown) {
     const code = codeOf(thrown);
     const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
-    throw new RegistryFileError(`registry file ${path}: ${reason}`, thrown);
+    throw new RegistryFileError(`registry file ${path}: ${reason}`, { cause: thrown });
   }
   return parseRegistryDocument(text, path);
 }
@@ -213,6 +210,7 @@ async function parse(text: string, name: string): Promise<unknown> {
     const [safe = ''] = messageOf(thrown)
       .replace(/, (\.\.\.)?".*/s, '')
       .split(/:?\n/);
-    throw new RegistryFileError(`registry file ${name}: not ${isYaml ? 'YAML' : 'JSON'}: ${safe}`, thrown);
+    const format = isYaml ? 'YAML' : 'JSON';
+    throw new RegistryFileError(`registry file ${name}: not ${format}: ${safe}`, { cause: thrown });
   }
 }

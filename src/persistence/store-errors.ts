@@ -2,29 +2,24 @@
 
 /** A database that cannot be used. The message is one line, with the problem and its remedy, and without a password. */
 export class StoreOpenError extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.name = 'StoreOpenError';
-  }
+  override readonly name: string = 'StoreOpenError';
 }
 
 export class DamagedFileError extends StoreOpenError {
+  override readonly name = 'DamagedFileError';
+
   constructor(file: string, code: string, cause: unknown) {
     const orForeign = code.startsWith('SQLITE_NOTADB') ? ', or not a SQLite database' : '';
     super(
       `the database ${file} is damaged${orForeign}: restore a backup of it and of the files beside it, or move it away`,
-      cause,
+      { cause },
     );
-    this.name = 'DamagedFileError';
   }
 }
 
 /** An option of a database URL with an invalid value. The message is a clause, without the value. */
 export class UrlError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'UrlError';
-  }
+  override readonly name = 'UrlError';
 }
 
 export interface DriverError {
