@@ -20,6 +20,7 @@ import {
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../src/domain/exchange.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
+import { startOtlp } from '../src/tracing/otlp.ts';
 import { otelVariables } from '../src/tracing/otlp-variables.ts';
 import { readTrace, traceFields } from '../src/tracing/spans.ts';
 import { Tracing } from '../src/tracing/tracing.ts';
@@ -134,6 +135,29 @@ test('are sent where the standard variables name a collector, and do not turn it
     ],
   ])
     assert.is(otelVariables(off), undefined, JSON.stringify(off));
+});
+
+test('are all sampled, with a warning, when the sampler cannot be read', async () => {
+  const sampled: boolean[] = [];
+  const warnings: unknown[] = [];
+  for (const [name, argument] of [
+    ['traceidratio', 'half'],
+    ['parentbased_traceidratio', '1.5'],
+    ['none', ''],
+    ['traceidratio', '0'],
+  ]) {
+    trace.disable();
+    const variables = { OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: argument };
+    const otlp = await startOtlp(variables, { warn: (fields: unknown) => void warnings.push(fields) });
+    sampled.push(trace.getTracer('program').startSpan('work').isRecording());
+    await otlp?.close();
+  }
+  assert.equal(sampled, [true, true, true, false]);
+  assert.equal(warnings, [
+    { reason: 'OTEL_TRACES_SAMPLER_ARG=half is no number from 0 to 1; 1 is used' },
+    { reason: 'OTEL_TRACES_SAMPLER_ARG=1.5 is no number from 0 to 1; 1 is used' },
+    { reason: 'OTEL_TRACES_SAMPLER=none is unknown; parentbased_always_on is used' },
+  ]);
 });
 
 /** Adds an instance with the tool `one`. The result gets the `traceparent` of each call. */

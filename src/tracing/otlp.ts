@@ -82,17 +82,20 @@ function samplerOf(
   report: Report,
 ): Sampler {
   const isParentBased = name === '' || name.startsWith('parentbased_');
-  const root = rootSampler(name.replace(/^parentbased_/, '') || 'always_on', argument);
+  const root = rootSampler(name.replace(/^parentbased_/, '') || 'always_on', argument, report);
   if (root !== undefined) return isParentBased ? new ParentBasedSampler({ root }) : root;
   report(`OTEL_TRACES_SAMPLER=${name} is unknown; parentbased_always_on is used`);
   return new ParentBasedSampler({ root: new AlwaysOnSampler() });
 }
 
-function rootSampler(name: string, argument: string): Sampler | undefined {
-  const ratio = argument === '' ? 1 : Number(argument);
+function rootSampler(name: string, argument: string, report: Report): Sampler | undefined {
   if (name === 'always_on') return new AlwaysOnSampler();
   if (name === 'always_off') return new AlwaysOffSampler();
-  return name === 'traceidratio' ? new TraceIdRatioBasedSampler(ratio) : undefined;
+  if (name !== 'traceidratio') return undefined;
+  const ratio = argument === '' ? 1 : Number(argument);
+  if (ratio >= 0 && ratio <= 1) return new TraceIdRatioBasedSampler(ratio);
+  report(`OTEL_TRACES_SAMPLER_ARG=${argument} is no number from 0 to 1; 1 is used`);
+  return new TraceIdRatioBasedSampler(1);
 }
 
 function batching(variables: OtelVariables) {
