@@ -1,7 +1,9 @@
 // Files with secrets: who can read them, and how they are replaced.
 
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { writePrivateFile } from '../../src/cli/private-file.ts';
 import { folderOfEach } from '../helpers/folder.ts';
@@ -38,6 +40,20 @@ test('leaves nothing behind when it fails', () => {
   mkdirSync(join(path, 'full'), { recursive: true });
   assert.throws(() => writePrivateFile(path, 'x'));
   assert.equal(readdirSync(folder()), ['taken']);
+});
+
+onPosix('keeps the old file when only a part of the new one finds room', () => {
+  const path = folder('backup.json');
+  writeFileSync(path, 'old');
+  const module = fileURLToPath(new URL('../../src/cli/private-file.ts', import.meta.url));
+  const program = `
+    const { writePrivateFile } = await import(${JSON.stringify(module)});
+    writePrivateFile(${JSON.stringify(path)}, 'x'.repeat(100_000));`;
+  // A full disk, too, takes the first bytes of a write and reports no error.
+  const limited = ['-c', 'ulimit -f 8 && exec "$@"', 'sh', process.execPath, '--input-type=module'];
+  const { stderr } = spawnSync('sh', [...limited, '--eval', program], { encoding: 'utf8' });
+  assert.match(stderr, 'backup.json cannot be written (EFBIG)');
+  assert.equal([readFileSync(path, 'utf8'), readdirSync(folder())], ['old', ['backup.json']]);
 });
 
 test.run();

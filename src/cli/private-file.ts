@@ -10,7 +10,7 @@ import {
   openSync,
   renameSync,
   rmSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { CommandFailure, writeFailure } from './failures.ts';
@@ -44,7 +44,7 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
     // `wx`: never through a link of another user.
     const file = openSync(draft, 'wx', OWNER_ALONE);
     try {
-      writeSync(file, text);
+      writeFileSync(file, text);
       fsyncSync(file);
     } finally {
       closeSync(file);
