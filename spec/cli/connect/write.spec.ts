@@ -179,6 +179,8 @@ for (const [what, kind, text, reason] of [
   ['a list', 'cursor', '[]', /has no object at its top/],
   ['a section of another type', 'cursor', '{"mcpServers": 3}', /has no object at mcpServers/],
   ['broken YAML', 'goose', 'a: [', /is not YAML/],
+  ['a sentence of YAML', 'goose', 'hello\n', /has no map at its top/],
+  ['a reference to nothing', 'goose', 'a: *b\n', /is not YAML: Unresolved alias .*b/],
   ['a table of TOML that a person wrote', 'codex', OWN_TABLE, /change it by hand/],
   ['an inline table of TOML', 'codex', 'mcp_servers = { }\n', /change it by hand/],
   ['bytes that are no text', 'cursor', Buffer.from([0x7b, 0xff, 0x7d]), /is not UTF-8/],

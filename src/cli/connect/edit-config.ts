@@ -14,6 +14,7 @@ import {
 import { isMap, isSeq, parseDocument } from 'yaml';
 import { configText, tomlTable } from '../../connect/file-clients.ts';
 import type { ConfigFile, Connection } from '../../connect/kind.ts';
+import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
@@ -141,8 +142,15 @@ function formatOf(text: string): { insertSpaces: boolean; tabSize: number; eol: 
 
 function editedYaml(text: string, { file, template, connection }: ConfigEdit): string {
   const document = parseDocument(text);
-  const [error] = document.errors;
-  if (error !== undefined) throw new CommandFailure(`is not YAML: ${error.message.split('\n')[0]}`);
+  let before: unknown;
+  try {
+    for (const error of document.errors) throw error;
+    before = document.toJS();
+  } catch (error) {
+    throw new CommandFailure(`is not YAML: ${messageOf(error).split('\n')[0]}`, { cause: error });
+  }
+  if (document.contents !== null && !isMap(document.contents))
+    throw new CommandFailure('has no map at its top');
   const servers = document.getIn(file.section, true);
   const isEmpty = servers === undefined || servers === null || fields(servers).value === null;
   const isRight = file.isList === true ? isSeq(servers) : isMap(servers);
@@ -166,7 +174,6 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
       if (file.isList) document.addIn(file.section, document.createNode(entry));
       else document.setIn(path, document.createNode(entry));
     } else {
-      const before = document.toJS();
       for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
       for (const [name, value] of Object.entries(entry)) {
         const kept = fields(valueAt(before, [...path, name]));
