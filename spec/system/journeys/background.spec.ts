@@ -2,7 +2,7 @@
 // killed. Each in a folder of its own, whose database and state it uses.
 
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -84,8 +84,11 @@ test('starts ready, is found in its folder, logs, and stops', async () => {
   assert.match(readFileSync(join(desk.folder, 'gateway.log'), 'utf8'), /stopping after SIGTERM/);
 });
 
-test('is started once in a state folder, whatever its port and database', async () => {
-  const { pid, url } = await desk.start();
+test('is started once in a state folder, also at the same time, and whatever its port and database', async () => {
+  const both = await Promise.all([desk.run(...START), desk.run(...START)]);
+  assert.equal(both.map(({ code }) => code).sort(), [0, 1]);
+  assert.match(both.map(({ err }) => err).join(''), /^stagedoor: (a|another) gateway .*in the background/);
+  const { pid, url } = desk.running();
   const second = await desk.run(...START, '--database', 'sqlite:///other.db');
   assert.is(second.code, 1);
   assert.match(second.err, `a gateway already runs in the background: ${url}, process ${pid}`);
@@ -118,6 +121,13 @@ test('restarts with the words it was started with', async () => {
   const half = await desk.run('gateway', 'restart', 'search');
   assert.equal([half.code, half.out], [2, '']);
   assert.match(half.err, 'missing required argument <id>');
+
+  const file = join(desk.folder, 'gateway.pid');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(desk.folder, join(desk.folder, 'gone')));
+  const nowhere = await desk.run('gateway', 'restart');
+  assert.equal([nowhere.code, nowhere.out], [1, '']);
+  assert.match(nowhere.err, /and keeps running:\nnothing can be started in \S+\/gone \(ENOENT\)$/);
+  assert.is(isRunning(after.pid), true);
 });
 
 test('one that cannot start says why, and leaves no process', async () => {

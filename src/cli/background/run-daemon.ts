@@ -42,8 +42,9 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
     complain: (text) => send({ kind: 'complain', text }, () => log.warn(text)),
     note: (text) => send({ kind: 'complain', text }, () => log.info(text)),
   };
-  const lock = await takeLock(files);
+  let lock: Awaited<ReturnType<typeof takeLock>> | undefined;
   try {
+    lock = await takeLock(files);
     return await runGateway(config, {
       isDemo: false,
       terminal: remoteTerminal,
@@ -66,8 +67,9 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
       send({ kind: 'failed', text: error.message, isUsage }, () => {});
     throw error;
   } finally {
-    rmSync(files.pid, { force: true });
-    await lock.release();
+    // Without the lock, the file is that of another gateway.
+    if (lock !== undefined) rmSync(files.pid, { force: true });
+    await lock?.release();
     if (process.connected) process.disconnect();
   }
 }

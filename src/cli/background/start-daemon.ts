@@ -37,9 +37,11 @@ export async function restartDaemon(daemon: Daemon, terminal: Terminal): Promise
     windowsHide: true,
   });
   if (check.status !== 0) {
-    throw new CommandFailure(
-      `the gateway cannot be restarted and keeps running:\n${check.stderr.replace('stagedoor: ', '').trim()}`,
-    );
+    const reason =
+      check.error === undefined
+        ? check.stderr.replace('stagedoor: ', '').trim()
+        : `nothing can be started in ${daemon.folder} (${codeOf(check.error)})`;
+    throw new CommandFailure(`the gateway cannot be restarted and keeps running:\n${reason}`);
   }
   await stopDaemon(daemon, terminal);
   const { status } = spawnSync(
