@@ -31,6 +31,15 @@ test('draws no spinner and no colours where nobody watches', async () => {
   assert.equal({ out, err }, { out: '7\n', err: 'by the way\n' });
 });
 
+test('draws colours for a person, unless the environment asks for none', async () => {
+  const child = start(`process.stdout.isTTY = true;
+    for (const env of [{}, { NO_COLOR: '1' }, { TERM: 'dumb' }]) {
+      Object.assign(process.env, { NO_COLOR: '', TERM: 'xterm' }, env);
+      ${open} terminal.print(terminal.paint('red', 'a'));
+    }`);
+  assert.is(await text(child.stdout), '\u001b[31ma\u001b[39m\na\na\n');
+});
+
 test('keeps a screen that is drawn again clean', async () => {
   const child = start(`${open} process.stdout.rows = 3; terminal.redraw('a\u001b[2Jb\\nc\\nd');`);
   assert.is(await text(child.stdout), '\u001b[Ha [2Jb\u001b[K\nc\u001b[K\n\u001b[J');

@@ -51,7 +51,8 @@ const [USUAL_COLUMNS, USUAL_ROWS] = [80, 24];
 export function processTerminal(): Terminal {
   process.stdout.on('error', ignore);
   process.stderr.on('error', ignore);
-  const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR;
+  const { NO_COLOR: noColour, TERM: kind } = process.env;
+  const isColoured = process.stdout.isTTY === true && !noColour && kind !== 'dumb';
   return {
     print: (text) => void process.stdout.write(`${withoutInvisible(text)}\n`),
     complain,
