@@ -2,6 +2,8 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { clearLine, cursorTo, moveCursor } from 'node:readline';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -12,6 +14,7 @@ import { askHidden, readFirstLine, readWhole, showBusy } from '../../src/cli/ter
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('terminal');
+const onPosix = test.needs(process.platform !== 'win32', 'Windows keeps the folder of a program');
 const terminal = new URL('../../src/cli/terminal.ts', import.meta.url).href;
 const open = `const terminal = (await import('${terminal}')).processTerminal();`;
 
@@ -51,6 +54,18 @@ test('reads the first line of an input that stays open, and asks nobody then', a
   );
   child.stdin.write('secret\nmore\n');
   assert.equal(JSON.parse(await text(child.stdout)), [false, 'secret']);
+});
+
+onPosix('needs no folder unless a command does', async () => {
+  const child = start(`const fs = await import('node:fs');
+    const folder = fs.mkdtempSync('${join(tmpdir(), 'stagedoor-removed-')}');
+    process.chdir(folder);
+    fs.rmdirSync(folder);
+    const { main } = await import('${new URL('../../src/cli/main.ts', import.meta.url).href}');
+    process.exitCode = (await main(['--help'])) * 10 + (await main(['config']));`);
+  const [[code], out, err] = await Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]);
+  assert.match(out, /^One HTTP entrance/);
+  assert.equal([code, err], [1, 'stagedoor: the current folder was removed; change to another one\n']);
 });
 
 test('survives a reader that goes away', async () => {

@@ -7,7 +7,7 @@ import { type Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Spinner } from 'yocto-spinner';
 import { withoutInvisible } from '../domain/text.ts';
-import { PromptCancelled } from './failures.ts';
+import { CommandFailure, PromptCancelled } from './failures.ts';
 
 export interface Terminal {
   /** A result or progress: one line or more, the line end is added. */
@@ -74,13 +74,23 @@ export function processTerminal(): Terminal {
       return process.stdout.isTTY === true ? process.stdout.columns || USUAL_COLUMNS : undefined;
     },
     env: process.env,
-    folder: process.cwd(),
+    get folder() {
+      return currentFolder();
+    },
     canAsk: process.stdin.isTTY === true,
     // The question goes where complaints go: standard output may be a file.
     askHidden: (question) => askHidden(question, { input: process.stdin, output: process.stderr }),
     readLine: () => readFirstLine(process.stdin),
     readAll: () => readWhole(process.stdin),
   };
+}
+
+function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch (error) {
+    throw new CommandFailure('the current folder was removed; change to another one', { cause: error });
+  }
 }
 
 function complain(text: string): void {
