@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials.ts';
+import { filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADMIN_PASSWORD, gatewayFor, runAtTerminal, serverFor } from './against-gateway.ts';
@@ -16,7 +17,10 @@ const path = () => folder('stagedoor', 'credentials.json');
 const home = () => ({ XDG_CONFIG_HOME: folder(), APPDATA: folder() });
 /** With a password on standard input. */
 const run = (words: string, line?: string, env: Record<string, string> = { STAGEDOOR_URL: gateway.url }) =>
-  runAtTerminal(words.split(' '), { env: { ...home(), ...env }, ...(line === undefined ? {} : { line }) });
+  runAtTerminal(words.split(' '), {
+    ...{ env: { ...home(), ...env }, folder: folder() },
+    ...(line === undefined ? {} : { line }),
+  });
 
 test('asks for the password, keeps the token and does not print it', async () => {
   const env = { ...home(), STAGEDOOR_URL: gateway.url };
@@ -104,7 +108,12 @@ test('ends the token at its gateway', async () => {
   assert.equal([code, out, err, await me()], [0, `logged out of ${gateway.url}`, '', 401]);
 });
 
-test('forgets those of the default addresses when none is named, that of STAGEDOOR_URL before, or all', async () => {
+test('forgets those of the usual addresses when none is named, that of STAGEDOOR_URL before, or all', async () => {
+  const here = 'http://127.0.0.1:9001';
+  writeDaemon(filesIn(folder()), { pid: 1, url: here, words: [], folder: folder(), graceMs: 0 });
+  urls.push(here);
+  assert.is((await logout('')).out, `logged out of ${here}, ${urls[0]}, ${urls[1]}`);
+  urls.pop();
   const defaults = await logout(' --json');
   assert.equal([JSON.parse(defaults.out), defaults.left], [{ logged_out: urls.slice(0, 2) }, [far]]);
   assert.equal((await logout('', { STAGEDOOR_URL: far })).left, urls.slice(0, 2));

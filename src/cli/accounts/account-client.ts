@@ -100,7 +100,7 @@ const COMMON_OPTIONS: OptionTable = {
 
 export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
   '--url <url>':
-    'URL of the gateway; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if a gateway answers there',
+    'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000, else the database',
   '--local': 'Use the database, even when a gateway runs',
   ...COMMON_OPTIONS,
 };
@@ -114,7 +114,7 @@ export const DATABASE_CLIENT_OPTIONS: OptionTable = {
 
 /**
  * Opens the account client, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
- * answers at a default address, else the database; `--local` and `--database` choose the database at once, and so does
+ * answers at a usual address, else the database; `--local` and `--database` choose the database at once, and so does
  * `prefersDatabase` without `--url`. The choice is written to standard error.
  */
 export async function withAccountClient<T>(

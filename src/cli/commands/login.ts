@@ -6,7 +6,7 @@ import { ownCommand } from '../../domain/version.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { CredentialsFile, credentialsPath, type KeptToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
-import { DEFAULT_URLS } from '../background/daemon-files.ts';
+import { usualUrls } from '../background/daemon-files.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
@@ -66,7 +66,8 @@ export const logout: CommandDefinition = {
   name: 'gateway logout',
   summary: 'End and forget the token of a gateway, or of all',
   options: {
-    '--url <url>': 'Gateway to log out of; default STAGEDOOR_URL, else http://127.0.0.1:8080 and :8000',
+    '--url <url>':
+      'Gateway to log out of; default STAGEDOOR_URL, else the gateway in the background here, http://127.0.0.1:8080 and :8000',
     '--all': 'Forget the tokens of all gateways',
     '--json': 'Print the URLs as JSON',
   },
@@ -85,9 +86,10 @@ export const logout: CommandDefinition = {
   },
 };
 
-function loggedInAt(input: CommandInput, { env }: Terminal): readonly string[] {
-  const named = namedUrl(input.text('url'), env);
-  return named === undefined ? DEFAULT_URLS : [named];
+/** The addresses at which a login without `--url` may have found its gateway. */
+function loggedInAt(input: CommandInput, terminal: Terminal): readonly string[] {
+  const named = namedUrl(input.text('url'), terminal.env);
+  return named === undefined ? usualUrls(terminal) : [named];
 }
 
 /** Longest wait for the gateway of a token that is forgotten, in ms. */
