@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Duplex } from 'node:stream';
+import { addAbortSignal, type Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { ContainerProgram, ProgramOutput, RunInContainer } from '../domain/deployment.ts';
@@ -29,20 +29,20 @@ const START_CHECK_MS = 20;
 /** An engine reports the end of a process a moment after its stream ended. */
 const END_CHECKS = 10;
 const END_CHECK_MS = 50;
-/** Longest time to send a signal, in ms. */
-const SIGNAL_MS = 5_000;
+/** Longest wait for an engine while the program runs, in ms. */
+const ENGINE_MS = 5_000;
 
-export const runInContainer: RunInContainer = async ({ engine: address, id }, words, output) => {
+export const runInContainer: RunInContainer = async ({ engine: address, id }, words, output, abortSignal) => {
   const container = (await connect(address)).getContainer(id);
   const mark = `${MARK}=${randomBytes(12).toString('hex')}`;
   const exec = await container.exec({
     Cmd: [...words],
     Env: [mark],
-    ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false },
+    ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, abortSignal },
   });
-  const stream = await exec.start({ hijack: true, stdin: true, Tty: false });
+  const stream = await exec.start({ hijack: true, stdin: true, Tty: false, abortSignal });
   stream.on('data', demultiplexer(output));
-  const program = new Exec(container, exec, stream, mark);
+  const program = new Exec(container, exec, addAbortSignal(abortSignal, stream), { mark, abortSignal });
   await program.findPid();
   return program;
 };
@@ -53,13 +53,20 @@ class Exec implements ContainerProgram {
   readonly #exec: Docker.Exec;
   readonly #stream: Duplex;
   readonly #mark: string;
+  readonly #abortSignal: AbortSignal;
   #pid: number | undefined;
 
-  constructor(container: Docker.Container, exec: Docker.Exec, stream: Duplex, mark: string) {
+  constructor(
+    container: Docker.Container,
+    exec: Docker.Exec,
+    stream: Duplex,
+    { mark, abortSignal }: { readonly mark: string; readonly abortSignal: AbortSignal },
+  ) {
     this.#container = container;
     this.#exec = exec;
     this.#stream = stream;
     this.#mark = mark;
+    this.#abortSignal = abortSignal;
     stream.on('error', () => {}); // its close follows
     const closed = Promise.withResolvers<void>();
     stream.once('end', closed.resolve).once('close', closed.resolve);
@@ -92,13 +99,17 @@ class Exec implements ContainerProgram {
     try {
       for (let checks = 0; checks < START_CHECKS && this.#pid === undefined; checks += 1) {
         if (checks > 0) await delay(START_CHECK_MS);
-        const { Pid: pid, Running: isRunning } = await this.#exec.inspect();
+        const { Pid: pid, Running: isRunning } = await this.#exec.inspect(this.#bound);
         if (!isRunning || (pid > 0 && environmentOf(pid) === undefined)) return;
         if (pid > 0 && this.#isOurs(pid)) this.#pid = pid;
       }
     } catch {
-      // The engine is stopping, which `exited` reports.
+      // The engine is stopping, which `exited` reports, or does not answer.
     }
+  }
+
+  get #bound(): { abortSignal: AbortSignal } {
+    return { abortSignal: AbortSignal.any([this.#abortSignal, AbortSignal.timeout(ENGINE_MS)]) };
   }
 
   #isOurs(pid: number): boolean {
@@ -106,7 +117,7 @@ class Exec implements ContainerProgram {
   }
 
   async #signalInside(name: string): Promise<boolean> {
-    const abortSignal = AbortSignal.timeout(SIGNAL_MS);
+    const { abortSignal } = this.#bound;
     try {
       const killer = await this.#container.exec({
         Cmd: ['sh', '-c', SIGNAL_SCRIPT, 'sh', name, this.#mark],
@@ -126,7 +137,7 @@ class Exec implements ContainerProgram {
     this.#stream.destroy();
     try {
       for (let checks = 0; checks < END_CHECKS; checks += 1) {
-        const { Running: isRunning, ExitCode: code } = await this.#exec.inspect();
+        const { Running: isRunning, ExitCode: code } = await this.#exec.inspect(this.#bound);
         if (!isRunning) return code === null ? 'it ended' : `exited with code ${code}`;
         await delay(END_CHECK_MS, undefined, { ref: false });
       }

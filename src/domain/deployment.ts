@@ -91,9 +91,10 @@ export interface ContainerProgram {
   signal(name: 'TERM' | 'KILL'): Promise<void>;
 }
 
-/** Starts a program in a container, without a shell. Rejects when it cannot be started. */
+/** Starts a program in a container, without a shell. Rejects when it cannot be started. `signal` ends every connection to the engine. */
 export type RunInContainer = (
   container: ContainerRef,
   words: readonly string[],
   output: ProgramOutput,
+  signal: AbortSignal,
 ) => Promise<ContainerProgram>;

@@ -1,8 +1,12 @@
+import { once } from 'node:events';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { runInContainer } from '../../../src/discovery/exec.ts';
 import type { ContainerProgram, ProgramOutput, RunInContainer } from '../../../src/domain/deployment.ts';
 import { ContainerChild } from '../../../src/transports/stdio/container-child.ts';
 import { suite } from '../../helpers/suite.ts';
+import { answerJson, withRawServer } from '../raw-server.ts';
 
 const test = suite('a program in a container');
 const PLACE = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };
@@ -91,5 +95,26 @@ test('ends one that was started when nobody waited any more', async () => {
   await stopped;
   assert.equal(seen.slice(0, 3), ['start aa serve --fast', 'end', 'TERM']);
 });
+
+for (const [silentAt, path] of [
+  ['the program is created', /\/containers\/\w+\/exec$/],
+  ['the program is started', /\/exec\/one\/start$/],
+  ['it is asked about the program', /\/exec\/one\/json$/],
+] as const) {
+  test(`leaves no connection to an engine that is silent from when ${silentAt}`, async () => {
+    const silence = Promise.withResolvers<ServerResponse>();
+    const listener: RequestListener = ({ url = '' }, response) => {
+      if (path.test(url)) silence.resolve(response);
+      else if (url.endsWith('/start')) response.writeHead(200).flushHeaders();
+      else answerJson(response, 201, { Id: 'one' });
+    };
+    await withRawServer(listener, async ({ url }) => {
+      const place = { engine: new URL(url).origin, id: PLACE.id };
+      const child = new ContainerChild(place, PROGRAM, { runInContainer, ladder });
+      const unanswered = await silence.promise;
+      await Promise.all([child.stop(), once(unanswered, 'close')]);
+    });
+  });
+}
 
 test.run();

@@ -24,6 +24,8 @@ export class ContainerChild {
   readonly exited: Promise<string>;
   readonly #ladder: KillLadder;
   readonly #tail = new LineTail();
+  /** Ends what is left of the connections to the engine. */
+  readonly #over = new AbortController();
   readonly #started: Promise<ContainerProgram | undefined>;
   #program: ContainerProgram | undefined;
   #hasExited = false;
@@ -37,7 +39,7 @@ export class ContainerChild {
     const onError = (chunk: Buffer): void => this.#tail.write(chunk);
     const output = { onOutput: onOutput ?? onError, onError };
     const starting =
-      runInContainer?.(container, [command, ...args], output) ??
+      runInContainer?.(container, [command, ...args], output, this.#over.signal) ??
       Promise.reject(new Error('this gateway runs no programs in containers'));
     this.#started = starting.catch(() => undefined);
     this.exited = starting.then(
@@ -94,6 +96,7 @@ export class ContainerChild {
       await settlesWithin(this.exited, LAST_WAIT_MS);
     }
     await settlesWithin(this.#swept, LAST_WAIT_MS);
+    void this.#swept.then(() => this.#over.abort());
   }
 }
 
