@@ -1,12 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { parseAllDocuments } from 'yaml';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { becomes } from '../helpers/eventually.ts';
 import { FakeCluster, type FakeObject } from '../helpers/fake-cluster.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
@@ -211,6 +212,33 @@ test('a cluster that lets nobody in is a warning, and removes nothing', async ()
     warnings.join(),
   );
   assert.equal(Object.keys(endpoints(gateway)), ['web-a1000000']);
+});
+
+test('closing ends connections to a cluster that are still being made', async () => {
+  const silent = createServer();
+  await once(silent.listen(0, '127.0.0.1'), 'listening');
+  try {
+    const server = `https://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const { gateway } = await gatewayOf(undefined, { cluster: { server } });
+    const connected: Promise<Socket[]> = once(silent, 'connection');
+    const synced = gateway.sync();
+    const [socket] = await connected;
+    socket?.on('error', () => {}).resume();
+    await gateway.close();
+    await becomes(() => socket?.closed, true, 2_000);
+    await synced;
+  } finally {
+    silent.close();
+  }
+});
+
+test('gives up a list whose pages do not end', async () => {
+  cluster.pageItems = 0;
+  cluster.put('services', service('web', labelled));
+  const { gateway } = await gatewayOf();
+  const { reached, warnings } = await gateway.sync();
+  assert.equal(reached, []);
+  assert.ok(warnings.includes(`${cluster.url}: its list of services does not end`), warnings.join());
 });
 
 test('says what is wrong with a kubeconfig', async () => {

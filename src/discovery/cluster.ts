@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 
 export interface ClusterAccess {
@@ -101,33 +102,36 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
 
 type Query = Readonly<Record<string, string>>;
 
-/** One API server, and the namespace that is searched: `*` for all. */
+/** One API server, and the namespace that is searched. */
 export class Cluster {
   readonly address: string;
   readonly #access: ClusterAccess;
   readonly #namespace: string;
+  readonly #signal: AbortSignal;
   #client: Promise<(url: string, signal: AbortSignal) => Promise<Response>> | undefined;
 
-  constructor(access: ClusterAccess, namespace: string) {
+  constructor(access: ClusterAccess, { namespace, signal }: Pick<DiscoveryContext, 'namespace' | 'signal'>) {
     this.#access = access;
     this.#namespace = namespace;
+    this.#signal = signal;
     this.address = access.server;
   }
 
-  async list(resource: Resource, signal: AbortSignal): Promise<readonly JsonObject[]> {
+  async list(resource: Resource): Promise<readonly JsonObject[]> {
     const items: JsonObject[] = [];
     let next = '';
-    do {
+    for (let pages = 0; pages < LIMITS.listPages; pages += 1) {
       const query = { limit: String(PAGE_ITEMS), ...(next === '' ? {} : { continue: next }) };
-      const page = await this.#json(resource, query, signal);
+      const page = await this.#json(resource, query);
       items.push(...(Array.isArray(page.items) ? page.items.filter(isJsonObject) : []));
       next = String(Object(page.metadata).continue ?? '');
-    } while (next !== '');
-    return items;
+      if (next === '') return items;
+    }
+    throw new SourceError(`${this.address}: its list of ${resource.plural} does not end`);
   }
 
-  async version(resource: Resource, signal: AbortSignal): Promise<string> {
-    const page = await this.#json(resource, { limit: '1' }, signal);
+  async version(resource: Resource): Promise<string> {
+    const page = await this.#json(resource, { limit: '1' });
     return String(Object(page.metadata).resourceVersion ?? '');
   }
 
@@ -147,7 +151,7 @@ export class Cluster {
       if (signal.aborted) return;
       if (isExpired) {
         // The events in between are lost: everything is listed again.
-        at = await this.version(resource, signal);
+        at = await this.version(resource);
         onChange();
       } else if (events === 0 && performance.now() - beganAtMs < 1_000) {
         throw new SourceError(`${this.address}: its watch of ${resource.plural} ends at once`);
@@ -188,10 +192,10 @@ export class Cluster {
     }
   }
 
-  async #json(resource: Resource, query: Query, signal: AbortSignal): Promise<JsonObject> {
+  async #json(resource: Resource, query: Query): Promise<JsonObject> {
     const timeout = AbortSignal.timeout(PAGE_MS);
     try {
-      const response = await this.#ask(resource, query, AbortSignal.any([signal, timeout]));
+      const response = await this.#ask(resource, query, AbortSignal.any([this.#signal, timeout]));
       const body: unknown = await response.json();
       if (isJsonObject(body)) return body;
       throw new SourceError(`${this.address}: it does not answer as a Kubernetes API server does`);
@@ -205,7 +209,7 @@ export class Cluster {
   async #ask({ api, plural, ...selector }: Resource, query: Query, signal: AbortSignal): Promise<Response> {
     const within = this.#namespace === '*' ? '' : `/namespaces/${encodeURIComponent(this.#namespace)}`;
     const url = `${this.#access.server}${api}${within}/${plural}?${new URLSearchParams({ ...query, ...selector })}`;
-    this.#client ??= clientOf(this.#access);
+    this.#client ??= clientOf(this.#access, this.#signal);
     const send = await this.#client;
     let response = await send(url, signal);
     if (response.status === 401) {
@@ -227,12 +231,12 @@ export class Cluster {
   }
 }
 
-/** Makes the function that sends requests, with the certificates of the cluster. Redirects are not followed. */
-async function clientOf({ ca, cert, key, isVerified, token }: ClusterAccess) {
+/** Makes the function that sends requests, with the certificates of the cluster, until `closing`. Redirects are not followed. */
+async function clientOf({ ca, cert, key, isVerified, token }: ClusterAccess, closing: AbortSignal) {
   const { Agent, fetch } = await import('undici');
   const given = Object.entries({ ca, cert, key }).filter(([, text]) => text !== undefined);
   const tls = { ...Object.fromEntries(given), rejectUnauthorized: isVerified };
-  const dispatcher = new Agent({ connect: tls, bodyTimeout: 0 });
+  const dispatcher = new Agent({ connect: { ...tls, signal: closing }, bodyTimeout: 0 });
   return async (url: string, signal: AbortSignal): Promise<Response> => {
     const bearer = token();
     const headers = {

@@ -47,12 +47,12 @@ function containerSources(
   return [...addresses].map((address) => containerSource(address, context));
 }
 
-function containerSource(address: string, { hintsOf }: DiscoveryContext): Source {
+function containerSource(address: string, { hintsOf, signal }: DiscoveryContext): Source {
   const origin = originOf(address);
   return {
     address,
     origin,
-    list: async (signal) => {
+    list: async () => {
       const within = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
       try {
         return { origin, ...listingOf(await inspectAll(address, within), address, hintsOf) };
@@ -60,7 +60,7 @@ function containerSource(address: string, { hintsOf }: DiscoveryContext): Source
         throw engineFailure(address, thrown, within);
       }
     },
-    watch: async (onChange, onOpen, signal) => {
+    watch: async (onChange, onOpen) => {
       try {
         await watch(address, onChange, onOpen, signal);
       } catch (thrown) {

@@ -25,10 +25,10 @@ const RESOURCES = [SERVICES, SLICES, DEPLOYMENTS] as const;
 
 export const kubernetes: Provider = async (context) => {
   const access = await clusterAccess(context);
-  return access === undefined ? [] : [clusterSource(new Cluster(access, context.namespace), context)];
+  return access === undefined ? [] : [clusterSource(new Cluster(access, context), context)];
 };
 
-function clusterSource(cluster: Cluster, { namespace, hintsOf }: DiscoveryContext): Source {
+function clusterSource(cluster: Cluster, { namespace, hintsOf, signal }: DiscoveryContext): Source {
   const server = `k8s:${createHash('sha256').update(cluster.address).digest('hex').slice(0, 16)}`;
   const originOf = (name: unknown) => `${server}/${name}`;
   const origin = namespace === '*' ? originOf('') : originOf(namespace);
@@ -36,16 +36,16 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf }: DiscoveryContex
   return {
     address: `${cluster.address} (${where})`,
     origin,
-    list: async (signal): Promise<Listing> => {
-      const lists = RESOURCES.map((resource) => cluster.list(resource, signal));
+    list: async (): Promise<Listing> => {
+      const lists = RESOURCES.map((resource) => cluster.list(resource));
       const [services = [], slices = [], deployments = []] = await Promise.all(lists);
       return { origin, ...listingOf({ services, slices, deployments }, hintsOf, originOf) };
     },
-    watch: async (onChange, onOpen, signal) => {
+    watch: async (onChange, onOpen) => {
       // The first failure ends the other watches.
       const failed = new AbortController();
       const either = AbortSignal.any([signal, failed.signal]);
-      const versions = await Promise.all(RESOURCES.map((each) => cluster.version(each, signal)));
+      const versions = await Promise.all(RESOURCES.map((each) => cluster.version(each)));
       onOpen();
       try {
         await Promise.all(

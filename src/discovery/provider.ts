@@ -17,6 +17,8 @@ export interface DiscoveryContext {
   readonly hintsOf: (template: string) => TemplateHints | undefined;
   /** Kubernetes namespace to search; `*` for all. */
   readonly namespace: string;
+  /** Ends every request to the sources, and every connection, also those that are still being made. */
+  readonly signal: AbortSignal;
 }
 
 export interface SourceChange {
@@ -29,10 +31,10 @@ export interface Source {
   readonly address: string;
   readonly origin: string;
   /** Rejects with a SourceError when the source does not answer. */
-  list(signal: AbortSignal): Promise<Listing>;
-  /** Reports changes until the signal aborts; `onOpen` is called once no change from then on is missed. Rejects with a
-   *  SourceError when the source is lost. */
-  watch(onChange: (change: SourceChange) => void, onOpen: () => void, signal: AbortSignal): Promise<void>;
+  list(): Promise<Listing>;
+  /** Reports changes until the signal of the context aborts; `onOpen` is called once no change from then on is missed. Rejects
+   *  with a SourceError when the source is lost. */
+  watch(onChange: (change: SourceChange) => void, onOpen: () => void): Promise<void>;
 }
 
 /**

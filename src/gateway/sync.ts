@@ -95,7 +95,8 @@ export class Sync {
   ): Promise<{ sources: Source[]; warnings: string[] }> {
     const { definitions, env } = this.#deps;
     if (env === undefined) return { sources: [], warnings: [] };
-    const context = { env, namespace, hintsOf: (template: string) => definitions.get(template) };
+    const hintsOf = (template: string) => definitions.get(template);
+    const context = { env, namespace, hintsOf, signal: this.#closing.signal };
     const sources = new Map<string, Source>();
     const warnings: string[] = [];
     for (const [name, sourcesOf] of Object.entries(PROVIDERS)) {
@@ -148,7 +149,7 @@ export class Sync {
   #sync(source: Source, rules?: SyncRules, onBegin = () => {}): Promise<SyncReport> {
     return this.#inOrder(source.origin, async () => {
       onBegin();
-      return syncListing(this.#deps.registry, await source.list(this.#closing.signal), rules);
+      return syncListing(this.#deps.registry, await source.list(), rules);
     });
   }
 
@@ -187,7 +188,7 @@ export class Sync {
     const takeChange = this.#changesOf(source);
     do {
       try {
-        await source.watch(takeChange, opened, signal);
+        await source.watch(takeChange, opened);
       } catch (thrown) {
         if (signal.aborted) return;
         if (!isLost) onNotice(`sync: ${messageOf(thrown)}; its instances stay as they are`);
