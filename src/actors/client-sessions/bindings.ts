@@ -1,7 +1,6 @@
 // The binding of a session to its instance: a conversation that is leased for the session (dedicated), or that of the instance,
 // which sessions share. binder.ts chooses.
 
-import type { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
@@ -84,10 +83,10 @@ export class DedicatedBinding extends Binding {
   #isOver = false;
   #isRetired = false;
   #listener: SessionSubscriber | undefined;
+  /** Ends what the listener gets its messages from; undefined while that is the buffer. */
+  #leave: (() => void) | undefined;
   readonly #close: () => Promise<void>;
-  #buffer: MessageBuffer<ServerMessage> | undefined;
-  #buffering: Subscription | undefined;
-  #leaveFeed: (() => void) | undefined;
+  readonly #buffer: MessageBuffer<ServerMessage> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(ref: InstanceRef, upstream: Upstream, { close, buffersMessages }: DedicatedBindingOptions) {
@@ -101,7 +100,7 @@ export class DedicatedBinding extends Binding {
     this.#close = close;
     const end = () => this.#end();
     upstream.closed$.subscribe({ next: end, complete: end, error: end });
-    if (!isModern && buffersMessages) this.#startBuffering();
+    if (!isModern && buffersMessages) this.#buffer = this.#startBuffering();
   }
 
   override get isIntact(): boolean {
@@ -109,14 +108,12 @@ export class DedicatedBinding extends Binding {
   }
 
   override listen(listener: SessionSubscriber): () => void {
-    if (this.feed === undefined && this.#buffer === undefined) return this.#listenUnbuffered(listener);
     this.#listener = listener;
-    const leave = this.feed?.add(listener);
-    this.#leaveFeed = leave;
+    if (this.#buffer === undefined) this.#leave = this.feed?.add(listener) ?? this.#listenTo(listener);
     for (const message of this.#buffer?.takeAll() ?? []) listener.deliver(message);
     return () => {
-      leave?.();
-      if (this.#listener === listener) this.#listener = undefined;
+      this.#leave?.();
+      this.#listener = undefined;
     };
   }
 
@@ -143,36 +140,31 @@ export class DedicatedBinding extends Binding {
     return this.#closing;
   }
 
-  #listenUnbuffered(listener: SessionSubscriber): () => void {
+  #listenTo(listener: SessionSubscriber): () => void {
+    const end = () => this.#end();
     const subscription = this.upstream.messages$.subscribe({
       next: (message) => listener.deliver(message),
-      complete: () => this.#lost(listener),
-      error: () => this.#lost(listener),
+      complete: end,
+      error: end,
     });
     return () => subscription.unsubscribe();
   }
 
-  #startBuffering(): void {
+  #startBuffering(): MessageBuffer<ServerMessage> {
     const buffer = new MessageBuffer<ServerMessage>(refuseQuestion);
-    this.#buffer = buffer;
-    this.#buffering = this.upstream.messages$.subscribe({
+    this.upstream.messages$.subscribe({
       next: (message) => {
         if (this.#listener === undefined) buffer.put(message, message.params);
         else this.#listener.deliver(message);
       },
       error: () => this.#end(), // closed$ says why
     });
-  }
-
-  #lost(listener: SessionSubscriber): void {
-    this.#isOver = true;
-    listener.lost();
+    return buffer;
   }
 
   #end(): void {
     this.#isOver = true;
-    this.#buffering?.unsubscribe();
-    this.#leaveFeed?.();
+    this.#leave?.();
     const listener = this.#listener;
     this.#listener = undefined;
     listener?.lost();
