@@ -15,7 +15,7 @@ import {
   userNotFound,
   validationFailed,
 } from '../domain/error-catalogue.ts';
-import { type ErrorCode, type GatewayError, internalError, type ValidationItem } from '../domain/errors.ts';
+import type { ErrorCode, GatewayError, ValidationItem } from '../domain/errors.ts';
 import { InstanceId } from '../domain/instance.ts';
 import type { JsonFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -162,11 +162,11 @@ export function defineRoute<
       ]),
     ],
     checkPath: (params) => {
-      if (!paramsShape.accepts(params)) throw pathRefused(params, paramsShape);
+      if (!paramsShape.accepts(params)) throw pathRefused(path, params, paramsShape);
     },
     run: (raw, services) => {
       const { params, body, bodyFields: fields = {}, request, principal } = raw;
-      if (!paramsShape.accepts(params)) throw pathRefused(raw.params, paramsShape);
+      if (!paramsShape.accepts(params)) throw pathRefused(path, raw.params, paramsShape);
       const query = readQuery(raw.query);
       if (!queryShape.accepts(query) || !bodyShape.accepts(body))
         throw validationFailed([...queryShape.issues(query), ...bodyShape.issues(body)]);
@@ -228,12 +228,10 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   user_id: userNotFound,
   key_id: apiKeyNotFound,
   session_id: sessionUnknown,
-  file: (name) => routeNotFound('GET', name),
-  path: (name) => routeNotFound('GET', name),
 };
 
 /** The error for params that a shape refused: 422 for invalid text, else the not-found error of the first invalid name. */
-function pathRefused(params: Readonly<Record<string, string>>, shape: Shape<unknown>): GatewayError {
+function pathRefused(path: string, params: RawInput['params'], shape: Shape<unknown>): GatewayError {
   // The router leaves a segment unchanged that it cannot decode.
   const unreadable = Object.entries(params).filter(
     ([, value]) => !isCleanText(value) || HIDES_BAD_TEXT.test(value),
@@ -242,7 +240,8 @@ function pathRefused(params: Readonly<Record<string, string>>, shape: Shape<unkn
     return validationFailed(unreadable.map(([field]) => ({ loc: ['path', field], ...NOT_UNICODE })));
   const field = String(shape.issues(params)[0]?.loc[1]);
   const name = (params[field] ?? '').slice(0, LIMITS.locCharacters);
-  return NOT_FOUND[field]?.(name) ?? internalError(new Error(`the path name "${field}" has no not-found`));
+  // Other names are those of files.
+  return NOT_FOUND[field]?.(name) ?? routeNotFound('GET', path.slice(0, path.search(/[:*]/)) + name);
 }
 
 /** Turns a query string (without `?`) into an object. Of a repeated field the last value is used. */
