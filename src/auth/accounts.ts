@@ -2,13 +2,14 @@
 // writes the audit log; the store applies the rules that need a transaction.
 
 import { randomUUID } from 'node:crypto';
+import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import {
   type ApiKey,
   Email,
   KeyName,
+  KeyPermissions,
   type Role,
-  SCOPES,
   type Scope,
   TemplateList,
   type User,
@@ -18,6 +19,7 @@ import {
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
 import { hasInvisible, isCleanText, timestampOf } from '../domain/text.ts';
+import { compileShape } from '../domain/validation.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { MOST_FOUND } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
@@ -237,6 +239,7 @@ function viewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyV
 // The checks of accounts, with the messages of the API. HTTP checks shapes by its own schemas before; the command line that works
 // on the database has these checks only.
 
+const permissionsShape = compileShape(Type.Object({ permissions: KeyPermissions }), 'body');
 const KEY_NAME_RULE = 'String should have 1 to 128 characters, none of them NUL';
 const USERNAME_RULE =
   'String should be up to 64 letters, digits, dots, hyphens, underscores and @, and start with a letter or a digit';
@@ -247,7 +250,7 @@ function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
   const isName = Check(KeyName, input.name) && isCleanText(input.name);
   refuse([
     ...(isName ? [] : [item('name', 'string_pattern_mismatch', KEY_NAME_RULE)]),
-    ...permissionIssues(input.permissions),
+    ...permissionsShape.issues({ permissions: input.permissions }),
     ...templateIssues(input.templates),
     ...expiryIssues(expiresAtMs, nowMs),
   ]);
@@ -268,14 +271,6 @@ function templateIssues(templates: readonly string[] | null | undefined): Valida
   return [item('templates', 'value_error', 'Value error, templates are up to 1000 different template names')];
 }
 
-function permissionIssues(permissions: readonly Scope[]): ValidationItem[] {
-  if (permissions.length === 0) return [item('permissions', 'too_short', 'List should have at least 1 item')];
-  const msg = `Input should be ${oneOf(SCOPES)}`;
-  return permissions.flatMap((permission, index) =>
-    SCOPES.includes(permission) ? [] : [{ loc: ['body', 'permissions', index], msg, type: 'enum' }],
-  );
-}
-
 function expiryIssues(expiresAtMs: number | undefined, nowMs: number): ValidationItem[] {
   if (expiresAtMs === undefined) return [];
   if (Number.isNaN(expiresAtMs)) {
@@ -291,9 +286,4 @@ function refuse(items: readonly ValidationItem[]): void {
 
 function item(field: string, type: string, msg: string): ValidationItem {
   return { loc: ['body', field], msg, type };
-}
-
-function oneOf(words: readonly string[]): string {
-  const quoted = words.map((word) => `'${word}'`);
-  return `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
 }

@@ -30,6 +30,11 @@ export const KeyName = Type.String({
   pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$',
   examples: ['nightly build'],
 });
+export const KeyPermissions = Type.Array(Type.Enum([...SCOPES]), {
+  minItems: 1,
+  maxItems: 16,
+  examples: [['tools:call']],
+});
 /** Templates that a principal may use; absent: all. */
 export const TemplateList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
 

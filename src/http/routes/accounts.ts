@@ -5,6 +5,7 @@ import type { ApiKeyView } from '../../auth/accounts.ts';
 import {
   Email,
   KeyName,
+  KeyPermissions,
   mayDo,
   ROLES,
   type Role,
@@ -290,11 +291,7 @@ export function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Stati
 const NewApiKeyBody = Type.Object(
   {
     name: KeyName,
-    permissions: Type.Array(Type.Enum([...SCOPES]), {
-      minItems: 1,
-      maxItems: 16,
-      examples: [['tools:call']],
-    }),
+    permissions: KeyPermissions,
     /** null = all. */
     templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [['everything']] })),
     /** ISO 8601 with an offset or `Z`; null = never. */
