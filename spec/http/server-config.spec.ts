@@ -15,6 +15,7 @@ const program = definition({
   environment: { UNITS: 'metric', REGION: 'eu' },
   config_schema: {
     required: ['api_key'],
+    additionalProperties: false,
     properties: {
       api_key: { type: 'string', env_mapping: 'WEATHER_KEY' },
       region: { type: 'string', enum: ['eu', 'us'] },

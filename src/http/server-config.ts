@@ -111,7 +111,7 @@ function checkedSettings(
   const missing = (Array.isArray(needed) ? needed : []).filter((key) => !Object.hasOwn(completed, key));
   if (missing.length > 0)
     throw configIncomplete(`The template needs ${missing.map((key) => `"config.${key}"`).join(', ')}.`);
-  const { properties: _, $schema, $id, required, ...rules } = definition.config_schema ?? {};
+  const { $schema, $id, required, ...rules } = definition.config_schema ?? {};
   refuse(
     compileShape(Type.Unsafe<JsonObject>({ type: 'object', properties: known }), 'body').issues(completed),
   );
