@@ -31,6 +31,7 @@ test('create a user that can log in', async () => {
   assert.equal((await ask('GET', `/auth/users/${id}`)).body, body);
   const login = await app.login('grace.h');
   assert.is((await app.as(login, 'GET', '/stats')).status, 200);
+  assert.is((await create({ username: 'GRACE.h' })).outcome, '400 DUPLICATE_USERNAME');
 });
 
 for (const [fields, role] of [
