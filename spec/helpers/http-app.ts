@@ -5,6 +5,8 @@ import type { Server } from 'node:http';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import type { Auth } from '../../src/auth/auth.ts';
+import { memoryBounds } from '../../src/domain/held-bytes.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import { type AppOptions, createApp, type HttpApp } from '../../src/http/app.ts';
@@ -68,6 +70,9 @@ export async function startApp(
     allowedHosts: [],
     allowedOrigins: [],
     trustedProxies: [],
+    settings: [],
+    maxBodyBytes: LIMITS.requestBodyBytes,
+    bodyBounds: memoryBounds(2 ** 30).requests,
     build: '0.0.0-spec',
     ...rest,
   });

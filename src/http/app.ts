@@ -7,11 +7,9 @@ import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
-import { availableMemoryBytes } from '../config/memory.ts';
 import type { ConfigRow } from '../config.ts';
 import type { AllowedCommand } from '../domain/command.ts';
-import { type ByteBounds, memoryBounds } from '../domain/held-bytes.ts';
-import { LIMITS } from '../domain/limits.ts';
+import type { ByteBounds } from '../domain/held-bytes.ts';
 import type { Gateway } from '../gateway.ts';
 import { Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';
@@ -52,14 +50,14 @@ export interface AppOptions extends EventStreamOptions, Omit<HostOriginCheckOpti
   /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
   readonly build: string;
-  /** The settings in effect, secrets masked, for `GET /gateway/settings`. Default: none. */
-  readonly settings?: readonly ConfigRow[];
+  /** The settings in effect, secrets masked, for `GET /gateway/settings`. */
+  readonly settings: readonly ConfigRow[];
   /** Folder of the built console. Default: that of this package. */
   readonly consoleFolder?: URL;
-  /** Largest request body. Default LIMITS.requestBodyBytes. */
-  readonly maxBodyBytes?: number;
-  /** Bytes of bodies held at one time; one body of the largest size always fits. Default: from the available memory. */
-  readonly bodyBounds?: ByteBounds;
+  /** Largest request body. */
+  readonly maxBodyBytes: number;
+  /** Bytes of bodies held at one time; one body of the largest size always fits. */
+  readonly bodyBounds: ByteBounds;
 }
 
 export interface HttpApp {
@@ -75,11 +73,11 @@ const arrivals = channel('stagedoor:request');
 
 /** Makes the application of a gateway. Two apps share nothing. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
-  const { log, auth, mcp, allowedCommands, build, maxBodyBytes = LIMITS.requestBodyBytes } = options;
+  const { log, auth, mcp, allowedCommands, build, maxBodyBytes } = options;
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(options);
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
-  const { totalBytes, ownerBytes } = options.bodyBounds ?? memoryBounds(availableMemoryBytes()).requests;
+  const { totalBytes, ownerBytes } = options.bodyBounds;
   const costs = {
     held: new HeldBodies({
       totalBytes: Math.max(totalBytes, maxBodyBytes),
@@ -110,7 +108,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const metrics = new Prometheus(gateway, build);
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, log, build },
-    settings: options.settings ?? [],
+    settings: options.settings,
     samples: new Samples(gateway),
     metrics,
   };

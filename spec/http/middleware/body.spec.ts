@@ -5,7 +5,9 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
+import { RateLimiter } from '../../../src/auth/rate-limiter.ts';
 import { GatewayError, type ValidationItem } from '../../../src/domain/errors.ts';
+import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
 import {
   parseFormBody,
   parseJsonBody,
@@ -25,11 +27,13 @@ import { startMiddlewares } from '../../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, readUntil, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
+const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
+const COSTS = { held: new HeldBodies(BOUNDS), limiter: new RateLimiter(Date.now) };
 const readers = { direct: readDirect, 'koa-body': readKoaBody };
 
 for (const [name, read] of Object.entries(readers)) {
   const test = suite(`the body middleware, read ${name}`);
-  const started = startMiddlewares(body(read(SPEC_BODY_BYTES), SPEC_BODY_BYTES), (context) => {
+  const started = startMiddlewares(body(read(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'json', COSTS), (context) => {
     respond(context, json(200, context.state.body));
   });
   test.after(async () => (await started).close());
@@ -90,7 +94,7 @@ for (const [name, read] of Object.entries(readers)) {
     const over = Promise.withResolvers<unknown>();
     const app = await startMiddlewares(
       (_context, next) => next().catch(over.resolve),
-      body(read(1_000), 1_000),
+      body(read(1_000), 1_000, 'json', COSTS),
     );
     const socket = await openRaw(app.port);
     socket.write(head('POST /', { 'Content-Type': 'application/json', 'Content-Length': '10' }));
@@ -106,7 +110,7 @@ const bytes = suite('the body middleware, leaving bytes as they are');
 
 bytes('reads nothing into them, and checks what the headers promise', async () => {
   const app = await startMiddlewares(
-    body(readDirect(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'bytes'),
+    body(readDirect(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'bytes', COSTS),
     (context) => {
       const { body: read } = context.state;
       respond(context, json(200, read instanceof Uint8Array ? [...read] : 'no bytes'));

@@ -151,7 +151,8 @@ test('say that it starts while it loads what was registered', async () => {
   const starting = createApp(gateway, {
     ...{ log: pino({ level: 'silent' }), auth: anonymousAuth(), mcp: fakeMcp(), isPublic: false },
     ...{ corsOrigins: [], allowedCommands: [], definitions: [], allowedHosts: [], allowedOrigins: [] },
-    ...{ trustedProxies: [], build: '0.0.0-spec' },
+    ...{ trustedProxies: [], build: '0.0.0-spec', settings: [], maxBodyBytes: 1 },
+    bodyBounds: { totalBytes: 1, ownerBytes: 1 },
   });
   const server = createServer(starting.callback()).listen(0, '127.0.0.1');
   await once(server, 'listening');

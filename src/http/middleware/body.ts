@@ -20,13 +20,8 @@ export interface BodyCosts {
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
 }
 
-/** Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON, or a form; with `costs`, 429. */
-export function body(
-  read: ReadBody,
-  maxBytes: number,
-  kind: BodyKind = 'json',
-  costs?: BodyCosts,
-): HttpMiddleware {
+/** Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON, or a form, 429. */
+export function body(read: ReadBody, maxBytes: number, kind: BodyKind, costs: BodyCosts): HttpMiddleware {
   const parseJson = kind === 'bytes' ? unparsed : parseJsonBody;
   return async (context, next) => {
     const { headers } = context.req;
@@ -34,7 +29,7 @@ export function body(
       const parse = parserFor(headers, parseJson, kind === 'form');
       // Refused before a byte is read.
       if (Number(headers['content-length']) > maxBytes) throw payloadTooLarge(maxBytes);
-      const bytes = costs === undefined ? await read(context) : await readCounted(read, context, costs);
+      const bytes = await readCounted(read, context, costs);
       const fields = {};
       context.state.body = parse(bytes, fields);
       context.state.bodyFields = fields;
