@@ -1,7 +1,7 @@
 // A route: a row of the table with the data for validation, authorization and the API description, and a handler that does not
 // depend on koa. app.ts mounts the routes that routes/index.ts lists.
 
-import Type, { type StaticEncode, type TSchema, type TUnknown } from 'typebox';
+import Type, { type StaticEncode, type TObject, type TSchema, type TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
 import type { ConfigRow } from '../config.ts';
 import type { Principal, Scope } from '../domain/account.ts';
@@ -110,7 +110,7 @@ export interface RouteInput<P, Q, B> {
   readonly principal: Principal;
 }
 
-export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends TSchema>
+export interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema>
   extends Omit<RouteAccess, 'method' | 'path' | 'errors'> {
   /** Errors of this route besides those that defineRoute adds. */
   readonly errors?: readonly ErrorCode[];
@@ -128,7 +128,7 @@ export interface RawInput
 }
 
 export interface Route extends RouteAccess {
-  readonly request: { readonly params?: TSchema; readonly query?: TSchema; readonly body?: TSchema };
+  readonly request: { readonly params?: TObject; readonly query?: TObject; readonly body?: TSchema };
   /** Throws for an invalid name in the path: 404, or 422 for invalid text. `run` does this, too. */
   checkPath(params: RawInput['params']): void;
   /** Validates the input, then calls the handler. Throws GatewayError. */
@@ -137,8 +137,8 @@ export interface Route extends RouteAccess {
 
 /** Makes a route: compiles its schemas once and completes its list of errors. */
 export function defineRoute<
-  P extends TSchema = TUnknown,
-  Q extends TSchema = TUnknown,
+  P extends TObject = TObject,
+  Q extends TObject = TObject,
   B extends TSchema = TUnknown,
 >(method: Method, path: string, definition: RouteDefinition<P, Q, B>): Route {
   const { handler, request = {}, errors = [], ...access } = definition;
@@ -251,15 +251,18 @@ type ReadQuery = (raw: string) => Readonly<Record<string, unknown>>;
  * Makes a reader that converts numbers and booleans. Text that cannot be converted stays text, which validation refuses:
  * TypeBox's Convert would turn "5.5" into 5 and "" into 0. VALIDATION_ERROR for NUL characters and encoded surrogates.
  */
-export function queryReader(schema: TSchema | undefined): ReadQuery {
-  const types = fieldTypes(schema);
+export function queryReader(schema: TObject | undefined): ReadQuery {
+  const fields = Object.entries(schema?.properties ?? {});
+  const types = new Map(fields.map(([field, { type }]: [string, TypedSchema]) => [field, type]));
   return (raw) => {
     if (raw === '') return {};
     if (HIDES_BAD_TEXT.test(raw)) throw validationFailed([BAD_QUERY]);
-    const fields = new Map(new URLSearchParams(raw));
-    return Object.fromEntries([...fields].map(([field, text]) => [field, convert(text, types.get(field))]));
+    const texts = new Map(new URLSearchParams(raw));
+    return Object.fromEntries([...texts].map(([field, text]) => [field, convert(text, types.get(field))]));
   };
 }
+
+type TypedSchema = TSchema & { readonly type?: unknown };
 
 /** A NUL character, or the three bytes that UTF-8 forbids for a surrogate, percent-encoded. */
 const HIDES_BAD_TEXT = /%00|%ed%[ab][0-9a-f]/i;
@@ -278,15 +281,3 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ...['true', '1', 'yes', 'on', 't', 'y'].map((word) => [word, true] as const),
   ...['false', '0', 'no', 'off', 'f', 'n'].map((word) => [word, false] as const),
 ]);
-
-function fieldTypes(schema: TSchema | undefined): ReadonlyMap<string, unknown> {
-  const properties: unknown = schema !== undefined && 'properties' in schema ? schema.properties : {};
-  return new Map(
-    Object.entries(properties ?? {}).map(([field, fieldSchema]: [string, unknown]) => [
-      field,
-      typeof fieldSchema === 'object' && fieldSchema !== null && 'type' in fieldSchema
-        ? fieldSchema.type
-        : undefined,
-    ]),
-  );
-}

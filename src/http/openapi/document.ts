@@ -1,6 +1,5 @@
 // The API description: OpenAPI 3.1, made from the table of routes. Source: ADR 21.
 
-import type { TSchema } from 'typebox';
 import type { Scope } from '../../domain/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { Route } from '../route.ts';
@@ -120,10 +119,10 @@ function parametersOf(
   { describe }: SharedAnswers,
 ): readonly OperationObject[] {
   const schema = place === 'path' ? request.params : request.query;
-  if (schema === undefined || !('properties' in schema)) return [];
-  const required = 'required' in schema && Array.isArray(schema.required) ? schema.required : [];
+  if (schema === undefined) return [];
+  const required: readonly string[] = schema.required ?? [];
   const example = Object(exampleOf(schema));
-  return Object.entries(schema.properties ?? {}).map(([name, property]: [string, TSchema]) => ({
+  return Object.entries(schema.properties).map(([name, property]) => ({
     name,
     in: place,
     required: required.includes(name),

@@ -1,7 +1,7 @@
 // The routes of the MCP endpoint: of each template, under two paths, and of all templates of a caller. src/protocol handles the messages;
 // the schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
 
-import Type, { type TSchema } from 'typebox';
+import Type, { type TObject } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import type { McpEndpointReply } from '../reply.ts';
 import {
@@ -68,7 +68,7 @@ export const RpcRefusal = Type.Object({
   error: RpcError,
 });
 
-const ENDPOINTS: readonly (readonly [path: string, named: { readonly params?: TSchema }, what: string])[] = [
+const ENDPOINTS: readonly (readonly [path: string, named: { readonly params?: TObject }, what: string])[] = [
   ['/mcp/:template', { params: TemplateParams }, 'a template'],
   // The path that several other gateways use.
   ['/mcp/:template/mcp', { params: TemplateParams }, 'a template, under another path'],
