@@ -6,6 +6,7 @@ import { closeSync, mkdirSync, openSync, rmdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { didYouMean } from '../../config/nearest.ts';
 import { codeOf } from '../../domain/errors.ts';
+import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { CommandDefinition, CommandInput, OptionTable } from '../command.ts';
@@ -112,7 +113,7 @@ async function templateOf(input: CommandInput, terminal: Terminal, id: string): 
   const found = records.find((record) => record.id === id);
   if (found !== undefined) return found;
   const ids = records.map((record) => String(record.id));
-  const advice = didYouMean(id, ids) ?? '"stagedoor template list --local" shows all';
+  const advice = didYouMean(id, ids) ?? `"${ownCommand('template list --local')}" shows all`;
   throw new CommandFailure(`there is no template "${id}"; ${advice}`);
 }
 
@@ -171,7 +172,9 @@ export const templateInit: CommandDefinition = {
       const { id } = readTemplate(text);
       const folder = resolve(terminal.folder, input.text('into') ?? '.');
       const path = placeDefinition(folder, id, text, input.has('force'));
-      terminal.print(`${path} is written; "stagedoor template add" puts it into the folder of templates`);
+      terminal.print(
+        `${path} is written; "${ownCommand('template add')}" puts it into the folder of templates`,
+      );
       return 0;
     } catch (thrown) {
       if (thrown instanceof TemplateError) throw new UsageError(thrown.message, { cause: thrown });
