@@ -25,7 +25,7 @@ test('name the option that was typed, not the field that it became', () => {
     [['body', 'instance', 'env_vars', 'A-B'], '--env A-B: no good'],
     [['body', 'instance', 'headers', 'Host'], '--header Host: no good'],
     [['body', 'template_name'], '<template>: no good'],
-    [['query', 'wait'], '--wait: no good'],
+    [['query', 'outcome'], '--outcome: no good'],
     [['body', 'templates', 1], '--templates 1: no good'],
   ];
   for (const [loc, line] of cases) assert.is(issueText({ loc, msg: 'no good', type: 'x' }), line);

@@ -43,12 +43,12 @@ const WRITTEN_AS: Readonly<Record<string, string>> = {
   id: '--id',
   endpoint: '--endpoint',
   command: '--command',
+  transport: '--transport',
   working_dir: '--working-dir',
   env_vars: '--env',
   headers: '--header',
   metadata: '--metadata',
   weight: '--weight',
-  wait: '--wait',
   username: '<username>',
   password: '--password',
   email: '--email',
@@ -70,7 +70,9 @@ export function issueText(item: unknown): string {
 
 /** `--env A` for `body.instance.env_vars.A`; a field without an option stays a path. */
 function placeOf(path: readonly string[]): string {
-  const [, field = '', ...below] = path.filter((each, index) => index !== 1 || each !== 'instance');
+  const [place, field = '', ...below] = path.filter((each, index) => index !== 1 || each !== 'instance');
+  // Each parameter of a query is an option of the same name.
+  if (place === 'query') return `--${field}`;
   const written = Object.hasOwn(WRITTEN_AS, field) ? WRITTEN_AS[field] : undefined;
   if (written === undefined) return path.join('.');
   return below.length === 0 ? written : `${written} ${below.join('.')}`;
