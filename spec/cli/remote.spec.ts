@@ -76,6 +76,8 @@ test('shows the health of an unhealthy gateway, and fails for other requests', a
   const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }));
   assert.equal(await remote.health(), { status: 'unhealthy' });
   await rejects(remote.request('/gateway/health'), CommandFailure, /no reason given \(status 503\)/);
+  const other = await findGateway(await serveJson(200, {}));
+  await rejects(other.health(), CommandFailure, /^http:\S+ is not a gateway: its health has no status$/);
 });
 
 test('says when to try again, as far as it is told', async () => {
@@ -127,7 +129,9 @@ test('tells no secret to a default address before a gateway answers there', asyn
   const seen: (string | null)[][] = [];
   replaceFetch(async (url, init = {}) => {
     seen.push([String(url), new Headers(init.headers).get('x-api-key')]);
-    return String(url).startsWith(DEFAULT_URLS[0]) ? new Response('<html>') : Response.json({ build: '1' });
+    return String(url).startsWith(DEFAULT_URLS[0])
+      ? new Response('<html>')
+      : Response.json({ status: 'healthy', build: '1' });
   });
   const env = { STAGEDOOR_API_KEY: 'planted' };
   await (await seekGateway(recordingTerminal({ env })))?.request('/servers');

@@ -135,8 +135,9 @@ export class Remote {
   async health(timeoutMs = ANSWER_MS): Promise<Fields> {
     const { response, text } = await this.#send('/gateway/health', { timeoutMs });
     const answer = this.#parse(response.status, text);
-    if (!response.ok && !(response.status === 503 && 'status' in answer)) throw refusalOf(answer, response);
-    return fields(answer);
+    if ((response.ok || response.status === 503) && 'status' in answer) return fields(answer);
+    if (!response.ok) throw refusalOf(answer, response);
+    throw new CommandFailure(`${this.url} is not a gateway: its health has no status`);
   }
 
   /**
