@@ -35,7 +35,7 @@ test('is the gateway that is named, whether it answers or not', async () => {
 test('is the gateway that answers at a default address, else the database', async () => {
   let answering = 'http://127.0.0.1:8000/';
   const restore = replacedFetch(async (url) =>
-    String(url).startsWith(answering) ? Response.json({ build: '1' }) : Response.error(),
+    String(url).startsWith(answering) ? Response.json({ status: 'healthy', build: '1' }) : Response.error(),
   );
   try {
     assert.equal(await opened({}), ['using the gateway http://127.0.0.1:8000']);
