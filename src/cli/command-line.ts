@@ -56,12 +56,7 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
   for (const definition of command.options) {
     const name = optionName(definition);
     const value = parsed.options[camelCase(name)];
-    if (value === undefined) continue;
-    const flag = optionFlag(definition);
-    const takesValue = flag !== definition.flags;
-    if (takesValue && !definition.repeatable && Array.isArray(value) && given.includes(flag))
-      throw new UsageError(`${flag} can be given only once`);
-    options.set(name, unprotect(value));
+    if (value !== undefined) options.set(name, unprotect(value));
   }
   const positionals = parsed.args.map((word) => String(unprotect(word)));
   return { kind: 'run', command, input: new CommandInput(positionals, options) };

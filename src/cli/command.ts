@@ -13,13 +13,11 @@ export interface OptionDefinition {
   readonly description: string;
   /** Heading under which help shows it. Default: `Options`. */
   readonly group?: string | undefined;
-  /** May be given several times. Default: giving it twice is a usage error. */
-  readonly repeatable?: boolean;
 }
 
 /**
  * Options by their flags as help shows them: `'-f, --follow': 'Keep printing new lines'`. Those whose flags end in `...` may be given
- * several times.
+ * several times: the command reads them with `texts`.
  */
 export type OptionTable = Readonly<Record<string, string | Pick<OptionDefinition, 'description' | 'group'>>>;
 
@@ -27,8 +25,7 @@ export function optionsOf(table: OptionTable): readonly OptionDefinition[] {
   return Object.entries(table).map(([written, about]) => {
     const [, short, flags = '', repeated] = /^(?:-(\w), )?(.*?)(\.{3})?$/.exec(written) ?? [];
     const { description, group } = typeof about === 'string' ? { description: about } : about;
-    if (repeated === undefined) return { flags, short, description, group };
-    return { flags, short, description: `${description}; repeatable`, group, repeatable: true };
+    return { flags, short, description: repeated ? `${description}; repeatable` : description, group };
   });
 }
 
@@ -95,6 +92,7 @@ export class CommandInput {
     if (this.has(one) && this.has(other)) throw new UsageError(`--${one} cannot be combined with --${other}`);
   }
 
+  /** Throws UsageError for an option that was given twice. */
   text(name: string): string | undefined {
     const [value, second] = this.texts(name);
     if (second !== undefined) throw new UsageError(`--${name} can be given only once`);
