@@ -1,7 +1,7 @@
 // How the bridge behaves towards a gateway that is away, busy, or refuses what it is sent. A real HTTP server, of a few lines.
 
 import * as assert from 'uvu/assert';
-import { GatewayLink, GatewayUnreachable, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
+import { GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';
@@ -28,8 +28,7 @@ test('waits for a gateway that is away, and says so once', async () => {
 test('gives up in the end', async () => {
   const link = new GatewayLink(`http://127.0.0.1:${await freePort()}/mcp/x`, none, () => {}, 50);
   const error = await link.send({ ...ask, signal: forever }).catch((thrown) => thrown);
-  assert.instance(error, GatewayUnreachable);
-  assert.match(error.message, 'ECONNREFUSED');
+  assert.match(error.message, /^the gateway at http:\S+ cannot be reached: ECONNREFUSED$/);
 });
 
 test('repeats what was refused with Retry-After, and nothing else', async () => {

@@ -11,8 +11,6 @@ const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
 
 /** The request may have reached the gateway: whether it took effect is unknown. */
 export class LostRequest extends Error {}
-/** The gateway could not be reached for AWAY_MS. */
-export class GatewayUnreachable extends Error {}
 
 export interface LinkRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
@@ -48,7 +46,7 @@ export class GatewayLink {
     this.#awayMs = awayMs;
   }
 
-  /** The answer, whatever its status. Rejects with LostRequest, GatewayUnreachable, or the reason of the signal. */
+  /** The answer, whatever its status. Rejects with LostRequest, an error after AWAY_MS without a gateway, or the reason of the signal. */
   async send(request: LinkRequest): Promise<Response> {
     const beganAtMs = performance.now();
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
@@ -67,7 +65,7 @@ export class GatewayLink {
         continue;
       }
       if (pastMs > this.#awayMs) {
-        throw new GatewayUnreachable(`the gateway at ${this.#endpoint} cannot be reached: ${reason}`);
+        throw new Error(`the gateway at ${this.#endpoint} cannot be reached: ${reason}`);
       }
       if (!this.#isAway) this.#log(`the gateway is unreachable (${reason}); waiting for it`);
       this.#isAway = true;
