@@ -98,7 +98,6 @@ const LAST_PAUSE_MS = 5;
 /** A destination for pino. Has a timer only while lines wait, and the timer keeps no process alive. */
 export class LogSink {
   readonly #write: (bytes: Uint8Array) => number;
-  readonly #notice: (dropped: number) => string;
   /** Lines that were not tried yet. */
   #collected = '';
   /** The rest of the bytes that were tried. */
@@ -106,16 +105,9 @@ export class LogSink {
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /**
-   * `write` writes some of the bytes and returns how many; it throws EAGAIN when there is no room now. `notice` makes the line, with
-   * its end, with the number of dropped lines.
-   */
-  constructor(
-    write: (bytes: Uint8Array) => number = (bytes) => writeSync(2, bytes),
-    notice: (dropped: number) => string = droppedLine,
-  ) {
+  /** `write` writes some of the bytes and returns how many; it throws EAGAIN when there is no room now. */
+  constructor(write: (bytes: Uint8Array) => number = (bytes) => writeSync(2, bytes)) {
     this.#write = write;
-    this.#notice = notice;
   }
 
   write(line: string): void {
@@ -161,7 +153,7 @@ export class LogSink {
 
   /** Takes all that was collected, after the notice, if it is due; false for none. */
   #encode(): boolean {
-    const notice = this.#dropped > 0 ? this.#notice(this.#dropped) : '';
+    const notice = this.#dropped > 0 ? droppedLine(this.#dropped) : '';
     this.#unsent = Buffer.from(notice + this.#collected);
     this.#collected = '';
     this.#dropped = 0;
