@@ -156,8 +156,39 @@ test('keeps comments and other extensions of YAML', async () => {
   assert.is(read(path), before);
 });
 
+test('keeps what a person added to an entry of YAML', async () => {
+  const mine = 'cmd: old\n    type: stdio\n    envs: { MINE: "1" }\n    bundled: false # mine\n';
+  const path = put('.config/goose/config.yaml', `extensions:\n  weather:\n    ${mine}`);
+  await write('goose', '--http', '--write', '--yes');
+  const { cmd, type, envs, bundled } = parseYaml(read(path)).extensions.weather;
+  assert.equal([cmd, type, envs, bundled], [undefined, 'streamable_http', { MINE: '1' }, false]);
+  assert.match(read(path), '# mine');
+  await write('goose', '--stdio', '--env', 'A=1', '--write', '--yes');
+  const { envs: both, uri } = parseYaml(read(path)).extensions.weather;
+  assert.equal([both, uri], [{ MINE: '1', A: '1' }, undefined]);
+});
+
+test('puts an entry into a list of YAML, in place of the one with its name, and into one without any', async () => {
+  const path = put(
+    '.continue/mcpServers/stagedoor.yaml',
+    'mcpServers:\n  - name: other\n  - name: weather\n    command: old\n  - 7\n',
+  );
+  await write('continue', '--http', '--write', '--yes');
+  const entry = { name: 'weather', type: 'streamable-http', url: `${gateway.url}/mcp/weather` };
+  const [first, { requestOptions: _, ...second }, ...rest] = parseYaml(read(path)).mcpServers;
+  assert.equal([first, second, rest], [{ name: 'other' }, entry, [7]]);
+  for (const empty of ['mcpServers:\n', '# mine\n', 'mcpServers: []\n', 'mcpServers: [7]\n']) {
+    put('.continue/mcpServers/stagedoor.yaml', empty);
+    await write('continue', '--http', '--write', '--yes');
+    assert.is(parseYaml(read(path)).mcpServers.at(-1).url, entry.url, empty);
+  }
+  put('.config/goose/config.yaml', 'extensions: { weather: 1 }\n');
+  await write('goose', '--http', '--write', '--yes');
+  assert.is(parseYaml(read(home('.config/goose/config.yaml'))).extensions.weather.uri, entry.url);
+});
+
 test('appends to TOML and touches nothing else', async () => {
-  const before = '# mine\nmodel = "x"\n\n[mcp_servers.other]\ncommand = "other" # theirs\n';
+  const before = '# mine\nmodel = "x"\n\n[mcp_servers.weather-eu]\ncommand = "other" # theirs\n';
   const path = put('.codex/config.toml', before);
   await write('codex', '--write', '--yes');
   assert.ok(read(path).startsWith(before));
@@ -183,6 +214,10 @@ for (const [what, kind, text, reason] of [
   ['a reference to nothing', 'goose', 'a: *b\n', /is not YAML: Unresolved alias .*b/],
   ['a table of TOML that a person wrote', 'codex', OWN_TABLE, /change it by hand/],
   ['an inline table of TOML', 'codex', 'mcp_servers = { }\n', /change it by hand/],
+  ['a table below one of TOML', 'codex', '[mcp_servers."weather".env]\nA = "b"\n', /change it by hand/],
+  ['a member of a table of TOML', 'codex', '[mcp_servers]\nweather = {}\n', /change it by hand/],
+  ['a dotted key of TOML', 'codex', 'mcp_servers.weather.url = "x"\n', /change it by hand/],
+  ['half a block of TOML', 'codex', '# stagedoor weather: begin\n', /has only one of the lines/],
   ['bytes that are no text', 'cursor', Buffer.from([0x7b, 0xff, 0x7d]), /is not UTF-8/],
   ['10 MB', 'cursor', ' '.repeat(10 * 1024 * 1024), /has 10485760 bytes/],
 ] as const) {

@@ -16,7 +16,6 @@ import { configText, tomlTable } from '../../connect/file-clients.ts';
 import type { ConfigFile, Connection } from '../../connect/kind.ts';
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
 export interface ConfigEdit {
@@ -151,43 +150,29 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
   }
   if (document.contents !== null && !isMap(document.contents))
     throw new CommandFailure('has no map at its top');
-  const servers = document.getIn(file.section, true);
-  const isEmpty = servers === undefined || servers === null || fields(servers).value === null;
-  const isRight = file.isList === true ? isSeq(servers) : isMap(servers);
-  if (!isEmpty && !isRight) {
+  const servers = document.getIn(file.section) ?? undefined;
+  if (servers !== undefined && !(file.isList ? isSeq(servers) : isMap(servers)))
     throw new CommandFailure(`has no ${file.isList ? 'list' : 'map'} at ${file.section.join('.')}`);
-  }
-  if (isEmpty && connection !== undefined)
-    document.setIn(file.section, document.createNode(file.isList ? [] : {}));
-  const index = isSeq(servers)
-    ? servers.items.findIndex((each) => isMap(each) && each.get('name') === template)
-    : -1;
-  const key = file.isList ? index : template;
-  const path = [...file.section, key];
-  const isPresent = file.isList ? index !== -1 : document.hasIn(path);
-  if (connection === undefined) {
-    if (!isPresent) return text;
-    document.deleteIn(path);
-  } else {
+  const items = isSeq(servers) ? servers.items : [];
+  const found = items.findIndex((each) => isMap(each) && each.get('name') === template);
+  const index = found === -1 ? items.length : found;
+  const path = [...file.section, file.isList ? index : template];
+  if (connection !== undefined) {
     const entry = file.entry(connection);
-    if (!isPresent) {
-      if (file.isList) document.addIn(file.section, document.createNode(entry));
-      else document.setIn(path, document.createNode(entry));
-    } else {
+    if (servers === undefined) document.setIn(file.section, document.createNode(file.isList ? [] : {}));
+    if (isMap(document.getIn(path)))
       for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
-      for (const [name, value] of Object.entries(entry)) {
-        const kept = fields(valueAt(before, [...path, name]));
-        const whole = isJsonObject(value) ? { ...kept, ...value } : value;
-        document.setIn([...path, name], document.createNode(whole));
-      }
-      if (JSON.stringify(document.toJS()) === JSON.stringify(before)) return text;
-    }
-  }
-  return document.toString({ lineWidth: 0 });
-}
+    merge(path, entry);
+  } else if (document.hasIn(path)) document.deleteIn(path);
+  const isSame = JSON.stringify(document.toJS()) === JSON.stringify(before);
+  return isSame ? text : document.toString({ lineWidth: 0 });
 
-function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
-  return path.reduce<unknown>((inner, name) => fields(inner)[String(name)], value);
+  /** Members one by one, so that those beside them stay. */
+  function merge(at: readonly (string | number)[], value: unknown): void {
+    if (isJsonObject(value) && isMap(document.getIn(at)))
+      for (const [name, each] of Object.entries(value)) merge([...at, name], each);
+    else document.setIn(at, document.createNode(value));
+  }
 }
 
 // --- TOML: a marked block at the end of the file. What stands before it is not parsed and not touched. -----------------
@@ -222,13 +207,12 @@ const NOT_OURS =
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
   const name = section.join('.');
   const plain = lines.map((line) => line.replace(/[\s"']/g, ''));
+  const entry = new RegExp(`^\\[?${name}\\.${template}[\\].=]`);
+  const member = new RegExp(`^${template}[.=]`);
   return plain.some(
     (line) =>
       line.startsWith(`${name}=`) ||
-      (line.startsWith(`[${name}]`) &&
-        plain.some((other) => other.startsWith(`${template}=`) || other.startsWith(`${template}.`))) ||
-      line.startsWith(`[${name}.${template}]`) ||
-      line.startsWith(`[${name}.${template}.`) ||
-      line.startsWith(`${name}.${template}`),
+      entry.test(line) ||
+      (line.startsWith(`[${name}]`) && plain.some((other) => member.test(other))),
   );
 }
