@@ -8,7 +8,7 @@ import { databaseUnavailable } from '../src/domain/errors.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { importContents } from '../src/registry-sync.ts';
 import { Node } from './helpers/nodes.ts';
-import { codeOf } from './helpers/outcome.ts';
+import { codeOf, endOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry: nodes');
@@ -196,6 +196,39 @@ test('does not undo a change of another node by one of its own', async () => {
     { name: 'r', loadBalancer: { timeout: 9, max_retries: 2 } },
     { name: 's', loadBalancer: { timeout: 3 } },
   ]);
+});
+
+test('keeps both changes that two nodes make at the same moment, and revives nothing that was deregistered', async () => {
+  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await heard(b);
+  b.store.turns = () => 5;
+  /** What becomes of a change of one node that another one overtakes between its question and its answer. */
+  const overtaken = async (change: Promise<unknown>, by: () => Promise<unknown>) => {
+    for (let left = 7; left > 0; left -= 1) await turn();
+    await by();
+    return endOf(change);
+  };
+  const byMetadata = () => a.registry.changeInstance('r', 'x', { metadata: { zone: 'z' } });
+  assert.is(await overtaken(b.registry.changeInstance('r', 'x', { weight: 9 }), byMetadata), 'done');
+  const [{ weight, metadata } = {}] = await database.listInstances();
+  assert.equal([weight, metadata], [9, { zone: 'z' }]);
+  const byRetries = () => a.registry.changeTemplate('r', { max_retries: 2 });
+  assert.is(await overtaken(b.registry.changeTemplate('r', { timeout: 9 }), byRetries), 'done');
+  assert.equal(await database.listTemplates(), [{ name: 'r', loadBalancer: { timeout: 9, max_retries: 2 } }]);
+  const byRemoval = () => a.registry.deregister('r', 'x');
+  const late = b.registry.changeInstance('r', 'x', { weight: 1 });
+  assert.is(await overtaken(late, byRemoval), 'SERVER_NOT_FOUND');
+  assert.equal(await database.listInstances(), []);
+});
+
+test('sets what it believes to be set already when another node has changed it', async () => {
+  await a.registry.ensureTemplate('r', { timeout: 5 });
+  await heard(b);
+  await a.registry.changeTemplate('r', { timeout: 9 });
+  await b.registry.changeTemplate('r', { timeout: 5 });
+  assert.equal(await database.listTemplates(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
+  await a.registry.deleteTemplate('r');
+  assert.is(await codeOf(b.registry.changeTemplate('r', { timeout: 7 })), 'TEMPLATE_NOT_FOUND');
 });
 
 test('withdraws from its file what is its own, and not the programs of other nodes', async () => {

@@ -148,12 +148,17 @@ export class Registry {
   async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
     return this.#change(async () => {
-      await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
-      const before = this.#active.get(template, id);
-      const definition = { ...before, ...change, updatedAt: new Date().toISOString() };
-      if (definition.transport !== 'in-process') await this.#write(this.#store.saveInstance(definition));
-      this.#active.update(definition);
-      return definition;
+      for (;;) {
+        const revision = await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
+        const before = this.#active.get(template, id);
+        const definition = { ...before, ...change, updatedAt: new Date().toISOString() };
+        const isDone =
+          definition.transport === 'in-process' ||
+          (await this.#write(this.#store.saveInstance(definition, revision)));
+        if (!isDone) continue; // another node was faster
+        this.#active.update(definition);
+        return definition;
+      }
     });
   }
 
@@ -175,7 +180,7 @@ export class Registry {
   async changeTemplate(template: string, written: LoadBalancerChange): Promise<TemplateSettings> {
     const change = checkedTemplateChange(written);
     return this.#change(async () => {
-      if (!this.#active.has(template)) await this.#refresh();
+      await this.#refresh();
       this.#active.settings(template);
       await this.#saveSettings(template, change);
       return this.#active.settings(template);
@@ -223,9 +228,14 @@ export class Registry {
     return this.#queue.within(query, 'unknown');
   }
 
-  /** Applies the changes of other nodes before a change on top of them. Costs one query when there are none. */
-  async #refresh(): Promise<void> {
-    if (this.#deps.storeChanges$ !== undefined) await this.#reload();
+  /**
+   * Applies the changes of other nodes before a change on top of them; resolves with their revision, undefined when there are no other
+   * nodes. Costs one query when there are no changes.
+   */
+  async #refresh(): Promise<number | undefined> {
+    if (this.#deps.storeChanges$ === undefined) return undefined;
+    await this.#reload();
+    return this.#revision;
   }
 
   async #reload(apply = (stored: StoredRegistry) => this.#active.apply(stored)): Promise<void> {
@@ -309,14 +319,18 @@ export class Registry {
 
   async #saveSettings(template: string, change: LoadBalancerChange): Promise<boolean> {
     checkTemplate(template, changedSettings({}, change));
-    if (this.#active.hasSettings(template, change)) return false;
-    await this.#refresh();
-    if (this.#active.hasSettings(template, change)) return false;
-    const before = this.#active.has(template) ? this.#active.settings(template).loadBalancer : {};
-    const loadBalancer = changedSettings(before, change);
-    await this.#write(this.#store.saveTemplate({ name: template, loadBalancer }));
-    this.#active.govern(template, loadBalancer);
-    return true;
+    const isEmpty = Object.keys(change).length === 0;
+    if (isEmpty && this.#active.hasSettings(template, change)) return false;
+    for (;;) {
+      const revision = await this.#refresh();
+      if (this.#active.hasSettings(template, change)) return false;
+      const before = this.#active.has(template) ? this.#active.settings(template).loadBalancer : {};
+      const loadBalancer = changedSettings(before, change);
+      if (!(await this.#write(this.#store.saveTemplate({ name: template, loadBalancer }, revision))))
+        continue;
+      this.#active.govern(template, loadBalancer);
+      return true;
+    }
   }
 }
 

@@ -163,6 +163,16 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     );
   });
 
+  declare('saves at a revision only while it is the present one', async (store) => {
+    const before = await store.revision();
+    const template = { name: 'demo', loadBalancer: {} };
+    assert.is(await store.saveInstance(smallest, before), true);
+    const late = [await store.saveInstance(fullHttp, before), await store.saveTemplate(template, before)];
+    assert.equal([late, await store.revision()], [[false, false], before + 1]);
+    assert.equal([await store.listInstances(), await store.listTemplates()], [[smallest], []]);
+    assert.is(await store.saveTemplate(template, before + 1), true);
+  });
+
   declare('gives back any text: hostile ones, an empty and a long one', async (store) => {
     const texts = [...HOSTILE_TEXTS, '', 'x'.repeat(20_000)];
     const definition = {

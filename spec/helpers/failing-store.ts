@@ -37,8 +37,8 @@ export class FailingStore implements Store {
   listTemplates(): Promise<TemplateSettings[]> {
     return this.#run('listTemplates', () => this.#store.listTemplates());
   }
-  saveTemplate(settings: TemplateSettings): Promise<void> {
-    return this.#run('saveTemplate', () => this.#store.saveTemplate(settings));
+  saveTemplate(settings: TemplateSettings, atRevision?: number): Promise<boolean> {
+    return this.#run('saveTemplate', () => this.#store.saveTemplate(settings, atRevision));
   }
   deleteTemplate(name: string): Promise<boolean> {
     return this.#run('deleteTemplate', () => this.#store.deleteTemplate(name));
@@ -46,8 +46,8 @@ export class FailingStore implements Store {
   listInstances(): Promise<InstanceDefinition[]> {
     return this.#run('listInstances', () => this.#store.listInstances());
   }
-  saveInstance(definition: InstanceDefinition): Promise<void> {
-    return this.#run('saveInstance', () => this.#store.saveInstance(definition));
+  saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean> {
+    return this.#run('saveInstance', () => this.#store.saveInstance(definition, atRevision));
   }
   deleteInstance(template: string, id: string): Promise<boolean> {
     return this.#run('deleteInstance', () => this.#store.deleteInstance(template, id));

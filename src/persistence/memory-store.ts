@@ -37,9 +37,11 @@ export class MemoryStore implements Store {
     return copiesOf(this.#templates);
   }
 
-  async saveTemplate(settings: TemplateSettings): Promise<void> {
+  async saveTemplate(settings: TemplateSettings, atRevision = this.#revision): Promise<boolean> {
+    if (atRevision !== this.#revision) return false;
     this.#templates.set(settings.name, structuredClone(settings));
     this.#changed();
+    return true;
   }
 
   async deleteTemplate(name: string): Promise<boolean> {
@@ -52,13 +54,15 @@ export class MemoryStore implements Store {
     return copiesOf(this.#instances);
   }
 
-  async saveInstance(definition: InstanceDefinition): Promise<void> {
+  async saveInstance(definition: InstanceDefinition, atRevision = this.#revision): Promise<boolean> {
+    if (atRevision !== this.#revision) return false;
     if (definition.locked !== undefined) throw configIncomplete(definition.locked);
     const key = keyOf(definition.template, definition.id);
     for (const [otherKey, { serverId }] of this.#instances)
       if (otherKey !== key && serverId === definition.serverId) throw duplicateServer(serverId);
     this.#instances.set(key, structuredClone(definition));
     this.#changed();
+    return true;
   }
 
   async deleteInstance(template: string, id: string): Promise<boolean> {

@@ -36,6 +36,7 @@ export interface OrmSessionDeps {
 }
 
 export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
+type Change<T> = (em: SqlEntityManager, tables: Tables, revision: number) => Promise<T>;
 
 interface Operation {
   startedAt: number | undefined;
@@ -109,7 +110,7 @@ export class OrmSession {
    * Runs a transaction that changes the registry or the accounts. It increments the revision first, whose row is the lock of the writers
    * of all nodes. `revision` is the new number.
    */
-  change<T>(work: (em: SqlEntityManager, tables: Tables, revision: number) => Promise<T>): Promise<T> {
+  change<T>(work: Change<T>): Promise<T> {
     return this.write(async (em, tables) => {
       const next = raw('?? + 1', ['counter']);
       const changed = await em.nativeUpdate(tables.revision, { name: REVISION }, { counter: next });
@@ -120,12 +121,16 @@ export class OrmSession {
     });
   }
 
-  /** As `change`, but rolled back, revision included, when the work returns false because it changed nothing. */
-  async changeIf(work: Work<boolean>): Promise<boolean> {
+  /**
+   * As `change`, but rolled back, revision included, when the work returns false because it changed nothing. With `atRevision` it is done
+   * only if that is the present revision.
+   */
+  async changeIf(work: Change<boolean>, atRevision?: number): Promise<boolean> {
     const unchanged = new Error('nothing was changed');
     try {
-      return await this.change(async (em, tables) => {
-        if (!(await work(em, tables))) throw unchanged;
+      return await this.change(async (em, tables, revision) => {
+        const isOvertaken = atRevision !== undefined && atRevision !== revision - 1;
+        if (isOvertaken || !(await work(em, tables, revision))) throw unchanged;
         return true;
       });
     } catch (thrown) {

@@ -45,12 +45,13 @@ export class OrmStore implements Store {
     });
   }
 
-  saveTemplate({ name, loadBalancer }: TemplateSettings): Promise<void> {
+  saveTemplate({ name, loadBalancer }: TemplateSettings, atRevision?: number): Promise<boolean> {
     const row = { loadBalancer: toDocument(loadBalancer) };
-    return this.#session.change(async (em, { templates }, position) => {
-      if ((await em.nativeUpdate(templates, { name }, row)) > 0) return;
-      await em.insert(templates, { ...row, name, position });
-    });
+    return this.#session.changeIf(async (em, { templates }, position) => {
+      if ((await em.nativeUpdate(templates, { name }, row)) === 0)
+        await em.insert(templates, { ...row, name, position });
+      return true;
+    }, atRevision);
   }
 
   deleteTemplate(name: string): Promise<boolean> {
@@ -66,17 +67,18 @@ export class OrmStore implements Store {
     });
   }
 
-  async saveInstance(definition: InstanceDefinition): Promise<void> {
+  async saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean> {
     const { template, id, serverId, locked } = definition;
     if (locked !== undefined) throw configIncomplete(locked);
     const row = { ...rowOfInstance(definition), ...this.#encrypted(definition) };
-    await this.#session.change(async (em, { instances }, position) => {
+    return this.#session.changeIf(async (em, { instances }, position) => {
       const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
       if (namesake !== null && (namesake.template !== template || namesake.id !== id))
         throw duplicateServer(serverId);
-      if ((await em.nativeUpdate(instances, { template, id }, row)) > 0) return;
-      await em.insert(instances, { ...row, template, id, position });
-    });
+      if ((await em.nativeUpdate(instances, { template, id }, row)) === 0)
+        await em.insert(instances, { ...row, template, id, position });
+      return true;
+    }, atRevision);
   }
 
   async deleteInstance(template: string, id: string): Promise<boolean> {

@@ -19,17 +19,17 @@ export interface Store {
   readonly settings: SettingStore;
   readonly audit: AuditStore;
   listTemplates(): Promise<TemplateSettings[]>;
-  /** Inserts or replaces by name. */
-  saveTemplate(settings: TemplateSettings): Promise<void>;
+  /** Inserts or replaces by name. False, and nothing is changed, when the revision is another one than `atRevision`. Default: any. */
+  saveTemplate(settings: TemplateSettings, atRevision?: number): Promise<boolean>;
   /** Stored instances of the template stay. False when there was no such template. */
   deleteTemplate(name: string): Promise<boolean>;
   /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**
    * Inserts or replaces by template and id; resolves when it is durable. DUPLICATE_SERVER when another instance has its server id,
-   * CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher.
+   * CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. `atRevision` and result: as `saveTemplate`.
    */
-  saveInstance(definition: InstanceDefinition): Promise<void>;
+  saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean>;
   /** False when there was none. */
   deleteInstance(template: string, id: string): Promise<boolean>;
   /** Fingerprints of file entries that were deleted through the API and stay deleted until the entry changes. */

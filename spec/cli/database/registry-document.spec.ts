@@ -57,7 +57,7 @@ test('replaces what has the same id, keeps its server id, and leaves the rest al
 
 test('ends when the database is gone, and goes on when one entry is refused', async () => {
   class Refusing extends MemoryStore {
-    override saveInstance(): Promise<void> {
+    override saveInstance(): Promise<boolean> {
       return Promise.reject(databaseUnavailable(new Error('gone')));
     }
   }
