@@ -234,7 +234,9 @@ test('closes a conversation that breaks while the state is repeated', async () =
     asksForLog: false,
     restoreState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
   };
-  const failure: unknown = await binder.findBinding(needs, { signal }).catch((thrown: unknown) => thrown);
+  const failure: unknown = await binder
+    .findBinding(needs, { withinMs: 1_000 }, signal)
+    .catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
   assert.is(harness.upstreams('a')[0]?.isClosed, true);
 });
@@ -245,14 +247,15 @@ test('returns to the same instance only without another one', async () => {
   const { binder } = harness.sessions;
   const needs = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
   const { signal } = new AbortController();
+  const order = { last: harness.ref('a'), withinMs: 1_000 };
   for (let n = 0; n < 4; n += 1) {
-    const binding = await binder.findBinding(needs, { last: harness.ref('a'), signal });
+    const binding = await binder.findBinding(needs, order, signal);
     assert.is(binding.ref.id, 'b');
     binding.retire();
   }
   harness.ref('b').drain();
   await settled();
-  const binding = await binder.findBinding(needs, { last: harness.ref('a'), signal });
+  const binding = await binder.findBinding(needs, order, signal);
   assert.is(binding.ref.id, 'a');
   binding.retire();
 });

@@ -32,12 +32,14 @@ interface DedicatedLease {
 }
 
 export interface SearchOrder {
+  /** The instance to begin with. Default: the strategy chooses. */
   readonly first?: InstanceRef | undefined;
+  /** The only instance that is tried. */
   readonly only?: InstanceRef | undefined;
+  /** The instance that is tried only without another one. */
   readonly last?: InstanceRef | undefined;
-  readonly signal: AbortSignal;
-  /** Time limit for the whole search, in ms; the caller aborts it then. Default: none. */
-  readonly withinMs?: number;
+  /** Time limit for the whole search, in ms; the caller aborts it then. */
+  readonly withinMs: number;
 }
 
 export class Binder {
@@ -78,29 +80,26 @@ export class Binder {
    */
   async findBinding(
     needs: SessionNeeds,
-    { first, only, last, signal, withinMs }: SearchOrder,
+    { first, only, last, withinMs }: SearchOrder,
+    signal: AbortSignal,
   ): Promise<Binding> {
     const { fleet, now } = this.#deps;
     const group = fleet.group(needs.template);
-    const endsAtMs = withinMs === undefined ? undefined : now() + withinMs;
+    const retries = only === undefined ? group.policy.maxRetries : 0;
+    const endsAtMs = now() + withinMs;
     const tried = new Set<string>();
     let failure: GatewayError | undefined;
-    while (tried.size <= group.policy.maxRetries) {
-      const isFirst = tried.size === 0 && (only ?? first) !== undefined;
-      const ref = isFirst ? (only ?? first) : pickWithLast(group, tried, last);
-      if (ref === undefined) break;
+    let ref = only ?? first ?? pickWithLast(group, tried, last);
+    while (ref !== undefined) {
       tried.add(ref.id);
-      const hasNext =
-        only === undefined &&
-        tried.size <= group.policy.maxRetries &&
-        group.pool.candidates.some(({ id }) => !tried.has(id));
-      const isSpare = hasNext && !isPipe(ref) && endsAtMs !== undefined;
+      const mayRetry = tried.size <= retries;
+      const hasNext = mayRetry && group.pool.candidates.some(({ id }) => !tried.has(id));
       try {
-        if (isSpare) return await this.#openWithin((endsAtMs - now()) / 2, ref, needs, signal);
-        return await this.#open(ref, needs, signal);
+        if (!hasNext || isPipe(ref)) return await this.#open(ref, needs, signal);
+        return await this.#openWithin((endsAtMs - now()) / 2, ref, needs, signal);
       } catch (thrown) {
         failure = atInstance(asGatewayError(thrown), ref.id);
-        if (signal.aborted || only !== undefined) break;
+        ref = mayRetry && !signal.aborted ? pickWithLast(group, tried, last) : undefined;
       }
     }
     throw failure ?? this.#noInstance(needs.template);
@@ -177,7 +176,7 @@ export class Binder {
       if (this.#modernOnly.has(peer)) return undefined;
       try {
         const leased = await lease(ref, needs, signal);
-        if (leased === undefined || leased.upstream.peer.era === 'legacy') return leased;
+        if (leased?.upstream.peer.era !== 'modern') return leased;
         this.#modernOnly.add(peer); // before the others continue
         void leased.close(); // it never rejects
         return undefined;
@@ -209,7 +208,6 @@ async function lease(
     release();
     return conversation.gone;
   };
-  if (signal.aborted) release();
   signal.addEventListener('abort', release, { once: true });
   try {
     const upstream = await conversation.opening;
@@ -252,13 +250,14 @@ function pick({ pool }: Group, excluding: ReadonlySet<string>): InstanceRef | un
   return remaining.find((ref) => pool.outliers.ejectionOf(ref) === undefined) ?? remaining[0];
 }
 
+/** `last` only when there is no other instance. */
 function pickWithLast(
   group: Group,
   tried: ReadonlySet<string>,
   last: InstanceRef | undefined,
 ): InstanceRef | undefined {
-  if (last === undefined || tried.has(last.id)) return pick(group, tried);
-  return pick(group, new Set([...tried, last.id])) ?? pick(group, tried);
+  const other = last === undefined ? undefined : pick(group, new Set([...tried, last.id]));
+  return other ?? pick(group, tried);
 }
 
 /** True for a program at the end of a pipe, which knows one client. */

@@ -204,9 +204,9 @@ export class SessionBinding implements ClientSessionDeps {
   async bind(signal: AbortSignal): Promise<void> {
     const from = this.#binding?.ref;
     const only = this.#needsDedicated && this.isServed() ? from : undefined;
-    const order = { first: this.#first, only, last: from, signal, withinMs: this.bindTimeoutMs() };
+    const order = { first: this.#first, only, last: from, withinMs: this.bindTimeoutMs() };
     try {
-      const binding = await this.#binder.findBinding(this.#needs, order);
+      const binding = await this.#binder.findBinding(this.#needs, order, signal);
       if (signal.aborted) {
         await binding.close();
         throw signal.reason;
