@@ -92,7 +92,7 @@ export class ClientState {
     return this.#subscribe(request, value, binding);
   }
 
-  /** Repeats the state in a new conversation. Rejects when the conversation breaks; refusals do not matter. */
+  /** Repeats the state in a new conversation, until `signal` aborts. Rejects when that breaks; refusals do not matter. */
   async repeat(upstream: Upstream, signal: AbortSignal): Promise<void> {
     if (!keepsState(upstream)) return;
     const aborted$ = fromEvent(signal, 'abort');
@@ -101,7 +101,6 @@ export class ClientState {
     this.#repeated = new Set(this.#uris.keys());
     const all$ = from(this.#requests()).pipe(mergeMap(send, CONCURRENT_REPEATS));
     await lastValueFrom(all$, { defaultValue: undefined });
-    signal.throwIfAborted();
   }
 
   /** The session has a new binding: its shared subscriptions move there, too. */
@@ -111,9 +110,9 @@ export class ClientState {
     for (const uri of [...this.#uris.keys()]) this.#subscribeAt(binding, uri, repeated?.has(uri) === true);
   }
 
+  /** The session is over. */
   forget(): void {
     for (const release of this.#uris.values()) release?.();
-    this.#uris.clear();
   }
 
   *#requests(): Iterable<ExchangeRequest> {
@@ -131,9 +130,7 @@ export class ClientState {
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
     if (hasOwnState(binding)) return forwarded(request, binding, () => this.#add(uri, binding, undefined));
-    if (binding.peer.era !== 'legacy' || this.#uris.has(uri)) {
-      return answered(request, () => (this.#uris.has(uri) ? undefined : this.#add(uri, binding, undefined)));
-    }
+    if (binding.peer.era !== 'legacy') return answered(request, () => this.#add(uri, binding, undefined));
     return { request, answer: defer(() => this.#join(uri, binding)) };
   }
 
@@ -159,24 +156,16 @@ export class ClientState {
   }
 
   #add(uri: string, binding: Binding, release: (() => void) | undefined): Promise<void> | undefined {
-    const present = this.#present();
-    if (present === undefined) {
-      release?.(); // the session ended meanwhile
-      return undefined;
-    }
-    const isNew = !this.#uris.has(uri);
+    const present = this.#present() ?? binding;
     this.#uris.get(uri)?.();
     this.#uris.set(uri, release);
-    const known = isNew ? present.refresh() : undefined;
     if (present !== binding) this.#subscribeAt(present, uri, false);
-    return known;
+    return present.refresh();
   }
 
   #remove(uri: string): undefined {
-    if (!this.#uris.has(uri)) return;
-    const release = this.#uris.get(uri);
+    this.#uris.get(uri)?.();
     this.#uris.delete(uri);
-    release?.();
     void this.#present()?.refresh();
   }
 

@@ -141,7 +141,7 @@ export class SessionBinding implements ClientSessionDeps {
 
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
-    this.#clientState ??= new ClientState(() => (this.#phase === 'ended' ? undefined : this.#binding));
+    this.#clientState ??= new ClientState(() => this.#binding);
     return this.#clientState.plan(request, binding);
   }
 
