@@ -120,7 +120,7 @@ export interface McpSession {
   readonly messages$: Observable<ServerMessage>;
   /** While `messages$` has a subscriber: resolves when the backend's stream is open, or cannot be opened. */
   readonly opening: Promise<void> | undefined;
-  /** Keeps the session from being parked or expired until the returned function is called. */
+  /** Keeps the session from being parked or expired until the returned function is called, once. */
   hold(): () => void;
   /** Like `hold`, for a call of its client that does not use `exchange`: closing waits for the call, too, within the grace. */
   carry(): () => void;

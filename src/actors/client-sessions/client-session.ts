@@ -153,10 +153,9 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
       this.#messages ??= new Subject();
       const messages = this.#messages;
       const isFirst = !messages.observed;
-      const subscription = messages.subscribe(subscriber);
-      if (isFirst && messages.observed) this.#startListening();
+      messages.subscribe(subscriber);
+      if (isFirst) this.#startListening();
       return () => {
-        subscription.unsubscribe();
         if (!messages.observed) this.#stopListening();
       };
     });
@@ -169,12 +168,9 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   }
 
   hold(): () => void {
-    let isHeld = true;
     this.#holds += 1;
     if (this.#endReason === undefined) this.used();
     return () => {
-      if (!isHeld) return;
-      isHeld = false;
       this.#holds -= 1;
       this.callEnded();
     };
@@ -237,7 +233,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
    * does not count as use: its client may be gone.
    */
   park(): boolean {
-    if (this.isBusy || !this.#sessionBinding.mayPark) return false;
+    if (this.isBusy) return false;
     if (this.isListened) return true;
     this.#sessionBinding.park();
     this.#calls = undefined;
@@ -332,7 +328,6 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     const error = sessionLost(reason);
     for (const route of this.#calls?.values() ?? []) route.refuse(error);
     this.dismiss(error);
-    this.#detach();
     this.#messages?.complete();
     this.#ended$?.next(reason);
     this.#ended$?.complete();
@@ -360,7 +355,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     this.#listening = { binding, subscription };
     subscription.add(binding.listen(this));
     // An unhealthy instance may become healthy again, with the same conversation.
-    const check = () => isGone(binding) && this.#listening?.binding === binding && this.lost();
+    const check = () => isGone(binding) && this.lost();
     subscription.add(binding.ref.state$.subscribe({ next: check, complete: check, error: check }));
   }
 

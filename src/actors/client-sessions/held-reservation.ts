@@ -26,7 +26,6 @@ export class HeldReservation {
   readonly #binding: Binding | undefined;
   readonly #lost: (error: GatewayError) => void;
   readonly #watching = new Subscription();
-  #isLost = false;
   #isOver = false;
 
   /** Reserves from now on, until `leave`. */
@@ -76,8 +75,7 @@ export class HeldReservation {
   /** There will be no next round. A call whose conversation is over fails with that error instead. */
   end(error: GatewayError): void {
     const binding = this.#binding;
-    if (this.#isOver || this.#isLost) return;
-    this.#isLost = true;
+    if (this.#isOver) return;
     this.#lost(binding?.isIntact === false ? conversationLost(binding) : error);
     this.leave(); // afterwards: callers are answered before their session ends
   }

@@ -70,10 +70,6 @@ export class SessionBinding implements ClientSessionDeps {
   get phase(): SessionPhase {
     return this.#phase;
   }
-  /** True while there is an actor that waits for nothing. */
-  get mayPark(): boolean {
-    return this.#actor !== undefined && (this.#phase === 'serving' || this.#phase === 'unbound');
-  }
   get binding(): Binding | undefined {
     return this.#binding;
   }

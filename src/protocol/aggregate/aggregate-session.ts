@@ -27,7 +27,7 @@ import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { type ListChange, type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
-import type { Backends, McpSession, Owner, Reservation, SessionTable } from '../ports.ts';
+import type { Backends, McpSession, Owner, SessionTable } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
@@ -152,9 +152,9 @@ export class AggregateSession implements McpSession, SessionRecord {
     });
   }
 
-  /** The sessions with templates make the reservations; see `exchangeInSession`. */
-  reserve(): Reservation {
-    return { exchange: (request) => this.exchange(request), leave: this.carry() };
+  /** The sessions with templates make the reservations: `exchangeInSession` makes none for a peer of the legacy era. */
+  reserve(): never {
+    throw new Error('a session with all templates has no reservations');
   }
 
   notify(method: string, params: JsonObject): void {
@@ -162,12 +162,9 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   hold(): () => void {
-    let isHeld = true;
     this.#holds += 1;
     this.#used();
     return () => {
-      if (!isHeld) return;
-      isHeld = false;
       this.#holds -= 1;
       this.#used();
     };
@@ -179,12 +176,9 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** A call is under way until the returned function is called. */
   carry(): () => void {
-    let isUnderWay = true;
     this.calls += 1;
     const release = this.hold();
     return () => {
-      if (!isUnderWay) return;
-      isUnderWay = false;
       this.calls -= 1;
       release();
     };
