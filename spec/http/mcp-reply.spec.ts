@@ -146,7 +146,6 @@ async function serveStream(options?: EventStreamOptions) {
   const opened = Promise.withResolvers<{ stream: HttpMcpStream; gone: Promise<void> }>();
   const app = await startMiddlewares((context) => {
     const { res: response } = context;
-    context.respond = false;
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     const gone = Promise.withResolvers<void>();
     whenGone(response, gone.resolve);

@@ -90,7 +90,6 @@ test('cuts a reader that stops, and not a stream that is quiet', async () => {
   const quiet = Promise.withResolvers<void>();
   const app = await startMiddlewares(async (context) => {
     const { res: response, path } = context;
-    context.respond = false;
     response.writeHead(200);
     limitReader(response, 10);
     response.write('begin');

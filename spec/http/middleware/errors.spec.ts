@@ -195,7 +195,6 @@ for (const [name, exit] of Object.entries({ errors, rpc }))
       exit(log),
       (context) => {
         if (context.path === '/gone') throw new ClientGone();
-        context.respond = false;
         context.res.writeHead(200, { 'Content-Length': '100' });
         context.res.write('half');
         throw new Error('too late');

@@ -18,8 +18,7 @@ export function errors(log: Logger): HttpMiddleware {
     try {
       await next();
     } catch (thrown) {
-      if (thrown instanceof ClientGone) context.respond = false;
-      else answer(context, asGatewayError(thrown), log);
+      if (!(thrown instanceof ClientGone)) answer(context, asGatewayError(thrown), log);
     }
   };
 }
@@ -37,7 +36,6 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
   const { req: request, res: response } = context;
   if (response.headersSent) {
     // A part of the answer is sent: only a closed connection shows that it is incomplete.
-    context.respond = false;
     response.destroy();
     return;
   }

@@ -79,7 +79,6 @@ export class EventStreams {
    * unsubscribes. `tracker` has the instance for a response that begins without an event.
    */
   write(context: HttpContext, source: EventSource, tracker?: Tracker): Promise<void> {
-    context.respond = false;
     if (context.res.closed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
       const stream = new OpenStream(context, this, tracker);

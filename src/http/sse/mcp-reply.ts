@@ -27,8 +27,6 @@ export class HttpMcpReply implements McpReply {
   constructor(context: HttpContext, streams: EventStreams) {
     this.#context = context;
     this.#streams = streams;
-    // Otherwise koa would answer before the endpoint does.
-    context.respond = false;
   }
 
   get log(): McpLog {
