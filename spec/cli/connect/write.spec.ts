@@ -137,6 +137,7 @@ for (const [what, text] of [
     assert.is(code, 0, err);
     const entry = parseJson(read(path).replace('\ufeff', '')).mcpServers.weather;
     assert.is(entry.command, process.execPath);
+    if (what === 'tabs and CRLF') assert.match(read(path), '\r\n\t\t\t"command": ');
     await write('cursor', '--remove', '--yes');
     const after = read(path);
     if (what === 'commas between' || what === 'tabs and CRLF') assert.is(after, text);

@@ -45,14 +45,7 @@ export function editedConfig(text: string, edit: ConfigEdit): string {
 // --- JSON, with comments and commas at the end as many clients allow them -------------------------------------------
 
 function editedJson(text: string, { file, template, connection }: ConfigEdit): string {
-  const errors: ParseError[] = [];
-  const tree = parseTree(text, errors, { allowTrailingComma: true });
-  const [first] = errors;
-  if (first !== undefined || tree === undefined) {
-    const line = text.slice(0, first?.offset).split('\n').length;
-    const reason = first === undefined ? 'nothing in it' : printParseErrorCode(first.error);
-    throw new CommandFailure(`is not JSON: ${reason} in line ${line}`);
-  }
+  const tree = parsed(text);
   for (let depth = 0; depth <= file.section.length; depth += 1) {
     const node = findNodeAtLocation(tree, file.section.slice(0, depth));
     if (node !== undefined && node.type !== 'object') {
@@ -85,9 +78,12 @@ function set(text: string, path: string[], value: unknown): string {
 }
 
 function parsed(text: string): Node {
-  const tree = parseTree(text, [], { allowTrailingComma: true });
-  if (tree === undefined) throw new CommandFailure('is not JSON');
-  return tree;
+  const errors: ParseError[] = [];
+  const tree = parseTree(text, errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (tree !== undefined && first === undefined) return tree;
+  const line = text.slice(0, first?.offset).split('\n').length;
+  throw new CommandFailure(`is not JSON: ${first && printParseErrorCode(first.error)} in line ${line}`);
 }
 
 /** Without this member and its lines; the comments of those beside it stay. */
@@ -134,7 +130,7 @@ function inserted(text: string, tree: Node, path: readonly string[], value: unkn
 function formatOf(text: string): { insertSpaces: boolean; tabSize: number; eol: string } {
   const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
   const eol = text.includes('\r\n') ? '\r\n' : '\n';
-  return { insertSpaces: !indent.includes('\t'), tabSize: indent.includes('\t') ? 4 : indent.length, eol };
+  return { insertSpaces: !indent.includes('\t'), tabSize: indent.length, eol };
 }
 
 // --- YAML ----------------------------------------------------------------------------------------------------------------
