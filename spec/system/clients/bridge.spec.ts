@@ -1,8 +1,6 @@
 // `stagedoor bridge` as MCP clients start it: the official SDKs over standard input and output, a real gateway with
 // authentication behind it, in both eras; and what happens when the gateway is restarted under it.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { Client as ModernClient } from '@modelcontextprotocol/client';
 import { StdioClientTransport as ModernTransport } from '@modelcontextprotocol/client/stdio';
@@ -20,7 +18,7 @@ import { newKey } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
-import { binPath } from '../../helpers/program.ts';
+import { binPath, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: the bridge', { timeoutMs: 60_000 });
@@ -45,8 +43,8 @@ function startGateway(): Promise<McpHarness> {
   return startGuarded({ port: Number(new URL(url).port), env, folder });
 }
 
-function program(template = 'near') {
-  const words = [binPath, 'bridge', template, '--url', url];
+function program() {
+  const words = [binPath, 'bridge', 'near', '--url', url];
   const env = { PATH: process.env.PATH ?? '', HOME: folder, STAGEDOOR_API_KEY: key };
   return { command: process.execPath, args: words, env, stderr: 'pipe' as const };
 }
@@ -147,16 +145,12 @@ test('goes on after the gateway was restarted', async () => {
 });
 
 test('answers what is piped in, and ends with its input', async () => {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
   const lines = [
-    { jsonrpc: '2.0', id: 1, method: 'initialize', params },
+    initialize,
     { jsonrpc: '2.0', method: 'notifications/initialized' },
     { jsonrpc: '2.0', id: 'two', method: 'tools/call', params: { name: 'test_simple_text', arguments: {} } },
   ];
-  const { code, answers } = await piped(
-    program(),
-    `${lines.map((each) => JSON.stringify(each)).join('\n')}\nno\n`,
-  );
+  const { code, answers } = await piped(`${lines.map((each) => JSON.stringify(each)).join('\n')}\nno\n`);
   assert.is(code, 0);
   assert.equal(answers.map(({ id }) => id).sort(), [1, 'two', null].sort());
   assert.match(JSON.stringify(answers.find(({ id }) => id === 'two')), SIMPLE);
@@ -169,18 +163,14 @@ const initialize = {
   method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
 };
-for (const [what, start, reason] of [
-  [
-    'a key that is not valid',
-    () => ({ ...program(), env: { ...program().env, STAGEDOOR_API_KEY: 'sd_no_no' } }),
-    /key|credential/i,
-  ],
-  ['a template that is not there', () => program('nothing'), /nothing/],
+for (const [what, template, apiKey, reason] of [
+  ['a key that is not valid', 'near', 'sd_no_no', /key|credential/i],
+  ['a template that is not there', 'nothing', undefined, /nothing/],
 ] as const) {
   test(`answers with the reason of the gateway: ${what}`, async () => {
-    const { code, answers, said } = await piped(start(), `${JSON.stringify(initialize)}\n`);
+    const { code, answers, err } = await piped(`${JSON.stringify(initialize)}\n`, template, apiKey);
     assert.is(code, 0);
-    assert.is(answers.length, 1, said);
+    assert.is(answers.length, 1, err);
     assert.match(String(answers[0]?.error?.message), reason);
   });
 }
@@ -190,28 +180,11 @@ interface Answer {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
-async function piped(
-  { command, args, env }: ReturnType<typeof program>,
-  input: string,
-): Promise<{ code: number | null; answers: Answer[]; said: string }> {
-  const child: ChildProcess = spawn(command, args, { env, stdio: 'pipe' });
-  let [out, said] = ['', ''];
-  child.stdout?.on('data', (text) => {
-    out += text;
-  });
-  child.stderr?.on('data', (text) => {
-    said += text;
-  });
-  child.stdin?.end(input);
-  const [code] = await once(child, 'close');
-  return {
-    code,
-    answers: out
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line)),
-    said,
-  };
+async function piped(input: string, template = 'near', apiKey = key) {
+  const words = ['bridge', template, '--url', url];
+  const outcome = await runProgram(words, { env: { STAGEDOOR_API_KEY: apiKey }, input });
+  const lines = outcome.out.trim().split('\n');
+  return { ...outcome, answers: lines.map((line): Answer => JSON.parse(line)) };
 }
 
 async function say(client: Client, name: string, args: Record<string, unknown> = {}): Promise<string> {
