@@ -81,9 +81,12 @@ test('keeps comments, order, indentation and what is unknown, and a copy of the 
     assert.ok(after.includes(line.replace(/,?$/, '')), line);
   assert.match(after, '"X-API-Key": "sd_x"');
   assert.is(statSync(path).mode & 0o777, 0o640);
-  const [backup = ''] = filesOf(join(path, '..')).filter((name) => name.endsWith('.bak'));
-  assert.is(read(join(path, '..', backup)), SETTINGS);
   await write('zed', '--remove', '--yes');
+  const backups = filesOf(join(path, '..')).filter((name) => name.endsWith('.bak'));
+  assert.equal(
+    backups.map((name) => read(join(path, '..', name))),
+    [SETTINGS, after],
+  );
   assert.is(read(path).replace(/\s/g, ''), SETTINGS.replace(/\s/g, ''));
   assert.match((await write('zed', '--remove', '--yes')).out, 'needs no change');
 });

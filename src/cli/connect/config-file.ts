@@ -70,7 +70,7 @@ function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): string 
 
 /** Replaces the file. Returns the path of the copy of the old one; undefined when there was none. */
 function writeConfig({ path, text: before, mode }: ConfigText, after: string): string | undefined {
-  const backup = `${path}.${new Date().toISOString().replace(/[-:]|\.\d+Z$/g, '')}.bak`;
+  const backup = `${path}.${new Date().toISOString().replace(/[-:.Z]/g, '')}.bak`;
   try {
     if (before === undefined) mkdirSync(dirname(path), { recursive: true });
     else copyFileSync(path, backup);
