@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { noInstanceError, noneHealthy, type Search } from '../../../src/actors/calls/instance-search.ts';
-import { affords, isRepeatable, RetryBudget } from '../../../src/actors/calls/retry.ts';
+import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retry.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -28,13 +28,6 @@ test('forgets calls and repeats after 10 s', () => {
 test('repeats no unknown tool, and none without a name', () => {
   assert.is(isRepeatable(toolCall('read'), { tools: undefined }), false);
   assert.is(isRepeatable({ method: 'tools/call', params: { name: ['read'] } }, KNOWS_READ), false);
-});
-
-test('pays from the budget for what perhaps arrived, and for nothing else', () => {
-  let left = 1;
-  const budget = { take: () => left-- > 0 };
-  assert.equal([affords(budget, 'no'), affords(budget, 'no')], [true, true]);
-  assert.equal([affords(budget, 'unknown'), affords(budget, 'unknown')], [true, false]);
 });
 
 test('gives the reason of an unhealthy or stopped instance, and the state of the others', () => {

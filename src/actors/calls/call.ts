@@ -22,7 +22,7 @@ import type { Attempted, CallEvents } from './call-events.ts';
 import { callEndOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { type CallOrder, InstanceSearch, mayLackTool } from './instance-search.ts';
-import { affords, isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
+import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import { type TraceDeps, tracedExchange } from './traced-exchange.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
@@ -51,7 +51,7 @@ interface Failure {
   readonly ref: InstanceRef;
   readonly error: GatewayError;
   readonly attempt: number;
-  /** The budget has granted a repeat after it. */
+  /** A repeat after it needs nothing of the budget, or the budget has granted it. */
   isPaid: boolean;
   /** An event has reported a repeat after it. */
   isReported: boolean;
@@ -373,10 +373,11 @@ export class Call implements QueuedCall, RunningCall {
     return !this.#isAnswering && bound === undefined && this.#retries < this.#order.group.policy.maxRetries;
   }
 
+  /** To be asked last, with an instance ready: a repeat that is not made costs nothing. */
   #affordsRepeat(): boolean {
     const failure = this.#lastFailure;
     if (failure === undefined || failure.isPaid) return true;
-    failure.isPaid = affords(this.#deps.budget, failure.error.delivered);
+    failure.isPaid = this.#deps.budget.take();
     return failure.isPaid;
   }
 

@@ -25,11 +25,6 @@ export function isRepeatAllowed(delivered: Delivered, mayRepeat: boolean): boole
   return delivered === 'no' || (delivered === 'unknown' && mayRepeat);
 }
 
-/** Takes an uncertain repeat from the budget. To be called last, with an instance ready: a repeat that is not made costs nothing. */
-export function affords(budget: Pick<RetryBudget, 'take'>, delivered: Delivered): boolean {
-  return delivered === 'no' || budget.take();
-}
-
 /**
  * Bounds the repeats of uncertain calls to a share of recent traffic plus an allowance, so that a failing backend is not
  * overloaded by them. One per gateway.
