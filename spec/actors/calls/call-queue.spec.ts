@@ -115,6 +115,15 @@ test('fails with the shutdown of the gateway when that is why no instance is lef
   assert.equal(told(await call.end), { code: 'SHUTTING_DOWN', delivered: 'no', retryAfterSeconds: 5 });
 });
 
+test('takes no place that its own refusal makes free', async () => {
+  await harness.add('a', silent);
+  const [other] = fill('a');
+  const refused = harness.dispatcher.exchange('t', toolCall('write'), { timeoutMs: 1_000 });
+  refused.subscribe({ error: () => other?.subscription.unsubscribe() });
+  mock.timers.tick(1_000);
+  assert.equal([harness.asked('a'), inFlight(), waiting()], [256, [255], 0]);
+});
+
 test('leaves the line when the caller goes away', async () => {
   await harness.add('a', silent);
   fill('a');

@@ -9,6 +9,7 @@ import type { Tracker } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
+  globalAlarm,
   Harness,
   type Script,
   settled,
@@ -47,6 +48,17 @@ test('a repeatable call is sent to a second instance after a third of its time, 
   assert.is(first.isCancelled, true);
   assert.equal(call.answers.length, 1);
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a failed', 'finished b result']);
+});
+
+test('of two instances the one with the first message decides, even if it fails then', async () => {
+  await addAll({ a: silent, b: silent });
+  const call = harness.call('read');
+  mock.timers.tick(2_000);
+  const { last } = harness.backend('a');
+  last.notify('notifications/progress', { progress: 1 });
+  assert.is(harness.backend('b').last.isCancelled, true);
+  breaks(last);
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
 test('when the time is over the one is named that was silent for longest', async () => {
@@ -187,6 +199,28 @@ test('pauses while the client has questions to answer, until the last of them is
   assert.is(call.subscription.closed, false);
   mock.timers.tick(1);
   assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
+});
+
+test('leaves no timer behind, however a call ends', async () => {
+  const timers = new Set<() => void>();
+  harness = new Harness({ callTimeoutMs: 6_000 }, undefined, (waitMs, ring) => {
+    const end = (): boolean => timers.delete(cancel);
+    const cancelTimer = globalAlarm(waitMs, () => end() && ring());
+    const cancel = (): void => {
+      if (end()) cancelTimer();
+    };
+    timers.add(cancel);
+    return cancel;
+  });
+  await addAll({ a: answers(), b: breaks });
+  const before = timers.size;
+  await harness.call('write').end;
+  await harness.call('write', { instanceId: 'b' }).end;
+  await harness.call('write', { instanceId: 'c' }).end;
+  harness.rewrite('a', silent);
+  harness.call('write').subscription.unsubscribe();
+  mock.timers.tick(1_000); // the check for silent calls
+  assert.is(timers.size, before);
 });
 
 test('sets no timer when a question is answered after the end of the call', async () => {
