@@ -205,15 +205,11 @@ async function watch(
 ): Promise<void> {
   const engine = await connect(address);
   const events = await engine.getEvents({ filters: { type: ['container'] }, abortSignal: signal });
-  const stop = () => void ('destroy' in events && typeof events.destroy === 'function' && events.destroy());
-  signal.addEventListener('abort', stop, { once: true });
   onOpen();
   try {
     for await (const line of linesOf(events)) takeEvent(line, onChange);
   } catch (thrown) {
     if (!signal.aborted) throw thrown;
-  } finally {
-    signal.removeEventListener('abort', stop);
   }
   if (!signal.aborted) throw new SourceError('the stream of events ended');
 }
