@@ -12,7 +12,7 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import type { SessionFailover, SessionSharing } from '../../../src/domain/policy.ts';
+import { DEFAULT_POLICY, type SessionFailover, type SessionSharing } from '../../../src/domain/policy.ts';
 import { listen, toolCall } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -163,19 +163,24 @@ test('waits all of its time for a program, or without another instance', async (
   assert.is(await late, 'BACKEND_TIMEOUT');
 });
 
-test('retries to bind while its client listens', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { peer: FULL });
-  const session = await harness.open();
-  const heard = listenTo(session);
-  harness.ref('a').drain();
-  await settled();
-  await harness.add('b', { peer: FULL });
-  mock.timers.tick(5_000);
-  await settled();
-  harness.transport('b').tell('notifications/tools/list_changed');
-  assert.is(heard.messages.length, 1);
-});
+for (const since of ['before', 'after'] as const) {
+  test(`retries to bind while its client listens, since ${since} the loss`, async () => {
+    harness = new SessionHarness();
+    await harness.add('a', { peer: FULL });
+    const session = await harness.open();
+    const early = since === 'before' ? listenTo(session) : undefined;
+    harness.ref('a').drain();
+    assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
+    mock.timers.tick(5_000);
+    const heard = early ?? listenTo(session);
+    await settled();
+    await harness.add('b', { peer: FULL });
+    mock.timers.tick(5_000);
+    await settled();
+    harness.transport('b').tell('notifications/tools/list_changed');
+    assert.is(heard.messages.length, 1);
+  });
+}
 
 test('refuses to let more than so many wait for a move', async () => {
   harness = new SessionHarness();
@@ -218,6 +223,8 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     if (isOwn) break;
     await Promise.all(Array.from({ length: 8 }, () => harness.open(ASKABLE)));
     assert.is(harness.upstreams('a').length, 1, 'it is known');
+    harness.inner.fleet.setPolicy('t', { ...DEFAULT_POLICY, session: 'isolated' });
+    assert.is((await harness.open(ASKABLE)).isShared, false);
     await harness.close();
   }
 });
@@ -344,15 +351,17 @@ for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
     test(`with failover ${failover}, lets a call go on in its ${era} conversation that is between two rounds`, async () => {
       const instance = { peer: MODERN, fields: HTTP, own };
       const session = await openOnA(failover, instance, instance, ASKABLE);
-      const place = await betweenRounds(session);
+      const [place, other] = [await betweenRounds(session), await betweenRounds(session)];
       harness.ref('a').drain();
       const next = ask(session, 'read');
       if (failover === 'always') assert.is(await resultOf(next), 'b');
       else assert.is(codeOf(await next.end), 'SESSION_NOT_FOUND');
       assert.is(await resultOf(listen(place.exchange(toolCall('write')))), 'a');
       assert.is(harness.sessions.find(session.id), session);
-      place.leave();
-      place.leave();
+      for (let times = 0; times < 2; times += 1) place.leave();
+      await settled();
+      assert.is(harness.upstreams('a')[0]?.isClosed, own === null ? undefined : false);
+      other.leave();
       await settled();
       assert.is(harness.sessions.find(session.id), failover === 'always' ? session : undefined);
       assert.is(harness.upstreams('a')[0]?.isClosed, own === null ? undefined : true);

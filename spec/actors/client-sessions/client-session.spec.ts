@@ -34,16 +34,17 @@ test.after.each(() => harness.close());
 
 test('answers its callers and its listeners when it is closed, and takes nothing more', async () => {
   await harness.add('a', { script: () => undefined });
-  const session = await harness.open();
+  const [session, unheard] = [await harness.open(), await harness.open()];
   const caller = ask(session, 'read');
   const heard = listenTo(session);
   const ends: string[] = [];
   session.ended$.subscribe((reason) => ends.push(reason));
   await session.close();
-  session.ended$.subscribe((reason) => ends.push(reason));
+  await unheard.close();
+  for (const { ended$ } of [session, unheard]) ended$.subscribe((reason) => ends.push(reason));
   assert.equal(codeOf(await caller.end), 'SESSION_NOT_FOUND');
   assert.is(heard.isOver, true);
-  assert.equal(ends, ['it was closed', 'it was closed']);
+  assert.equal(ends, ['it was closed', 'it was closed', 'it was closed']);
   assert.equal(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   assert.is(listenTo(session).isOver, true);
   assert.is(harness.ref('a').inFlight, 0);
@@ -66,8 +67,9 @@ test('asks for lists through the lists of its template, and for nothing else', a
 });
 
 test('forwards all notifications in a dedicated conversation, and none in a shared one', async () => {
-  await harness.add('a');
+  await harness.add('a', { script: silent });
   const [own, shared] = [await harness.open(ASKABLE), await harness.open(PLAIN)];
+  const { subscription } = ask(shared, 'read');
   for (const session of [own, shared]) {
     session.notify('notifications/initialized', {});
     session.notify('notifications/cancelled', { requestId: 1 });
@@ -81,6 +83,7 @@ test('forwards all notifications in a dedicated conversation, and none in a shar
     'notifications/custom',
   ]);
   assert.equal(told(harness.transport('a').notified), []);
+  subscription.unsubscribe();
 });
 
 test('forwards custom notifications to a shared program while its call is the only one there', async () => {
@@ -354,20 +357,50 @@ test('subscribes once at a shared process for all sessions, and unsubscribes aft
   assert.is(harness.subscribed, 0);
 });
 
-test('asks the shared process it moved to, and leaves nothing with the one before', async () => {
-  await harness.add('a', { peer: FULL, script: answers({}) });
-  const session = await harness.open(PLAIN);
-  await harness.add('b', { peer: FULL, script: answers({}) });
-  await resultOf(ask(session, subscribe('x:1')));
-  const heard = listenTo(session);
+for (const loss of ['lose', 'drain'] as const) {
+  test(`asks the shared process it moved to (${loss}), and leaves nothing with the one before`, async () => {
+    const options = { peer: FULL, script: answers({}) };
+    const session = await harness.openOnA(options, options);
+    await resultOf(ask(session, subscribe('x:1')));
+    const heard = listenTo(session);
+    if (loss === 'lose') harness.transport('a').lose();
+    else harness.ref('a').drain();
+    await settled();
+    assert.equal(asked('b'), ['resources/subscribe']);
+    harness.transport('b').tell('notifications/resources/updated', { uri: 'x:1' });
+    assert.is(heard.messages.length, 1);
+    await session.close();
+    await settled();
+    assert.is(harness.subscribed, 0);
+  });
+}
+
+test('subscribes where it moved to when the instance before answers afterwards', async () => {
+  await harness.close();
+  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  const options = { peer: FULL, fields: HTTP, script: answers({}) };
+  const session = await harness.openOnA({ ...options, script: silent }, options);
+  const [before] = harness.upstreams('a');
+  const calls = ['x:1', 'x:2'].map((uri) => ask(session, subscribe(uri)));
+  before?.open[0]?.result();
   harness.ref('a').drain();
+  await resultOf(ask(session, 'read'));
+  before?.open[0]?.result();
+  for (const call of calls) assert.equal(await resultOf(call), {});
+  const there = harness.upstreams('b')[0]?.exchanges.map(({ request }) => request.params?.uri);
+  assert.equal(there, ['x:1', undefined, 'x:2']);
+});
+
+test('ends the subscription at a modern backend with the last resource', async () => {
+  await harness.add('a', { peer: { ...MODERN, capabilities: { resources: { subscribe: true } } } });
+  const session = await harness.open();
+  const { subscription } = listenTo(session);
+  await resultOf(ask(session, subscribe('x:1')));
+  assert.equal(open('a'), ['subscriptions/listen']);
+  await resultOf(ask(session, unsubscribe('x:1')));
   await settled();
-  assert.equal(asked('b'), ['resources/subscribe']);
-  harness.transport('b').tell('notifications/resources/updated', { uri: 'x:1' });
-  assert.is(heard.messages.length, 1);
-  await session.close();
-  await settled();
-  assert.is(harness.subscribed, 0);
+  assert.equal(open('a'), []);
+  subscription.unsubscribe();
 });
 
 test('leaves no subscription behind when its caller left before the answer', async () => {
@@ -394,6 +427,11 @@ function sessionEvents() {
 function factOf({ id }: ClientSession, instanceId: string) {
   const session = sessionFingerprint(id);
   return { template: 't', instanceId, serverId: instanceId, session, principal: 'somebody' };
+}
+
+/** Methods of the requests that wait for an answer. */
+function open(id: string): string[] {
+  return harness.transport(id).open.map(({ request }) => request.method);
 }
 
 function asked(id: string): string[] {

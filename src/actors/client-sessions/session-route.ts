@@ -7,7 +7,6 @@ import type { Linked } from '../../domain/call-map.ts';
 import { placeYielded } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import type { ExchangeEnding } from '../calls/call-reply.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
 import {
   type AttemptPlan,
@@ -109,7 +108,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       ...(binding === this.reservation ? { request, upstream } : this.#host.plan(request, binding)),
       failed: (error) => this.#failed(binding, isRepeatable, error),
       slow: (error) => isRepeatable && this.#slow(binding, error),
-      ended: (ending) => this.#ended(isRepeatable, ending),
+      ended: ({ error: failure }) => {
+        if (!isRepeatable && failure?.delivered === 'no') this.#host.countUnsafe(-1);
+      },
     };
   }
 
@@ -164,7 +165,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   #failed(binding: Binding, isRepeatable: boolean, error: GatewayError): RouteRetry | undefined {
     const { code, delivered } = error;
-    this.end();
     if (code !== 'BACKEND_UNAVAILABLE' || !isRepeatAllowed(delivered, isRepeatable)) return undefined;
     const isFirst = this.#failure?.error.delivered !== 'unknown';
     const mayRepeat = this.#repeats < MOST_REPEATS && (isFirst || delivered === 'no');
@@ -194,14 +194,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   #repeatSoon({ ref }: Binding, error: GatewayError): void {
+    this.end();
     if (this.#failure?.error.delivered !== 'unknown') this.#failure = { error, ref };
     this.#pauseMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
     this.#repeats += 1;
-  }
-
-  #ended(isRepeatable: boolean, { error }: ExchangeEnding): void {
-    if (!isRepeatable && error?.delivered === 'no') this.#host.countUnsafe(-1);
-    this.end();
   }
 }
 
