@@ -150,17 +150,23 @@ test('leaves half of its time to another HTTP instance when one opens nothing', 
 });
 
 test('waits all of its time for a program, or without another instance', async () => {
-  harness = new SessionHarness({ policy: { session: 'isolated', maxRetries: 1 } });
-  for (const id of ['a', 'b']) await harness.add(id);
-  const programs = ['a', 'b'].map((id) => freeze(id));
-  const late = harness.open().catch(codeOf);
-  await settled();
-  mock.timers.tick(LIMITS.handshakeMs - 1);
-  await settled();
-  const found = programs.flat().map(({ aborted }) => aborted);
-  assert.equal(found, [false]);
-  mock.timers.tick(1);
-  assert.is(await late, 'BACKEND_TIMEOUT');
+  for (const [ids, fields] of [
+    [['a', 'b'], PIPE],
+    [['a'], HTTP],
+  ] as const) {
+    harness = new SessionHarness({ policy: { session: 'isolated', maxRetries: 1 } });
+    for (const id of ids) await harness.add(id, { fields });
+    const signals = ids.map((id) => freeze(id));
+    const late = harness.open().catch(codeOf);
+    await settled();
+    mock.timers.tick(LIMITS.handshakeMs - 1);
+    await settled();
+    const found = signals.flat().map(({ aborted }) => aborted);
+    assert.equal(found, [false]);
+    mock.timers.tick(1);
+    assert.is(await late, 'BACKEND_TIMEOUT');
+    await harness.close();
+  }
 });
 
 for (const since of ['before', 'after'] as const) {
@@ -227,6 +233,24 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     assert.is((await harness.open(ASKABLE)).isShared, false);
     await harness.close();
   }
+});
+
+test('one other session goes on finding it out when the first one is called off', async () => {
+  harness = new SessionHarness();
+  await harness.add('a', { peer: MODERN, fields: PIPE });
+  const signals = freeze('a');
+  const first = new AbortController();
+  const opening = [harness.sessions.open('t', 'first', ASKABLE, first.signal)];
+  for (let n = 0; n < 3; n += 1) opening.push(harness.open(ASKABLE, `owner ${n}`));
+  const codes = opening.map((session) => session.catch(codeOf));
+  await settled();
+  assert.is(signals.length, 1);
+  first.abort();
+  assert.is(await codes[0], 'SESSION_NOT_FOUND');
+  await settled();
+  assert.is(signals.length, 2);
+  mock.timers.tick(LIMITS.handshakeMs);
+  await Promise.all(codes);
 });
 
 test('closes a conversation that breaks while the state is repeated', async () => {

@@ -208,7 +208,7 @@ test('calls off the opening of a client that went away, and frees what it held',
     await harness.add(id, { fields: HTTP });
     harness.transport(id).openUpstream = (_, signal) => {
       signals.push(signal);
-      return new Promise(() => undefined);
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     };
   }
   const client = new AbortController();
@@ -217,6 +217,7 @@ test('calls off the opening of a client that went away, and frees what it held',
   assert.is(harness.sessions.size, 1);
   client.abort();
   assert.equal([await opening, harness.sessions.size], ['SESSION_NOT_FOUND', 0]);
+  await settled();
   assert.equal(
     signals.map(({ aborted }) => aborted),
     [true],
