@@ -42,7 +42,7 @@ for (const [name, read] of Object.entries(readers)) {
     test(`accepts ${what}`, async () => {
       const answer = await (await started).ask('POST', '/', {
         body: text,
-        headers: { 'content-type': type },
+        headers: { 'content-type': type, 'content-encoding': 'Identity' },
       });
       assert.is(answer.status, 200);
       assert.is(answer.text, JSON.stringify(JSON.parse(text)));

@@ -85,6 +85,8 @@ export function readKoaBody(maxBytes: number): ReadBody {
     if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
     loading ??= load(maxBytes);
     const middleware = await loading;
+    // Any other one was refused; koa-body knows the name in lower case only.
+    context.req.headers['content-encoding'] = 'identity';
     await middleware(context, async () => {});
     const text: unknown = context.request.body;
     return typeof text === 'string' ? Buffer.from(text, 'latin1') : Buffer.alloc(0);
