@@ -140,10 +140,10 @@ export function sessionCookie(token: string, seconds: number, isSecure: boolean)
 }
 
 export interface CountedRequest {
-  /** The caller; set by middleware/authorize.ts on every matched route. */
+  /** The caller; set by middleware/authorize.ts on routes that need credentials. */
   principal?: Principal;
   /** Rate limit window of a caller with a limit; written to the headers of every answer. */
-  rateLimit?: RateLimit;
+  rateLimit?: RateLimit | undefined;
   /** Requests counted for this HTTP request so far. */
   counted?: number;
 }

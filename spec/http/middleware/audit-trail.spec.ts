@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { Auth } from '../../../src/auth/auth.ts';
 import type { Principal, Scope } from '../../../src/domain/account.ts';
-import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
@@ -53,10 +53,10 @@ test('records a client that left as 499', async () => {
 
 test('limits the entries of unknown callers per minute, not those of others', async () => {
   let nowMs = 0;
-  let principal: Principal = NO_PRINCIPAL;
+  let principal: Principal | undefined;
   const app = await serve(
     (state) => {
-      state.principal = principal;
+      if (principal !== undefined) state.principal = principal;
     },
     { now: () => nowMs },
   );
@@ -70,7 +70,7 @@ test('limits the entries of unknown callers per minute, not those of others', as
   assert.is(await ask(1), most);
   principal = ADA;
   assert.is(await ask(3), most + 3);
-  principal = NO_PRINCIPAL;
+  principal = undefined;
   nowMs = 60_000;
   assert.is(await ask(2), most + 5);
   app.close();

@@ -5,7 +5,6 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { parseKey } from '../../auth/api-keys.ts';
-import { NO_PRINCIPAL } from '../../domain/account.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
 import type { HttpCounts } from '../../metrics/traffic-counts.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
@@ -107,7 +106,7 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     status: statusOf(res),
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
-    principal: state.principal === NO_PRINCIPAL ? undefined : state.principal?.id,
+    principal: state.principal?.id,
     refused_key: res.statusCode === 401 ? refusedKeyId(req.headers) : undefined,
     template: (state.template ?? report?.sentTo?.template)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     instance_id: state.instanceId ?? report?.sentTo?.id,

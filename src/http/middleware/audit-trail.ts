@@ -2,7 +2,6 @@
 // calls of tools. Never bodies, queries or credentials; what becomes of the arguments of a call is auth/audit.ts.
 
 import type { AuditLog } from '../../auth/audit.ts';
-import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -47,8 +46,8 @@ export function auditTrail(
   };
 
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
-    const { requestId, principal = NO_PRINCIPAL, trail } = state;
-    const actor = trail?.actor ?? (principal === NO_PRINCIPAL ? UNKNOWN : principal);
+    const { requestId, principal = UNKNOWN, trail } = state;
+    const actor = trail?.actor ?? principal;
     if (status === TOO_MANY_REQUESTS && actor !== UNKNOWN) return;
     if ((actor === UNKNOWN || status >= 400) && isOneTooMany(actor.id)) return;
     const address = proxies.address(req);
@@ -97,7 +96,7 @@ export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>):
       startMs,
     } = report;
     if (!audit.recordsCalls || method !== 'tools/call') return;
-    const { principal = NO_PRINCIPAL, requestId } = state;
+    const { principal = UNKNOWN, requestId } = state;
     const entry = {
       actor: principal.id,
       actorName: principal.name,

@@ -3,7 +3,7 @@
 
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
-import { NO_PRINCIPAL, type Principal, type Scope } from '../../domain/account.ts';
+import type { Principal, Scope } from '../../domain/account.ts';
 import { accountsFromHereOnly } from '../../domain/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
@@ -31,12 +31,7 @@ export function authorize(
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
   gateway: Pick<Gateway, 'phase'>,
 ): RouteMiddleware {
-  if (route.scope === 'open') {
-    return (context, next) => {
-      context.state.principal = NO_PRINCIPAL;
-      return next();
-    };
-  }
+  if (route.scope === 'open') return (_context, next) => next();
   const anyOf: readonly Scope[] = typeof route.scope === 'string' ? [route.scope] : route.scope;
 
   const check = callerCheck(anyOf, auth);
@@ -59,8 +54,7 @@ export function authorize(
     state.principal = principal;
     state.check = check;
     if (!isCountedHere) {
-      const window = auth.limiter.peek(principal);
-      if (window !== undefined) state.rateLimit = window;
+      state.rateLimit = auth.limiter.peek(principal);
       return authorizePrincipal(principal, context, next);
     }
     const counted = consumeRateLimit(state, auth.limiter, 1);
