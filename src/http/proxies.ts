@@ -29,7 +29,7 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
   /** The client of a trusted proxy; undefined when the proxy names none, or no address. */
   const clientOf = (request: IncomingMessage): string | undefined => {
     const hops = listOf(request, 'x-forwarded-for').map(addressOf);
-    const nearest = hops.findLastIndex((hop) => hop === undefined || !contains(trusted, hop));
+    const nearest = hops.findLastIndex((hop) => !contains(trusted, hop));
     return nearest === -1 ? hops[0] : hops[nearest];
   };
   return {
@@ -87,7 +87,7 @@ function addressList(entries: readonly string[]): BlockList {
   return list;
 }
 
-function contains(list: BlockList, address: string | undefined): boolean {
-  const version = address === undefined ? 0 : isIP(address);
-  return address !== undefined && version !== 0 && list.check(address, version === 6 ? 'ipv6' : 'ipv4');
+function contains(list: BlockList, address = ''): boolean {
+  const version = isIP(address);
+  return version !== 0 && list.check(address, version === 6 ? 'ipv6' : 'ipv4');
 }
