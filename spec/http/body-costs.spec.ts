@@ -27,6 +27,12 @@ const rest = (app: AccountsFixture, who: Credentials, body: object): Promise<Ans
   app.as(who, 'POST', '/mcp/demo/tools/call', { body });
 const mcp = (app: AccountsFixture, who: Credentials, params: { name: string }): Promise<Answer> =>
   app.as(who, 'POST', '/mcp/demo', modern('tools/call', params));
+/** As `rest`, without saying how many bytes will come. */
+const chunked = (app: AccountsFixture, who: Credentials, body: object): Promise<Response> =>
+  fetch(`${app.url}/mcp/demo/tools/call`, {
+    ...{ method: 'POST', duplex: 'half', headers: { ...who, 'content-type': 'application/json' } },
+    body: new Blob([JSON.stringify(body)]).stream(),
+  });
 const codeOf = ({ body }: Answer) => body.error_code ?? Object(Object(body.error).data).error_code;
 
 /** Sends the head of a request, and of its body so many bytes; `length` undefined: without saying how many will come. */
@@ -45,7 +51,7 @@ test('counts one request for each started 64 kB, over REST and MCP', async () =>
   const app = await startWithAccounts();
   await app.serve('demo', 'one');
   let left = 1_000;
-  for (const send of [rest, mcp]) {
+  for (const send of [rest, mcp, chunked]) {
     for (const [bytes, requests] of [
       [10, 1],
       [60 * KB, 1],
@@ -85,9 +91,9 @@ test('refuses a large body before it is read when no request is left, and reads 
     assert.match(await readUntil(socket, '\r\n\r\n'), /^HTTP\/1.1 429 [\s\S]*retry-after/i, path);
     socket.destroy();
   }
-  const chunked = await begin(app, app.user, '/mcp/demo', undefined, 66 * KB);
-  assert.match(await readUntil(chunked, '\r\n\r\n'), /^HTTP\/1.1 429 /);
-  chunked.destroy();
+  const endless = await begin(app, app.user, '/mcp/demo', undefined, 66 * KB);
+  assert.match(await readUntil(endless, '\r\n\r\n'), /^HTTP\/1.1 429 /);
+  endless.destroy();
   const { id: _, ...notification } = modern('notifications/x').body;
   const free = await app.as(app.user, 'POST', '/mcp/demo', { body: notification, headers: MCP_TYPES });
   assert.is(free.status, 202, free.text);
@@ -129,6 +135,7 @@ test('holds no more bytes of one caller, and of all, than the bounds, for as lon
   assert.equal([over.status, codeOf(over)], [429, 'QUEUE_FULL']);
   const overAtMcp = await mcp(app, app.user, call(60 * KB));
   assert.equal([overAtMcp.status, codeOf(overAtMcp)], [429, 'QUEUE_FULL']);
+  assert.is((await chunked(app, app.user, call(60 * KB))).status, 429);
   const second = mcp(app, await app.key(['tools:call']), call(90 * KB));
   const third = rest(app, await app.key(['tools:call']), call(90 * KB));
   await inFlight(3);

@@ -57,10 +57,14 @@ test('refuses a caller whose templates changed, on a route of all templates', as
   const changed = (before: Principal, now: Principal) => codeOf(() => now, { before });
   assert.is(await changed(ADA, having('demo')), undefined);
   assert.is(await changed(ADA, having('demo', 'other')), 'INSUFFICIENT_PERMISSIONS');
+  assert.is(await changed(having('demo', 'other'), ADA), 'INSUFFICIENT_PERMISSIONS');
   assert.is(await changed(ADA, having('other')), 'INSUFFICIENT_PERMISSIONS');
   assert.is(await changed(ADA, everything), 'INSUFFICIENT_PERMISSIONS');
   assert.is(await changed(everything, ADA), 'INSUFFICIENT_PERMISSIONS');
   assert.is(await changed(everything, { ...everything }), undefined);
+  const admin = { ...ADA, scopes: new Set<Scope>(['tools:call', 'admin']) };
+  assert.is(await changed(admin, ADA), 'INSUFFICIENT_PERMISSIONS', 'of an admin, the events of all callers');
+  assert.is(await changed(ADA, admin), undefined);
 });
 
 test.run();
