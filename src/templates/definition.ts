@@ -3,7 +3,6 @@
 
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
-import { Settings } from 'typebox/system';
 import { splitCommand } from '../domain/command.ts';
 import { messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/template.ts';
@@ -63,8 +62,6 @@ export class TemplateError extends Error {
   }
 }
 
-const MOST_FAULTS = 64;
-
 const templateFile = Compile(TemplateFile);
 const fields = Object.keys(TemplateFile.properties);
 
@@ -74,8 +71,6 @@ const fields = Object.keys(TemplateFile.properties);
  */
 export function readTemplate(text: string, folder?: string): TemplateDefinition {
   const { value } = tolerated(parseTemplate(text), folder);
-  // TypeBox stops at 8 faults. That is a setting of the library, so it is only ever raised.
-  if (Settings.Get().maxErrors < MOST_FAULTS) Settings.Set({ maxErrors: MOST_FAULTS });
   if (!templateFile.Check(value)) throw new TemplateError(issuesOf(templateFile.Errors(value)[1]));
   const issues = faultsOfCommand(value);
   if (issues.length > 0) throw new TemplateError(issues);
