@@ -86,6 +86,7 @@ test('bad credentials are refused with the right code, in words that repeat noth
     'huge key': { apiKey: `sd_${'0'.repeat(60_000)}` },
     'an empty key': { apiKey: '' },
     'a token as a key': { apiKey: jwt },
+    'a key with the secret of another': { apiKey: good.key.slice(0, 20) + other.key.slice(20) },
     'revoked key': { apiKey: revoked.key },
     'expired key': { apiKey: short.key },
     'key of a disabled owner': { apiKey: ofDisabled.key },

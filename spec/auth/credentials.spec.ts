@@ -216,14 +216,11 @@ tokenSuite('every other token is refused', async () => {
   const jwt = { alg: 'HS256', typ: 'JWT' };
   const without = (claim: string): object =>
     Object.fromEntries(Object.entries(claims).filter(([name]) => name !== claim));
-  const hs512 = new SignJWT({ ...claims }).setProtectedHeader({ alg: 'HS512' });
   const table: Record<string, string> = {
     'another secret': sign(jwt, claims, new TextEncoder().encode('another secret, also long enough')),
     'alg none, no signature': `${encode({ alg: 'none' })}.${body}.`,
     'alg none, the old signature': `${encode({ alg: 'none' })}.${body}.${signature}`,
     'alg NONE': `${encode({ alg: 'NONE' })}.${body}.`,
-    HS512: await hs512.sign(Buffer.concat([SECRET, SECRET])),
-    'HS512 with our secret': sign({ alg: 'HS512' }, claims),
     RS256: sign({ alg: 'RS256' }, claims),
     'a key of its own in the header': sign(
       { alg: 'HS256', jwk: { kty: 'oct', k: 'AAAA' } },
@@ -235,6 +232,7 @@ tokenSuite('every other token is refused', async () => {
     'another issuer': sign(jwt, { ...claims, iss: 'somebody' }),
     'an expiry that is a text': sign(jwt, { ...claims, exp: String(claims.exp) }),
     'a subject that is a number': sign(jwt, { ...claims, sub: 5 }),
+    'an id that is a number': sign(jwt, { ...claims, jti: 5 }),
     'no stamp': sign(jwt, without('credentials_at')),
     'no expiry': sign(jwt, without('exp')),
     'no subject': sign(jwt, without('sub')),
