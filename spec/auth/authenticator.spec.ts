@@ -295,7 +295,7 @@ function idOf(principal: Principal | Promise<Principal>): string {
 
 /** A cache that has heard of its store, with one entry. */
 function cached(startMs = 0, verifiedAtMs = startMs) {
-  const cache = new CredentialCache<Verified>(startMs);
+  const cache = new CredentialCache<Verified>();
   cache.onStoreChange('answered', startMs);
   const entry: Verified = { verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
   cache.entries.set('entry', entry);

@@ -64,7 +64,7 @@ const WRONG_KEY = 'The API key is not valid';
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #cache: CredentialCache<CachedIdentity>;
+  readonly #cache = new CredentialCache<CachedIdentity>();
   /** One query per credential, however many requests wait for it. */
   readonly #pending = new Map<string, Promise<Principal>>();
   /** Number of changes: an answer to a query that began before a change may be older than the change. */
@@ -72,7 +72,6 @@ export class Authenticator {
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#cache = new CredentialCache(options.now());
   }
 
   /** See Auth.authenticate. */
@@ -264,11 +263,7 @@ export class CredentialCache<V extends Verified> {
   readonly entries = new LRUCache<string, V>({ maxSize: ENTRIES, sizeCalculation: () => 1 });
   #isUnavailable = false;
   #hasAnswered = false;
-  #lastAnswerMs: number;
-
-  constructor(nowMs: number) {
-    this.#lastAnswerMs = nowMs;
-  }
+  #lastAnswerMs = 0;
 
   /**
    * Handles a change of the store. True when all entries became stale: after a change, and after the first answer, which does not

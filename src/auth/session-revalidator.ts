@@ -27,7 +27,7 @@ export interface SessionRevalidatorOptions {
 export class SessionRevalidator {
   readonly #options: SessionRevalidatorOptions;
   /** By id of the principal. Of a principal that was dropped, deletion and expiry are still detected, changes are not. */
-  readonly #tracked: CredentialCache<Tracked>;
+  readonly #tracked = new CredentialCache<Tracked>();
   #open: (() => Iterable<string>) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
@@ -36,7 +36,6 @@ export class SessionRevalidator {
 
   constructor(options: SessionRevalidatorOptions) {
     this.#options = options;
-    this.#tracked = new CredentialCache(options.now());
   }
 
   /** Checks the principals that `open` names by id, until `close`. */
