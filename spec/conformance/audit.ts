@@ -44,7 +44,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
 
   declare('forgets all but the newest', async ({ audit }) => {
     const entries = Array.from({ length: 10 }, (_, index) => entry(index));
-    await audit.append(entries);
+    await audit.append([...entries.slice(5), ...entries.slice(0, 5)]);
     await audit.trim({ changes: 20, calls: 20 });
     assert.is((await audit.list({ limit: 100 })).length, 10);
     await audit.trim({ changes: 3, calls: 0 });
@@ -83,7 +83,14 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await kept(), [9, 8, 1]);
   });
 
-  declare('keeps texts that could be taken for something else', keepsHostileEntries);
+  declare('keeps texts that could be taken for something else', async ({ audit }) => {
+    const entries = HOSTILE_TEXTS.map((text, index) => ({
+      ...entry(index),
+      ...{ actor: text, actorName: text, subject: text },
+    }));
+    await audit.append(entries);
+    assert.equal(await audit.list({ limit: 100 }), entries.toReversed());
+  });
 
   declare('is not changed through what it was given or gave back', async ({ audit }) => {
     const given = { ...entry(1) };
@@ -92,15 +99,6 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     Object.assign((await audit.list({ limit: 1 }))[0] ?? {}, { action: 'changed' });
     assert.equal(await audit.list({ limit: 1 }), [entry(1)]);
   });
-}
-
-export async function keepsHostileEntries({ audit }: Store): Promise<void> {
-  const entries = HOSTILE_TEXTS.map((text, index) => ({
-    ...entry(index),
-    ...{ actor: text, actorName: text, subject: text },
-  }));
-  await audit.append(entries);
-  assert.equal(await audit.list({ limit: 100 }), entries.toReversed());
 }
 
 const START_MS = Date.UTC(2026, 0, 2);

@@ -289,7 +289,7 @@ export const HOSTILE_TEXTS: readonly string[] = [
   `'; drop table users; --`,
   `\\'; drop table users; -- \\`,
   'C:\\temp\\new \\\\server\\share \\',
-  'a backslash\\\nat the end of a line\\\r\nand of another',
+  'a backslash\\\nat the end of a line\\\r\nand of 漢字',
   'line\nbreak\r\n\ttab',
   '$1 $2b$12$ :0 :x @y ? ?? {{z}} %_ [a] #t',
   'Ünïcödé 漢字 😀 👩‍👩‍👧 \u202e',

@@ -1,49 +1,12 @@
-// What is changed of MikroORM's own behaviour: texts that Oracle or SQL Server would read otherwise than they were written,
-// statements on new connections, and sockets that are ended at once.
+// What is changed of MikroORM's own behaviour: statements on new connections, and sockets that are ended at once. Texts that Oracle or
+// SQL Server would read otherwise than they were written are in spec/conformance.
 
 import { EventEmitter } from 'node:events';
 import * as assert from 'uvu/assert';
-import {
-  correctLiterals,
-  runOn,
-  Sockets,
-  withoutContinuedLines,
-  withoutVariables,
-} from '../../src/persistence/mikro-orm-patches.ts';
+import { runOn, Sockets } from '../../src/persistence/mikro-orm-patches.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('MikroORM patches');
-
-test('cuts a text for Oracle between a dollar and a digit', () => {
-  const hash = `'$2b$12$abc'`;
-  assert.is(withoutVariables(hash), `('$' || '2b$' || '12$abc')`);
-  // What the driver does to every statement.
-  assert.is(withoutVariables(hash).replace(/\$(\d+)/g, ':0'), withoutVariables(hash));
-  assert.is(withoutVariables(`'$1$2'`), `('$' || '1$' || '2')`);
-});
-
-test('cuts a text for SQL Server between a backslash and the end of its line', () => {
-  assert.is(withoutContinuedLines(`N'C:\\\nD:\\\r\nE'`), `(N'C:\\' + N'\nD:\\' + N'\r\nE')`);
-  assert.is(withoutContinuedLines(`'a\\\\\n'`), `('a\\\\' + '\n')`);
-});
-
-test('leaves every other text as it is', () => {
-  for (const literal of [`''`, `'$'`, `'$$ $x 1'`, `N'C:\\temp\\'`, `'line\nbreak'`, `'it''s'`, `'\\r\\n'`]) {
-    assert.is(withoutVariables(literal), literal);
-    assert.is(withoutContinuedLines(literal), literal);
-  }
-});
-
-test('corrects what a platform writes for texts, and nothing else', () => {
-  const platform = {
-    before: 'N',
-    escape(value: unknown): string {
-      return typeof value === 'string' ? `${this.before}'${value}'` : String(value);
-    },
-  };
-  correctLiterals(platform, (literal) => `<${literal}>`);
-  assert.equal([platform.escape('a'), platform.escape(1), platform.escape(null)], [`<N'a'>`, '1', 'null']);
-});
 
 test('never takes silence of a new connection for success', async () => {
   for (const nothing of [undefined, null, {}, { executeQuery: 1 }])

@@ -147,8 +147,8 @@ export type UserRow = InferEntity<Tables['users']>;
 export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
 export type AuditRow = InferEntity<Tables['audit']>;
 
-/** Longest free text of a short column, in UTF-16 units. */
-export const TEXT_LENGTH = 512;
+/** Longest free text of a short column, in UTF-16 units: at least LIMITS.auditTextUnits. */
+const TEXT_LENGTH = 512;
 
 /** Builders of columns for one database. */
 function columnsFor(kind: DatabaseKind) {

@@ -212,7 +212,7 @@ function withValue<T>(fields: Readonly<Record<string, T | undefined>>): Record<s
 }
 
 /** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
-export function rowOfChange({ id, at, actor, actorName, action, subject, status, ...more }: AuditEntry) {
+function rowOfChange({ id, at, actor, actorName, action, subject, status, ...more }: AuditEntry) {
   return {
     ...{ id, at: new Date(at), actor, actorName, action, subject, status },
     address: more.address ?? null,
@@ -220,7 +220,7 @@ export function rowOfChange({ id, at, actor, actorName, action, subject, status,
   } satisfies AuditRow;
 }
 
-export function changeOf(row: AuditRow): AuditEntry {
+function changeOf(row: AuditRow): AuditEntry {
   return {
     id: row.id,
     at: row.at.toISOString(),

@@ -3,8 +3,6 @@
 
 import * as assert from 'uvu/assert';
 import { openStore } from '../../../src/persistence/open.ts';
-import { keepsHostileTexts } from '../../conformance/accounts.ts';
-import { keepsHostileEntries } from '../../conformance/audit.ts';
 import { installOracle, type OracleStandIn } from '../../fixtures/oracle/pool.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -22,20 +20,6 @@ test.after.each(() => {
 });
 
 standInBehaviour(test, { kind: 'oracle', url: () => server.url, place: 'FREEPDB1', quoted: /" / });
-
-test('no statement holds what the driver would take for a variable, or a text of more than 4,000 bytes', async () => {
-  const store = await openStore(server.url, OPTIONS);
-  await keepsHostileTexts(store);
-  await keepsHostileEntries(store);
-  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-  for (const sql of server.statements) {
-    for (const [literal] of sql.matchAll(/'[^']*(?:''[^']*)*'/g)) {
-      assert.ok(Buffer.byteLength(literal) <= 4_002, sql.slice(0, 200));
-    }
-  }
-  assert.ok(server.statements.some((sql) => sql.includes(`('$' || '2b$' || '12$xxx`)));
-  await store.close();
-});
 
 test('says that it is away while nobody listens, and recovers by itself', async () => {
   const store = await openStore(server.url, OPTIONS);
