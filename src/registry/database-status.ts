@@ -1,8 +1,8 @@
 // Whether the database answers: one query at a time, with a time limit, and at most one per second, so that many health checks cause
 // few queries.
 
-import { catchError, defer, firstValueFrom, map, of, race, timer } from 'rxjs';
 import type { Store } from '../persistence/store.ts';
+import { withTimeout } from '../persistence/with-timeout.ts';
 
 export type DatabaseState = 'connected' | 'disconnected';
 
@@ -31,12 +31,12 @@ export class DatabaseStatus {
   }
 
   async #ping(): Promise<DatabaseState> {
-    const answer$ = defer(() => this.#store.ping()).pipe(
-      map(() => 'connected' as const),
-      catchError(() => of('disconnected' as const)), // the store logs the reason; callers only need the state
+    const answer = withTimeout(this.#store.ping(), PING_MS);
+    // The store logs the reason of a failure; callers only need the state.
+    this.#state = await answer.then(
+      () => 'connected' as const,
+      () => 'disconnected' as const,
     );
-    const silence$ = timer(PING_MS).pipe(map(() => 'disconnected' as const));
-    this.#state = await firstValueFrom(race(answer$, silence$));
     this.#answeredAtMs = this.#now();
     this.#query = undefined;
     return this.#state;
