@@ -16,6 +16,8 @@ export interface RegistryEntry {
   readonly input: InstanceInput & { readonly id: string };
   /** SHA-256 of the template and the input, in hexadecimal digits. */
   readonly fingerprint: string;
+  /** As it is written: the instance had this server id where the entry was exported. */
+  readonly serverId?: string;
 }
 
 export interface EntrySource {
@@ -93,7 +95,9 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
 
   const fingerprint = createHash('sha256').update(canonicalText({ template, input })).digest('hex');
   const id = input.id ?? `${template.slice(0, 119)}-${fingerprint.slice(0, 8)}`;
-  return { entry: { template, input: { ...input, id }, fingerprint }, problems };
+  const { server_id } = value;
+  const written = typeof server_id === 'string' ? { serverId: server_id } : {};
+  return { entry: { template, input: { ...input, id }, fingerprint, ...written }, problems };
 }
 
 interface EntryValue {

@@ -55,6 +55,26 @@ test('replaces what has the same id, keeps its server id, and leaves the rest al
   assert.equal(await store.listTombstones(), []);
 });
 
+test('an export that is imported elsewhere gives every server the id that it had', async () => {
+  const store = new MemoryStore();
+  const http = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp' } as const;
+  for (const [template, serverId] of [
+    ['c', 'x'],
+    ['b', 'b.x'],
+    ['a', 'a~x'],
+  ] as const)
+    await store.saveInstance(definition('x', { ...http, template, serverId, source: 'api' }));
+  const before = await store.listInstances();
+  const exported = registryDocument([], before, { withSecrets: true }).document;
+  const elsewhere = new MemoryStore();
+  await take(elsewhere, exported);
+  const idsOf = (instances: typeof before) =>
+    instances.map(({ template, serverId }) => `${template}: ${serverId}`).toSorted();
+  assert.equal(idsOf(await elsewhere.listInstances()), idsOf(before));
+  await take(elsewhere, { servers: { y: { template: 'd', server_id: 'x', id: 'y', url: 'http://h' } } });
+  assert.is((await elsewhere.listInstances()).at(-1)?.serverId, 'y', 'no other name than its own');
+});
+
 test('ends when the database is gone, and goes on when one entry is refused', async () => {
   class Refusing extends MemoryStore {
     override saveInstance(): Promise<boolean> {

@@ -55,6 +55,7 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     instance;
   const fields = {
     id,
+    server_id: instance.serverId === id ? undefined : instance.serverId,
     transport,
     endpoint,
     command,
@@ -91,8 +92,8 @@ export interface ImportContext {
 
 /**
  * Saves the templates, merging their settings with the existing ones, then the instances; one with the same id in its template is
- * replaced and keeps its server id. An unusable part is a problem, not a failure. Rejects with
- * DATABASE_UNAVAILABLE; what was saved before stays. Names in the result are `template/id`.
+ * replaced and keeps its server id; a new one gets that of the export if it is free. An unusable part is a problem, not a failure.
+ * Rejects with DATABASE_UNAVAILABLE; what was saved before stays. Names in the result are `template/id`.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
   const settings = new Map((await store.listTemplates()).map((each) => [each.name, each.loadBalancer]));
@@ -105,16 +106,21 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
   const [added, replaced]: [string[], string[]] = [[], []];
   const problems = [...contents.problems];
-  for (const { template, input } of contents.entries) {
+  const isServerIdTaken = (serverId: string) =>
+    [...known.values()].some((each) => each.serverId === serverId);
+  for (const { template, input, serverId = '' } of contents.entries) {
     const name = `${template}/${input.id}`;
+    const isOwn = [`${template}.${input.id}`, `${template}~${input.id}`].includes(serverId);
+    const keepsServerId = isOwn && !known.has(name) && !isServerIdTaken(serverId);
     try {
-      const definition = defineInstance(template, input, {
+      const defined = defineInstance(template, input, {
         ...context,
         find: (id) => known.get(`${template}/${id}`),
-        isServerIdTaken: (serverId) => [...known.values()].some((each) => each.serverId === serverId),
+        isServerIdTaken,
         randomHex: () => '00000000', // not asked for: entries of a document have ids
         source: 'api',
       });
+      const definition = keepsServerId ? { ...defined, serverId } : defined;
       const exposure = await exposureOf(definition, protectedPaths, context.folder);
       if (exposure !== undefined) throw commandExposes(exposure);
       if (!settings.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
