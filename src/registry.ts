@@ -164,11 +164,7 @@ export class Registry {
 
   /** True when this very entry was deleted through the API. */
   async hasTombstone(template: string, id: string, fingerprint: string): Promise<boolean> {
-    const tombstones = await this.#store.listTombstones();
-    return tombstones.some(
-      (tombstone) =>
-        tombstone.template === template && tombstone.id === id && tombstone.fingerprint === fingerprint,
-    );
+    return (await this.#store.findTombstone(template, id)) === fingerprint;
   }
 
   /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */

@@ -52,8 +52,8 @@ export class FailingStore implements Store {
   deleteInstance(template: string, id: string): Promise<boolean> {
     return this.#run('deleteInstance', () => this.#store.deleteInstance(template, id));
   }
-  listTombstones(): Promise<Tombstone[]> {
-    return this.#run('listTombstones', () => this.#store.listTombstones());
+  findTombstone(template: string, id: string): Promise<string | undefined> {
+    return this.#run('findTombstone', () => this.#store.findTombstone(template, id));
   }
   saveTombstone(tombstone: Tombstone): Promise<void> {
     return this.#run('saveTombstone', () => this.#store.saveTombstone(tombstone));

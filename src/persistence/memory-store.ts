@@ -27,7 +27,7 @@ export class MemoryStore implements Store {
   readonly kind = 'memory';
   readonly #templates = new Map<string, TemplateSettings>();
   readonly #instances = new Map<string, InstanceDefinition>();
-  readonly #tombstones = new Map<string, Tombstone>();
+  readonly #tombstones = new Map<string, string>();
   #revision = 0;
   readonly accounts = new MemoryAccounts(() => this.#changed());
   readonly settings: SettingStore = memorySettings();
@@ -71,12 +71,12 @@ export class MemoryStore implements Store {
     return existed;
   }
 
-  async listTombstones(): Promise<Tombstone[]> {
-    return copiesOf(this.#tombstones);
+  async findTombstone(template: string, id: string): Promise<string | undefined> {
+    return this.#tombstones.get(keyOf(template, id));
   }
 
-  async saveTombstone(tombstone: Tombstone): Promise<void> {
-    this.#tombstones.set(keyOf(tombstone.template, tombstone.id), structuredClone(tombstone));
+  async saveTombstone({ template, id, fingerprint }: Tombstone): Promise<void> {
+    this.#tombstones.set(keyOf(template, id), fingerprint);
   }
 
   async deleteTombstone(template: string, id: string): Promise<void> {

@@ -87,13 +87,10 @@ export class OrmStore implements Store {
     );
   }
 
-  listTombstones(): Promise<Tombstone[]> {
-    return this.#session.run(async (em, { tombstones }) => {
-      const rows = await em.findAll(tombstones, {
-        orderBy: { template: 'asc', id: 'asc' },
-      });
-      return rows.map(({ template, id, fingerprint }) => ({ template, id, fingerprint }));
-    });
+  findTombstone(template: string, id: string): Promise<string | undefined> {
+    return this.#session.run(
+      async (em, { tombstones }) => (await em.findOne(tombstones, { template, id }))?.fingerprint,
+    );
   }
 
   saveTombstone({ template, id, fingerprint }: Tombstone): Promise<void> {

@@ -32,8 +32,8 @@ export interface Store {
   saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean>;
   /** False when there was none. */
   deleteInstance(template: string, id: string): Promise<boolean>;
-  /** Fingerprints of file entries that were deleted through the API and stay deleted until the entry changes. */
-  listTombstones(): Promise<Tombstone[]>;
+  /** The fingerprint of a file entry that was deleted through the API and stays deleted until the entry changes. */
+  findTombstone(template: string, id: string): Promise<string | undefined>;
   saveTombstone(tombstone: Tombstone): Promise<void>;
   deleteTombstone(template: string, id: string): Promise<void>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
