@@ -5,9 +5,10 @@ import { main } from '../../../src/cli/main.ts';
 import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
-import { gatewayFor } from './against-gateway.ts';
+import { gatewayFor, serverFor } from './against-gateway.ts';
 
 const test = suite('gateway call');
+const serve = serverFor(test);
 const PNG = Buffer.alloc(1_500).toString('base64');
 const inputSchema = {
   type: 'object',
@@ -131,6 +132,14 @@ test('shows progress and log messages while it waits', async () => {
   await main(['gateway', 'call', 'demo', 'log', 'text=a word'], terminal);
   assert.equal(terminal.printed, ['did 2 steps', 'logged']);
   assert.equal(terminal.progress, ['progress: 1 of 2 step 1', 'progress: 2 of 2 step 2', 'log: a word']);
+});
+
+test('tells in one line of a result that is no JSON', async () => {
+  const url = await serve((_, response) => {
+    response.setHeader('content-type', 'text/event-stream').end('event: result\ndata: {\n\n');
+  });
+  const { code, out, err } = await gateway.run('gateway call demo name {} --url', url);
+  assert.equal([code, out, err], [1, '', `stagedoor: lost the connection to ${url}`]);
 });
 
 test('refuses in one line what it cannot call', async () => {

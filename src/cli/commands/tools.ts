@@ -58,7 +58,7 @@ export const call: CommandDefinition = {
     const argumentsFor = await readArguments(input.positionals.slice(2), () => terminal.readAll());
     const gateway = await gatewayOf(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools`;
-    const result = await ofTemplate(gateway, template, async () => {
+    const value = await ofTemplate(gateway, template, async () => {
       const args = await argumentsFor(async () =>
         findTool(await gateway.request(`${path}/list`), template, tool),
       );
@@ -69,7 +69,6 @@ export const call: CommandDefinition = {
         ),
       );
     });
-    const value = fields(parseExact(result));
     const hasFailed = value.isError === true;
     if (input.has('json')) terminal.print(json(value));
     else if (hasFailed) {
@@ -84,10 +83,10 @@ async function resultOf(
   path: string,
   text: string,
   onNotification: (event: RemoteEvent) => void,
-): Promise<string> {
-  let result: string | undefined;
+): Promise<Fields> {
+  let result: Fields | undefined;
   await gateway.follow(path, { text }, (event) => {
-    if (event.name === 'result') result = event.data;
+    if (event.name === 'result') result = fields(parseExact(event.data));
     else onNotification(event);
   });
   if (result === undefined) throw new CommandFailure(`${gateway.url} ended the call without a result`);
