@@ -34,7 +34,7 @@ test('tells a switch, its negation and its absence apart', () => {
   for (const word of ['--demo', '--demo=true']) assert.is(switches(word).switch('demo'), true);
   for (const word of ['--no-auth', '--auth=false', '--auth=No'])
     assert.is(switches(word).switch('auth'), false);
-  assert.is(switches().switch('auth'), undefined);
+  assert.is(switches('--').switch('auth'), undefined);
 });
 
 test('shows the version on every level', () => {
@@ -70,6 +70,7 @@ const refusals: readonly (readonly [string, string, RegExp])[] = [
   ['a value that is an option', 'gateway start --port --demo', /`--port <number>` value is missing/],
   ['a missing positional', 'gateway register', /^missing required argument <template>; see npx stagedoor/],
   ['a value for a switch', 'config --json=maybe', /--json takes no value, not "maybe"/],
+  ['a value for one with a negation', 'gateway start --auth=maybe', /--auth takes no value, not "maybe"/],
   ['a negation that does not exist', 'config --json=false', /--json takes no value, not "false"/],
   [
     'a positional too many',

@@ -45,6 +45,8 @@ test('prefers an option to the environment, and reads --registry as --registry-f
   const rows: { name: string; value: unknown }[] = JSON.parse(out);
   const values = Object.fromEntries(rows.map(({ name, value }) => [name, value]));
   assert.equal([values['auth.enabled'], values.registry_file], [true, '/folder/a.json']);
+  const long = await runCommand(['config', '--registry-file', 'b.json'], {}, '/folder');
+  assert.match(long.out, /^registry_file +--registry-file +\/folder\/b\.json$/m);
   const both = await runCommand(['config', '--registry', 'a', '--registry-file', 'b']);
   assert.match(both.err, '--registry cannot be combined with --registry-file');
 });
