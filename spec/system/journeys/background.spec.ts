@@ -126,7 +126,7 @@ test('restarts with the words it was started with', async () => {
   writeFileSync(file, readFileSync(file, 'utf8').replace(desk.folder, join(desk.folder, 'gone')));
   const nowhere = await desk.run('gateway', 'restart');
   assert.equal([nowhere.code, nowhere.out], [1, '']);
-  assert.match(nowhere.err, /and keeps running:\nnothing can be started in \S+\/gone \(ENOENT\)$/);
+  assert.match(nowhere.err, /and keeps running:\nnothing can be started in \S+\/gone \(ENOENT\)\n$/);
   assert.is(isRunning(after.pid), true);
 });
 
