@@ -31,7 +31,11 @@ export interface Demo {
 }
 
 /** Prepares the demo: makes its scratch folder. `templates` is the folder of definitions. */
-export function openDemo(setup: DemoSetup, terminal: Terminal, templates?: string): Demo {
+export function openDemo(
+  setup: DemoSetup,
+  terminal: Pick<Terminal, 'print' | 'paint'>,
+  templates?: string,
+): Demo {
   // Real path: servers compare it with what they resolve themselves, and temporary folders are often links.
   const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'stagedoor-demo-'));
   return {

@@ -29,7 +29,7 @@ import type { Terminal } from './terminal.ts';
 
 export interface RunOptions {
   readonly isDemo: boolean;
-  readonly terminal: Terminal;
+  readonly terminal: Pick<Terminal, 'print' | 'paint' | 'folder' | 'columns'>;
   /** Default: standard error, see log.ts. */
   readonly log?: Logger;
   readonly onReady?: (server: RunningServer) => void;
@@ -125,7 +125,7 @@ const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, C
 
 async function start(
   config: Config,
-  { folder, columns }: Terminal,
+  { folder, columns }: RunOptions['terminal'],
   log: Logger,
   signal: AbortSignal,
 ): Promise<RunningServer> {
@@ -161,7 +161,7 @@ async function isGatewayThere({ cause }: ListenError, { listeners }: Config): Pr
 function announce(
   { places, urls, warnings, notices }: RunningServer,
   config: Config,
-  terminal: Terminal,
+  terminal: RunOptions['terminal'],
   log: Logger,
 ) {
   for (const place of places) terminal.print(`stagedoor ${VERSION} listening on ${place}`);

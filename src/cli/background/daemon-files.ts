@@ -20,7 +20,6 @@ export interface Daemon {
 
 export type DaemonMessage =
   | { readonly kind: 'print'; readonly text: string }
-  | { readonly kind: 'complain'; readonly text: string }
   | { readonly kind: 'ready'; readonly url: string }
   | { readonly kind: 'failed'; readonly text: string; readonly isUsage: boolean };
 

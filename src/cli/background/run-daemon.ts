@@ -29,25 +29,17 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
   delete process.env[DAEMON_MARK];
   const files = await daemonFiles(config, terminal);
   const log = createLog(config.logLevel, false, rotatingLog(files.log));
-  const send = (message: DaemonMessage, instead: () => void): void => {
+  const send = (message: DaemonMessage, instead = () => {}): void => {
     if (process.connected) process.send?.(message);
     else instead();
   };
-  const remoteTerminal: Terminal = {
-    ...terminal,
-    columns,
-    canAsk: false,
-    paint: (_colour, text) => text,
-    print: (text) => send({ kind: 'print', text }, () => log.info(text)),
-    complain: (text) => send({ kind: 'complain', text }, () => log.warn(text)),
-    note: (text) => send({ kind: 'complain', text }, () => log.info(text)),
-  };
+  const print = (text: string): void => send({ kind: 'print', text }, () => log.info(text));
   let lock: Awaited<ReturnType<typeof takeLock>> | undefined;
   try {
     lock = await takeLock(files);
     return await runGateway(config, {
       isDemo: false,
-      terminal: remoteTerminal,
+      terminal: { ...terminal, columns, print },
       log,
       onReady: ({ urls: [url = ''] }) => {
         writeDaemon(files, {
@@ -57,14 +49,13 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
           folder: terminal.folder,
           graceMs: config.graceMs,
         });
-        send({ kind: 'ready', url }, () => {});
+        send({ kind: 'ready', url });
         if (process.connected) process.disconnect();
       },
     });
   } catch (error) {
     const isUsage = error instanceof UsageError;
-    if (isUsage || error instanceof CommandFailure)
-      send({ kind: 'failed', text: error.message, isUsage }, () => {});
+    if (isUsage || error instanceof CommandFailure) send({ kind: 'failed', text: error.message, isUsage });
     throw error;
   } finally {
     // Without the lock, the file is that of another gateway.

@@ -129,7 +129,6 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
     );
     child.on('message', (message: DaemonMessage) => {
       if (message.kind === 'print') terminal.print(message.text);
-      else if (message.kind === 'complain') terminal.note(message.text);
       else if (message.kind === 'failed')
         failure ??= new (message.isUsage ? UsageError : CommandFailure)(message.text);
       else {
