@@ -32,15 +32,6 @@ test.after.each(() => {
   for (const cleanup of cleanups.splice(0)) cleanup();
 });
 
-test('takes the first default address where a gateway answers, not any program', async () => {
-  const answers: Record<string, Response> = {
-    [`${DEFAULT_URLS[0]}/gateway/health`]: new Response('<html>', { status: 404 }),
-    [`${DEFAULT_URLS[1]}/gateway/health`]: Response.json({ status: 'healthy', build: '1.0.0' }),
-  };
-  replaceFetch(async (url) => answers[String(url)] ?? Response.error());
-  assert.is((await findGateway()).url, DEFAULT_URLS[1]);
-});
-
 test('fails with one line that says why', async () => {
   const page = await serve((_, response) => void response.end('<html>'));
   const redirect = await serve((_, response) => void response.writeHead(302, { Location: '/y' }).end());
@@ -125,7 +116,7 @@ test('sends the stored token to the gateway that issued it only', async () => {
   assert.equal(seen, ['Bearer kept', 'Bearer kept', undefined, undefined]);
 });
 
-test('tells no secret to a default address before a gateway answers there', async () => {
+test('takes the first default address where a gateway answers, and tells no secret before', async () => {
   const seen: (string | null)[][] = [];
   replaceFetch(async (url, init = {}) => {
     seen.push([String(url), new Headers(init.headers).get('x-api-key')]);
