@@ -7,7 +7,7 @@ import { backendUnavailable, openingCancelled } from '../../domain/error-catalog
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
+import { Child, type KillLadder, type Program, settlesWithin } from '../stdio/child-process.ts';
 import type { Closed, OpenOptions, Transport } from '../transport.ts';
 import { mayBeStarting } from './http-failures.ts';
 import { noteExit } from './http-probe.ts';
@@ -70,7 +70,7 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
   });
   /** Stops the program of a lost transport. If the program exited, that is the reason. */
   const stopProgram = async (closed: Closed): Promise<void> => {
-    if (!closed.expected) await Promise.race([child.exited, delay(EXIT_DELAY_MS)]);
+    if (!closed.expected) await settlesWithin(child.exited, EXIT_DELAY_MS);
     const reason = exit ?? closed.reason;
     await child.stop();
     closed$.next(closed.expected ? closed : { reason, expected: false });
