@@ -8,6 +8,7 @@ import { suite } from '../helpers/suite.ts';
 import { type Candidates, candidate, candidates, counted, picks, seeded, weighted } from './candidates.ts';
 
 const {
+  round_robin: roundRobin,
   least_connections: leastConnections,
   weighted_round_robin: weightedRoundRobin,
   health_based: healthBased,
@@ -28,6 +29,12 @@ test('takes the candidate in whose share of [0, 1) the number falls', () => {
   const from = candidates('a', 'b', 'c', 'd');
   const chosen = numbers.map((number) => random({ random: () => number })(from).id);
   assert.equal(chosen, ['a', 'a', 'b', 'c', 'd']);
+});
+
+test('takes the least loaded ones in turn, or all of them whatever their load', () => {
+  const from = [candidate('a', { inFlight: 2 }), ...candidates('b', 'c')] as const;
+  assert.equal(picks(leastConnections(), from, 4), ['b', 'c', 'b', 'c']);
+  assert.equal(picks(roundRobin(), from, 4), ['a', 'b', 'c', 'a']);
 });
 
 test('uses an idle pool evenly when calls come one after another', () => {
