@@ -1,4 +1,5 @@
-// The states of a session; its profile, and the notifications of its client.
+// States of a session that depend on the moment; its profile, and the notifications of its client. What becomes of a session
+// that loses its instance is in client-session-rebinding.spec.ts.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -59,33 +60,16 @@ function start(fields: Partial<FakeSession> = {}) {
   return { session, clock, actor };
 }
 
-for (const [can, fields, seen] of [
-  ['it is served after all', { served: true }, ['serving', 'serving']],
-  ['it may move', {}, ['serving', 'moving']],
-  ['it may wait', { mayMove: false, mayWait: true }, ['serving', 'refused']],
-  ['it may finish', { mayMove: false, mayFinish: true }, ['serving', 'finishing']],
-  ['it may neither move nor wait', { mayMove: false }, ['serving', 'ended']],
-] as const) {
-  test(`lost: ${can}`, () => {
-    const { session, actor } = start(fields);
-    actor.send({ type: 'lost' });
-    assert.equal(session.seen, seen);
-  });
-}
-
-for (const [what, fields, seen] of [
-  ['is served again', { served: true }, 'serving'],
-  ['has still something to finish', { mayFinish: true }, 'finishing'],
-  ['has nothing left to finish', { mayFinish: false }, 'ended'],
-] as const) {
-  test(`finishing: is ${seen} when it ${what}`, () => {
-    const { session, actor } = start({ mayMove: false, mayFinish: true });
-    actor.send({ type: 'lost' });
-    Object.assign(session, fields);
-    actor.send({ type: 'callEnded' });
-    assert.equal(session.seen, ['serving', 'finishing', seen]);
-  });
-}
+test('stays, or serves again, when it is served after all', () => {
+  const { session, actor } = start({ served: true });
+  actor.send({ type: 'lost' });
+  assert.equal(session.seen, ['serving', 'serving']);
+  Object.assign(session, { served: false, mayMove: false, mayFinish: true });
+  actor.send({ type: 'lost' });
+  session.served = true;
+  actor.send({ type: 'callEnded' });
+  assert.equal(session.seen.slice(2), ['finishing', 'serving']);
+});
 
 test('moves, is unbound when that fails, and moves again when it is wanted', async () => {
   const { session, actor, clock } = start();
