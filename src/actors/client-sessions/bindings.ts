@@ -132,11 +132,8 @@ export class DedicatedBinding extends Binding {
   }
 
   override close(): Promise<void> {
-    if (this.#closing === undefined) {
-      this.#listener = undefined;
-      this.#end();
-      this.#closing = this.#close();
-    }
+    this.#end();
+    this.#closing ??= this.#close();
     return this.#closing;
   }
 

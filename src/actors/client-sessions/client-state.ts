@@ -181,8 +181,8 @@ export class ClientState {
 }
 
 /** One client's part in a subscription; undefined where the backend keeps the state of the client, or the gateway alone. */
-function share(uri: string, { upstream, peer, feed }: Binding): SharedSubscription | undefined {
-  return upstream === undefined && peer.era === 'legacy' ? feed?.subscribe(uri) : undefined;
+function share(uri: string, { peer, feed }: Binding): SharedSubscription | undefined {
+  return peer.era === 'legacy' ? feed?.subscribe(uri) : undefined;
 }
 
 /** In a dedicated conversation the backend keeps the state of the client. */
