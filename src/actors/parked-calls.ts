@@ -83,7 +83,7 @@ export class ParkedCalls {
    * Resumes a parked call: passes the replies of the client to the backend, and emits what follows, perhaps another
    * ClientQuestion. Questions without a reply stay open and are asked again. Unsubscribing before the end cancels the exchange.
    * Undefined, without effect, when there is no such call, it belongs to another owner or `call`, or it is resumed already. The
-   * observable is for one subscriber.
+   * observable is for one subscriber, which subscribes at once.
    */
   resume(
     id: string,
@@ -92,7 +92,7 @@ export class ParkedCalls {
     replies: ReadonlyMap<string, ClientReply>,
   ): Observable<Answer | ClientQuestion> | undefined {
     const parked = this.#calls.get(id);
-    if (parked?.claim(owner.id, call) !== true) return undefined;
+    if (parked?.waitsFor(owner.id, call) !== true) return undefined;
     return new Observable((subscriber) => {
       subscriber.add(() => parked.leave(subscriber));
       parked.resume(subscriber, replies);
@@ -154,7 +154,6 @@ class ParkedCall {
   /** The end of the exchange while there was no subscriber; delivered after the buffered messages. */
   #end: ((subscriber: CallSubscriber) => void) | undefined;
   #subscriber: CallSubscriber | undefined;
-  #isClaimed = false;
   #isOver = false;
 
   /** `source` is the exchange; `gone` is called once, when the call is over; `root` is the parent of its actor. */
@@ -183,7 +182,7 @@ class ParkedCall {
 
   /** True while there is no subscriber: the client is expected to return. */
   get isWaiting(): boolean {
-    return this.#subscriber === undefined && !this.#isClaimed;
+    return this.#subscriber === undefined;
   }
 
   next(answer: Answer): void {
@@ -202,19 +201,17 @@ class ParkedCall {
     this.#finish((subscriber) => subscriber.complete());
   }
 
-  /** True once, for a claim of the owner while the call waits. */
-  claim(ownerId: string, call: string): boolean {
-    if (ownerId !== this.ownerId || call !== this.#call || !this.isWaiting) return false;
-    this.#isClaimed = true;
-    return true;
+  waitsFor(ownerId: string, call: string): boolean {
+    return this.isWaiting && ownerId === this.ownerId && call === this.#call;
   }
 
   /** Delivers the buffered messages, then what follows from the replies. Questions without a reply are asked again. */
   resume(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
-    this.#isClaimed = false;
-    if (this.#isOver)
-      subscriber.error(backendUnavailable('its client came back too late', { delivered: 'unknown' }));
-    else this.#continue(subscriber, replies);
+    this.#subscriber = subscriber;
+    this.#actor.send({ type: 'resumed' });
+    for (const answer of this.#buffered.takeAll()) subscriber.next(answer);
+    if (this.#end !== undefined) this.#deliverEnd(subscriber, this.#end);
+    else if (!subscriber.closed) this.#answerQuestions(replies);
   }
 
   /** The subscriber left: unless it has got everything, the exchange is over. */
@@ -237,14 +234,6 @@ class ParkedCall {
     const subscriber = this.#subscriber;
     this.cancel();
     subscriber?.error(error);
-  }
-
-  #continue(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
-    this.#subscriber = subscriber;
-    this.#actor.send({ type: 'resumed' });
-    for (const answer of this.#buffered.takeAll()) subscriber.next(answer);
-    if (this.#end !== undefined) this.#deliverEnd(subscriber, this.#end);
-    else if (!subscriber.closed) this.#answerQuestions(replies);
   }
 
   #addQuestion(request: ServerRequest): void {
