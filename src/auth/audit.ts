@@ -183,9 +183,8 @@ export class AuditLog {
   #digest(mostBytes = Number.POSITIVE_INFINITY): void {
     let bytes = 0;
     let done = 0;
-    while (done < this.#undigested.length && bytes < mostBytes) {
-      const next = this.#undigested[done];
-      if (next === undefined) break;
+    for (const next of this.#undigested) {
+      if (bytes >= mostBytes) break;
       bytes += next.source?.length ?? 0;
       done += 1;
       this.#addCall(entryOfCall(next, this.#settings.storesArguments));
