@@ -39,11 +39,10 @@ export class RateLimiter {
   }
 
   /**
-   * Counts a request, or `count` of them at once, of a principal that has an `hourlyLimit`; without a promise when this
+   * Counts a request, or `count` of them at once, of a principal with this hourly limit; without a promise when this
    * process counts for itself. When counting fails the request is allowed. A refused request is not counted.
    */
-  take({ id, hourlyLimit: limit }: Principal, count = 1): RateLimit | Promise<RateLimit> {
-    if (limit === undefined) return limitOf(NOTHING_COUNTED, Number.POSITIVE_INFINITY, this.#now());
+  take(id: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
     if (this.#shared === undefined) return this.#count(id, limit, count);
     return this.#shared
       .add(id, count, limit)
@@ -65,8 +64,6 @@ export class RateLimiter {
     return limitOf(this.#own.add(id, nowMs, count, limit), limit, nowMs, count);
   }
 }
-
-const NOTHING_COUNTED: Window = { count: 0, endsInMs: 0 };
 
 /** `added`: the part of the count that is not counted when the count exceeds the limit. */
 function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added = 0): RateLimit {

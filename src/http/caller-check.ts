@@ -162,7 +162,7 @@ export function consumeRateLimit(
   if (count <= counted) return;
   state.counted = count;
   if (principal?.hourlyLimit === undefined) return;
-  const window = limiter.take(principal, count - counted);
+  const window = limiter.take(principal.id, principal.hourlyLimit, count - counted);
   if (window instanceof Promise) return window.then((window) => apply(window, state));
   apply(window, state);
 }
