@@ -20,6 +20,7 @@ const examples = [...documentation.matchAll(/```(json|yaml)\n([\s\S]*?)```/g)].m
   ([, language = '', text = '']) => ({ name: `registry.${language}`, text }),
 );
 
+const LONG = 'x'.repeat(129);
 const failureOf = (read: Promise<unknown>) => messageOf(read, RegistryFileError);
 
 /** What a document says, without fingerprints. */
@@ -115,7 +116,11 @@ test('reports what cannot be used with its path and uses the rest', async () => 
       list: [],
       plain: { instances: 'none', load_balancer: 3 },
     },
-    servers: [{ url: 'http://h' }, { template_name: 'My Server', url: 'http://h' }],
+    servers: [
+      { url: 'http://h' },
+      { template_name: 'My Server', url: 'http://h' },
+      { template: LONG, url: 'http://h' },
+    ],
     gateway: { port: 80 },
     zap: 1,
   });
@@ -138,6 +143,7 @@ test('reports what cannot be used with its path and uses the rest', async () => 
       'templates.plain.instances: must be a list, or an object by id',
       'servers[0]: "template_name" is missing',
       'servers[1]: "My Server" is no name for a template; give a "template_name"',
+      `servers[2]: "${LONG}" is no name for a template; give a "template_name"`,
       'zap: unknown field',
       'gateway: not read here; settings of the gateway belong into gateway.yaml',
       'templates.demo.instances[2]: demo/a is already at templates.demo.instances[0]',

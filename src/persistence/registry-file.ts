@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { Compile } from 'typebox/schema';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from '../domain/template.ts';
+import { LoadBalancerSettings, TemplateId, type TemplateSettings } from '../domain/template.ts';
 import { utf8Text } from '../domain/text.ts';
 import { issuesOf, pathTo } from '../domain/validation.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
@@ -26,8 +26,8 @@ export class RegistryFileError extends Error {
 
 const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats'];
 const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers'];
-const templateName = new RegExp(TEMPLATE_ID_PATTERN);
-/** Characters of a template's name; see TemplateId. */
+const templateId = Compile(TemplateId);
+/** Characters of a template's name. */
 const LONGEST_NAME = 128;
 const loadBalancer = Compile(LoadBalancerSettings);
 
@@ -86,7 +86,7 @@ function readTemplates(section: unknown, contents: Contents): void {
   const problem = 'templates: must be an object with one section per template';
   for (const [name, template] of entriesOf(section, problem, contents)) {
     const path = pathTo('templates', name);
-    if (!isTemplateName(name)) refuse(contents, `${path}: "${name}" is no name for a template`);
+    if (!templateId.Check(name)) refuse(contents, `${path}: "${name}" is no name for a template`);
     else if (!isJsonObject(template)) refuse(contents, `${path}: must be an object with "instances"`);
     else readTemplate(name, template, path, contents);
   }
@@ -109,7 +109,7 @@ function readServers(section: unknown, contents: Contents): void {
   for (const { key, value, path } of itemsOf(section, 'servers', contents)) {
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
     if (typeof written !== 'string') refuse(contents, `${path}: "template_name" is missing`);
-    else if (!isTemplateName(written)) {
+    else if (!templateId.Check(written)) {
       refuse(contents, `${path}: "${written}" is no name for a template; give a "template_name"`);
     } else addEntry({ key, value, path, template: written }, contents);
   }
@@ -119,8 +119,8 @@ function readServers(section: unknown, contents: Contents): void {
 function readClientServers(section: unknown, contents: Contents): void {
   for (const [name, value] of entriesOf(section, 'mcpServers: must be an object by name', contents)) {
     const path = pathTo('mcpServers', name);
-    const template = isTemplateName(name) ? name : slugOf(name);
-    if (!isTemplateName(template)) {
+    const template = templateId.Check(name) ? name : slugOf(name);
+    if (!templateId.Check(template)) {
       refuse(contents, `${path}: "${name}" is no name for a template`);
       continue;
     }
@@ -193,10 +193,6 @@ function withoutDuplicates({ entries, problems }: Contents): RegistryEntry[] {
     seen.set(name, first ?? path);
   }
   return kept;
-}
-
-function isTemplateName(name: string): boolean {
-  return name.length <= LONGEST_NAME && templateName.test(name);
 }
 
 async function parse(text: string, name: string): Promise<unknown> {
