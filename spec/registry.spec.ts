@@ -9,7 +9,6 @@ import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { Registry } from '../src/registry.ts';
 import type { InProcessHandler } from '../src/transports/transport.ts';
 import { Harness, definition as instance, settled, startsForEver } from './helpers/failing-backend.ts';
-import { FailingStore } from './helpers/failing-store.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry');
@@ -107,22 +106,6 @@ test('does not store a function, and forgets what was stored under its id', asyn
   assert.equal([...handlers.keys()], []);
 });
 
-test('makes changes one by one, in the order in which they were asked for, however long the store takes', async () => {
-  const { failing, registry: slow } = overSlowStore();
-  const changes = [1, 2, 3].map((weight) => slow.register('r', { ...ENDPOINT, id: 'a', weight }));
-  const others = [
-    slow.deregister('r', 'a'),
-    slow.register('r', { id: 'a', weight: 4 }, { handler }),
-    slow.changeInstance('r', 'a', { weight: 5 }),
-    slow.register('r', { ...ENDPOINT, id: 'a', weight: 6 }),
-    slow.changeInstance('r', 'a', { weight: 7 }),
-  ];
-  await Promise.all([...changes, ...others]);
-  assert.equal(slow.active.definitions(), await failing.listInstances());
-  assert.equal([slow.active.find('r', 'a')?.weight, handlers.size], [7, 0]);
-  assert.is(harness.fleet.get('r', 'a').weight, 7);
-});
-
 test('tells no change of a template that is none', async () => {
   await registry.ensureTemplate('r', { timeout: 5 });
   await registry.ensureTemplate('r', { timeout: 5 });
@@ -142,25 +125,9 @@ test('finds nothing wrong with a stored instance whose template is not stored', 
 
 test.run();
 
-function make(isDenied?: (address: string) => boolean): Registry {
+function make(): Registry {
   const { fleet, emit } = harness;
-  const parts = { store, fleet, policy: DEFAULT_POLICY, handlers, emit };
-  return new Registry(isDenied === undefined ? parts : { ...parts, isDenied });
-}
-
-/** A registry whose store takes fewer turns for each later query. */
-function overSlowStore() {
-  const failing = new FailingStore();
-  let left = 20;
-  failing.turns = () => {
-    left = Math.max(0, left - 1);
-    return left;
-  };
-  const { fleet, emit } = harness;
-  return {
-    failing,
-    registry: new Registry({ store: failing, fleet, policy: DEFAULT_POLICY, handlers, emit }),
-  };
+  return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers, emit });
 }
 
 /** Code and message of the error that it rejects with. */
