@@ -51,6 +51,8 @@ test('takes a secret from the file that NAME_FILE names, and never shows it', ()
     rows.find(({ name }) => name === 'auth.admin_password'),
     { name: 'auth.admin_password', value: '********', source: 'GATEWAY_ADMIN_PASSWORD_FILE' },
   );
+  const same = { GATEWAY_DATABASE_URL: 'memory://', MCP_GATEWAY_DATABASE_URL_FILE: 'run/url' };
+  assert.is(load({ env: same, files }).databaseUrl, 'memory://', 'both prefixes mean one setting');
   assert.is(
     refusal({ env: { GATEWAY_DATABASE_URL: 'memory://', GATEWAY_DATABASE_URL_FILE: 'run/url' }, files }),
     'GATEWAY_DATABASE_URL and GATEWAY_DATABASE_URL_FILE are both set: keep one',
@@ -65,7 +67,9 @@ test('reads files as UTF-8, with a mark of it or without, and refuses every othe
     };
     await writeFile(`${folder}/a.yaml`, '\ufeffnode_id: a\n');
     await writeFile(`${folder}/password`, '\ufeffhünter22\r\n');
-    assert.equal([read().adminPassword, read().nodeId], ['hünter22', 'a']);
+    const { adminPassword, nodeId, files } = read();
+    assert.equal([adminPassword, nodeId], ['hünter22', 'a']);
+    assert.equal(files, [`${folder}/a.yaml`, `${folder}/password`], 'no program may read them');
     await writeFile(`${folder}/password`, Buffer.from('hünter22', 'latin1'));
     await writeFile(`${folder}/a.yaml`, Buffer.from('\ufeffnode_id: a\n', 'utf16le'));
     const cannot = 'the file cannot be read (not UTF-8)';

@@ -121,7 +121,7 @@ export class Sources {
     const absolute = resolve(cwd, path);
     try {
       const text = readFile(absolute);
-      if (text !== undefined && !this.files.includes(absolute)) this.files.push(absolute);
+      if (text !== undefined) this.files.push(absolute);
       return text;
     } catch (thrown) {
       const reason = codeOf(thrown) ?? 'unknown reason';
