@@ -1,6 +1,7 @@
 // The interface of one kind of database: its URL, its driver, its lock and the meaning of its errors. databases/ has the kinds; open.ts,
 // orm.ts and migrate.ts use them.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Options } from '@mikro-orm/sql';
 import type { Sockets } from './mikro-orm-patches.ts';
 import { type DriverError, driverErrorOf, UrlError } from './store-errors.ts';
@@ -122,3 +123,22 @@ export function failureOf({ failure }: Database, thrown: unknown): Failure | und
   const error = driverErrorOf(thrown);
   return error && failure(error);
 }
+
+/** Repeats the work for `withinMs` while another process or transaction is in conflict with it. */
+export async function retryConflicts<T>(
+  database: Database,
+  withinMs: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  const deadline = performance.now() + withinMs;
+  for (;;) {
+    try {
+      return await work();
+    } catch (thrown) {
+      if (failureOf(database, thrown) !== 'conflict' || performance.now() >= deadline) throw thrown;
+      await delay(TRY_AGAIN_MS * (1 + Math.random()));
+    }
+  }
+}
+
+const TRY_AGAIN_MS = 10;

@@ -40,21 +40,9 @@ export const withoutContinuedLines: Correction = (literal) => {
  * of `onCreateConnection` of MikroORM's pooled drivers, which has no public type.
  */
 export async function runOn(connection: unknown, sql: string): Promise<void> {
-  if (!runsQueries(connection)) throw new TypeError('the driver handed out no connection');
-  await connection.executeQuery({ sql, parameters: [] });
-}
-
-interface QueryRunner {
-  executeQuery(query: { readonly sql: string; readonly parameters: readonly unknown[] }): Promise<unknown>;
-}
-
-function runsQueries(connection: unknown): connection is QueryRunner {
-  return (
-    typeof connection === 'object' &&
-    connection !== null &&
-    'executeQuery' in connection &&
-    typeof connection.executeQuery === 'function'
-  );
+  const executeQuery = partOf(connection, 'executeQuery');
+  if (typeof executeQuery !== 'function') throw new TypeError('the driver handed out no connection');
+  await executeQuery.call(connection, { sql, parameters: [] });
 }
 
 /**

@@ -3,11 +3,10 @@
 
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';
-import { type ConnectOptions, type Database, failureOf } from './database.ts';
+import { type ConnectOptions, failureOf, retryConflicts } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { MemoryStore } from './memory-store.ts';
 import { createDatabase, explain } from './open-failures.ts';
@@ -40,7 +39,6 @@ const MIGRATION_STATEMENT_MS = 600_000;
 const MIGRATION_MS = MIGRATION_WAIT_MS + MIGRATION_STATEMENT_MS;
 /** Longest wait for each other answer while a database is opened, in ms. */
 const ANSWER_MS = 10_000;
-const TRY_AGAIN_MS = 20;
 const CONNECTIONS = 10;
 /** Permission bits of the group and of others. */
 const OPEN_TO_OTHERS = 0o066;
@@ -211,7 +209,8 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   const { mayCreate } = creation;
   const { readMigrationStatus } = await import('./migrate.ts');
   const { database, description } = parsed;
-  const status = await retryConflicts(database, () =>
+  // The last process that closes a SQLite file locks it for a checkpoint.
+  const status = await retryConflicts(database, CONNECT_MS, () =>
     withTimeout(readMigrationStatus(database, orm), ANSWER_MS),
   ).catch(async (thrown: unknown) => {
     if (!mayCreate || !(await created(parsed, thrown, creation))) throw thrown;
@@ -225,19 +224,6 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
     throw new StoreOpenError(`the database ${description.printable} ${state}: ${advice}`);
   }
   refuseNewer(description.printable, await migrated(parsed, orm));
-}
-
-/** Repeats the work while another process locks the database: the last process that closes a SQLite file locks it for a checkpoint. */
-async function retryConflicts<T>(database: Database, work: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + CONNECT_MS;
-  for (;;) {
-    try {
-      return await work();
-    } catch (thrown) {
-      if (failureOf(database, thrown) !== 'conflict' || performance.now() > deadline) throw thrown;
-      await delay(TRY_AGAIN_MS);
-    }
-  }
 }
 
 /** On separate connections, since statements have a time limit; SQLite has one connection and no limit. */

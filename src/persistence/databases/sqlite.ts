@@ -1,15 +1,13 @@
 // SQLite: a file, or memory. One connection per process; other processes wait for each other at the file.
 
 import { open } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Database, Execute } from '../database.ts';
+import { type Database, type Execute, retryConflicts } from '../database.ts';
 
 /**
  * Longest wait inside SQLite for another process, in ms. It blocks the whole event loop, so it is short; a longer
  * wait repeats the statement.
  */
 const BUSY_TIMEOUT_MS = 25;
-const TRY_AGAIN_MS = 10;
 
 export const sqlite: Database = {
   kind: 'sqlite',
@@ -24,7 +22,7 @@ export const sqlite: Database = {
   options: ({ address }) => ({ dbName: address.name, driverOptions: { timeout: BUSY_TIMEOUT_MS } }),
   prepare: async (execute, _pool, { connectTimeoutMs }) => {
     // Changing to WAL needs the file for itself, and fails at once when it is not: SQLite does not wait there.
-    await tryUntil(performance.now() + connectTimeoutMs, () => execute('pragma journal_mode = wal'));
+    await retryConflicts(sqlite, connectTimeoutMs, () => execute('pragma journal_mode = wal'));
     // What was acknowledged survives a power cut.
     await execute('pragma synchronous = full');
     await execute('pragma foreign_keys = on');
@@ -32,8 +30,9 @@ export const sqlite: Database = {
   migrations: async () => (await import('../migrations/sqlite.ts')).migrations,
   lock: {
     scope: 'alone',
-    take: (execute: Execute, waitMs) =>
-      tryUntil(performance.now() + waitMs, () => execute('begin immediate')),
+    take: async (execute: Execute, waitMs) => {
+      await retryConflicts(sqlite, waitMs, () => execute('begin immediate'));
+    },
   },
   check: async (execute) => {
     const [row] = await execute('pragma quick_check(1)');
@@ -64,19 +63,6 @@ export const sqlite: Database = {
     return /^SQLITE_(?:CANTOPEN|IOERR|FULL|READONLY|PERM|AUTH|NOMEM)/.test(code) ? 'unavailable' : undefined;
   },
 };
-
-async function tryUntil(deadline: number, work: () => Promise<unknown>): Promise<void> {
-  for (;;) {
-    try {
-      await work();
-      return;
-    } catch (thrown) {
-      const isBusy = thrown instanceof Error && thrown.message.includes('database is locked');
-      if (!isBusy || performance.now() >= deadline) throw thrown;
-      await delay(TRY_AGAIN_MS * (1 + Math.random()));
-    }
-  }
-}
 
 interface BetterSqlite {
   readonly open: boolean;
