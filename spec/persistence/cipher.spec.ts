@@ -95,15 +95,10 @@ test('refuses a text that is not encrypted, without repeating it', () => {
   }
 });
 
-test('takes keys of 32 bytes only, at least one, and copies them', () => {
-  const given = Uint8Array.from(one);
-  const cipher = createCipher([given]);
-  given.fill(0);
-  assert.is(createCipher([one]).decrypt(cipher.encrypt('text', purpose), purpose), 'text');
+test('needs a key, of 32 bytes', () => {
   assert.throws(() => createCipher([]), /a cipher needs a key/);
-  for (const length of [0, 16, 31, 33]) {
-    assert.throws(() => createCipher([one, randomBytes(length)]), `a key has 32 bytes, not ${length}`);
-  }
+  for (const length of [0, 16, 31, 33])
+    assert.throws(() => createCipher([randomBytes(length)]).encrypt('text', purpose), /Invalid key length/);
 });
 
 test('derives a key by HKDF-SHA256: the same for the same secret and label only', () => {
