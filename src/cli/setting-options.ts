@@ -1,7 +1,5 @@
 // The options of settings, made from the table in config/settings.ts, and the Config that they make.
 
-import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
 import { boolean, type Setting } from '../config/setting-types.ts';
 import { ALL_SETTINGS } from '../config/settings.ts';
@@ -94,8 +92,7 @@ export function readSettings(
   terminal: Terminal,
   forced: Readonly<Record<string, string>> = {},
 ): Config {
-  const config = input.text('config');
-  const flags: Record<string, string | boolean | undefined> = { config };
+  const flags: Record<string, string | boolean | undefined> = { config: input.text('config') };
   for (const { flag, kind } of ALL_SETTINGS) {
     if (flag !== undefined)
       flags[flag] = (kind === boolean ? input.switch(flag) : input.text(flag)) ?? forced[flag];
@@ -105,23 +102,12 @@ export function readSettings(
     throw new UsageError('--registry cannot be combined with --registry-file: both name the same setting');
   }
   flags['registry-file'] ??= registry;
-  if (config !== undefined && isFolder(resolve(terminal.folder, config))) {
-    throw new UsageError(`--config: ${JSON.stringify(config)} is a folder; name the file in it`);
-  }
   try {
     return loadConfig({ flags, env: terminal.env, cwd: terminal.folder });
   } catch (error) {
     if (error instanceof ConfigError)
       throw new UsageError([error.message, ...error.others].join('\n'), { cause: error });
     throw error;
-  }
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    return false; // the reader of the file reports what is wrong
   }
 }
 

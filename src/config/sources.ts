@@ -125,6 +125,8 @@ export class Sources {
       return text;
     } catch (thrown) {
       const reason = codeOf(thrown) ?? 'unknown reason';
+      if (reason === 'EISDIR')
+        throw new ConfigError(`${source}: ${JSON.stringify(path)} is a folder; name the file in it`, thrown);
       throw new ConfigError(`${source}: the file cannot be read (${reason})`, thrown);
     }
   }

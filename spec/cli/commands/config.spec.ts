@@ -51,4 +51,15 @@ test('prefers an option to the environment, and reads --registry as --registry-f
   assert.match(both.err, '--registry cannot be combined with --registry-file');
 });
 
+test('refuses a configuration file that is none', async () => {
+  for (const [word, reason] of [
+    ['.', ': "." is a folder; name the file in it'],
+    ['none.yaml', ': there is no file "none.yaml"'],
+    ['', ' needs the name of a file'],
+  ] as const) {
+    const err = `stagedoor: --config${reason}`;
+    assert.equal(await runCommand(['config', '--config', word]), { code: 2, out: '', err });
+  }
+});
+
 test.run();
