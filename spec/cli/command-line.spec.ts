@@ -62,7 +62,6 @@ const refusals: readonly (readonly [string, string, RegExp])[] = [
   ['a group that was misspelt', 'gatway', /did you mean "npx stagedoor gateway"\?$/],
   ['an option that resembles none', 'config --colour', /; see npx stagedoor config --help$/],
   ['an unknown option', 'gateway start --prot 1', /--prot for "[a-z ]+ start"; did you mean --port\?$/],
-  ['an unknown option with a value', 'gateway start --prot=1', /unknown option --prot for/],
   ['an unknown negation', 'gateway start --no-demo', /unknown option --no-demo/],
   ['an option that would reach the prototype', 'config --__proto__ x', /unknown option --__proto__/],
   ['an option before the command', '--json config', /unknown option --json for "stagedoor"/],
