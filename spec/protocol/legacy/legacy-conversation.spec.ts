@@ -47,6 +47,21 @@ test("another session's events are not to be had", async () => {
   assert.equal(await theirs.done, { status: 400, code: -32000, id: null });
 });
 
+test('a message waits for the stream of the client, and is sent on one of them, once', () => {
+  const { listen, session } = legacyHarness();
+  const say = (method: string) => session.messages.next({ kind: 'notification', method, params: {} });
+  listen().reply.lose();
+  say('a');
+  const [second, third] = [listen().reply, listen()];
+  assert.is(third.reply.opened, undefined, 'there is one already');
+  const resumed = listen(second.events.lastEventId).reply;
+  say('b');
+  resumed.lose();
+  const last = listen().reply;
+  const heard = [second, resumed, last].map(({ events }) => events.methods);
+  assert.equal([...heard, second.events.isEnded], [['a'], ['b'], [], true]);
+});
+
 test('a backend that wants to be polled is polled by the client, too', () => {
   const { call, listen, session } = legacyHarness();
   const { reply } = call(1);
