@@ -5,7 +5,6 @@ import { parseDatabaseUrl } from '../../src/persistence/database-url.ts';
 import { explain } from '../../src/persistence/open-failures.ts';
 import {
   driverErrorOf,
-  isNetworkError,
   StoreOpenError,
   UrlError,
   withoutValues,
@@ -66,11 +65,6 @@ test('leaves alone what no driver threw', () => {
   const own = new TypeError('a defect of ours');
   assert.is(withoutValues(own, driverErrorOf(own)), own);
   assert.is(withoutValues('no error', undefined), 'no error');
-});
-
-test('takes no error of a statement for one of the network', () => {
-  for (const code of ['', 'ERR_INVALID_ARG_TYPE', '23505', 'ER_DUP_ENTRY', 'SQLITE_CONSTRAINT'])
-    assert.is(isNetworkError(code), false);
 });
 
 test('explains why a database cannot be opened, and what to do, in one line', () => {
