@@ -11,7 +11,8 @@ import { retryFlaky } from './retry.ts';
 import { SpecProcess } from './spec-process.ts';
 
 const defaultTimeoutMs = 120_000;
-const systemTimeoutMs = 300_000;
+/** Enough for a build of the image on a busy machine, and its tests. */
+const systemTimeoutMs = 480_000;
 /** In the head comment of a spec file that cannot share its process with others; the reason follows. */
 const ownProcessMark = '@own-process';
 

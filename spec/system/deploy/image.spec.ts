@@ -126,7 +126,8 @@ test.needs(composer.program, composer.skip)('runs as a whole by podman-compose',
   await importRedisImage(podman, String(counting?.image));
   await podman.podman('tag', IMAGE, `localhost/${compose.services.gateway?.image}:latest`);
 
-  const words = ['--podman-path', String(composer.program), '-p', 'stagedoor', '-f', file];
+  const project = `stagedoor-${port}`; // its own: networks of one name share their names of containers
+  const words = ['--podman-path', String(composer.program), '-p', project, '-f', file];
   const podmanCompose = (...more: string[]) =>
     run('podman-compose', [...words, ...more], { cwd: folder, timeout: 90_000 });
   try {
@@ -139,7 +140,7 @@ test.needs(composer.program, composer.skip)('runs as a whole by podman-compose',
     await becomes(healthyInstances, 1, 20_000);
     const call = { name: 'echo', arguments: { message: 'composed' } };
     assert.match(toolText(await admin('POST /mcp/everything/tools/call', call)), /composed/);
-    assert.not.match(await logs(podman, 'stagedoor_gateway_1'), /a signing key|correct horse/);
+    assert.not.match(await logs(podman, `${project}_gateway_1`), /a signing key|correct horse/);
   } finally {
     await podmanCompose('down', '-v', '-t', '10').catch(() => undefined); // what is left goes with the engine
   }
