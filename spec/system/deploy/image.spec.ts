@@ -126,7 +126,7 @@ test.needs(composer.program, composer.skip)('runs as a whole by podman-compose',
   await importRedisImage(podman, String(counting?.image));
   await podman.podman('tag', IMAGE, `localhost/${compose.services.gateway?.image}:latest`);
 
-  const project = `stagedoor-${port}`; // its own: networks of one name share their names of containers
+  const project = `stagedoor-${port}`; // not a fixed name: networks with the same name share one DNS zone
   const words = ['--podman-path', String(composer.program), '-p', project, '-f', file];
   const podmanCompose = (...more: string[]) =>
     run('podman-compose', [...words, ...more], { cwd: folder, timeout: 90_000 });

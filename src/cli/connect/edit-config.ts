@@ -139,10 +139,11 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
   const document = parseDocument(text);
   let before: unknown;
   try {
-    for (const error of document.errors) throw error;
+    const [error] = document.errors;
+    if (error !== undefined) throw error;
     before = document.toJS();
-  } catch (error) {
-    throw new CommandFailure(`is not YAML: ${messageOf(error).split('\n')[0]}`, { cause: error });
+  } catch (cause) {
+    throw new CommandFailure(`is not YAML: ${messageOf(cause).split('\n')[0]}`, { cause });
   }
   if (document.contents !== null && !isMap(document.contents))
     throw new CommandFailure('has no map at its top');
