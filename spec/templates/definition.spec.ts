@@ -50,6 +50,17 @@ test('lists every fault of a file, more than eight of them', () => {
   ]);
 });
 
+test('refuses a config_schema with a pattern that is no regular expression', () => {
+  const withPattern = (pattern: string) => ({
+    ...smallest,
+    config_schema: { type: 'object', properties: { key: { type: 'string', pattern } } },
+  });
+  assert.equal(faultsOf(withPattern('^[a-z]+$')), []);
+  assert.equal(faultsOf(withPattern('(')), [
+    'config_schema: Invalid regular expression: /(/u: Unterminated group',
+  ]);
+});
+
 test('refuses a command with an open quote and a placeholder that nothing fills', () => {
   assert.equal(faultsOf({ ...smallest, command: 'run "it' }), [
     'command: the " at character 5 is never closed',

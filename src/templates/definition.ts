@@ -72,7 +72,7 @@ const fields = Object.keys(TemplateFile.properties);
 export function readTemplate(text: string, folder?: string): TemplateDefinition {
   const { value } = tolerated(parseTemplate(text), folder);
   if (!templateFile.Check(value)) throw new TemplateError(issuesOf(templateFile.Errors(value)[1]));
-  const issues = faultsOfCommand(value);
+  const issues = [...faultsOfCommand(value), ...faultsOfSchema(value)];
   if (issues.length > 0) throw new TemplateError(issues);
   const known = Object.fromEntries(Object.entries(value).filter(([field]) => fields.includes(field)));
   return templateFile.Parse(known);
@@ -96,6 +96,16 @@ function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefin
       if (name !== SCRATCH) issues.push(`${path}: nothing fills the placeholder ${name}`);
   }
   return issues;
+}
+
+/** Settings are checked with the schema; a pattern that is no regular expression cannot be compiled. */
+function faultsOfSchema({ config_schema = {} }: TemplateDefinition): string[] {
+  try {
+    Compile(Type.Unsafe(config_schema));
+    return [];
+  } catch (thrown) {
+    return [`config_schema: ${messageOf(thrown)}`];
+  }
 }
 
 /** The value of the text. Throws TemplateError, in one line that repeats nothing. */
