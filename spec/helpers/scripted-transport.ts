@@ -5,9 +5,10 @@ import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../src/domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition, TransportKind } from '../../src/domain/instance.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import type { Opener } from '../../src/transports/opening.ts';
 import type { Closed, OmittedTool, Transport, TransportFacts } from '../../src/transports/transport.ts';
@@ -22,65 +23,76 @@ export const PEER: Peer = {
   greeting: {},
 };
 
-/** One request that reached the transport. The spec answers it. */
-export class ScriptedExchange {
+/** The same in the modern era. */
+export const MODERN_PEER: Peer = { ...PEER, era: 'modern', protocolVersion: '2026-07-28' };
+
+/** One request that reached a backend. The spec answers it, event by event. */
+export abstract class AnsweredExchange<Said> {
   readonly request: ExchangeRequest;
-  readonly #subscriber: Subscriber<ExchangeEvent>;
+  protected readonly subscriber: Subscriber<Said>;
   /** True from the moment its caller went away without an answer. */
   isCancelled = false;
   /** False once it was answered, failed or cancelled. */
   isOpen = true;
   /** What its client answered to what it was asked, oldest first. */
   readonly replies: ClientReply[] = [];
+  onCancelled: () => void = () => {};
 
-  constructor(request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
+  constructor(request: ExchangeRequest, subscriber: Subscriber<Said>) {
     this.request = request;
-    this.#subscriber = subscriber;
+    this.subscriber = subscriber;
     subscriber.add(() => {
       this.isCancelled = this.isOpen;
       this.isOpen = false;
+      if (this.isCancelled) this.onCancelled();
     });
   }
 
   notify(method: string, params: JsonObject = {}): void {
-    this.#subscriber.next({ kind: 'notification', method, params });
-  }
-
-  result(value: unknown = {}): void {
-    this.#end({ kind: 'result', result: JsonText.ofValue(value) });
+    this.say({ kind: 'notification', method, params });
   }
 
   /** Asks the client; what is answered is in `replies`. */
   ask(method: string, params: JsonObject = {}): void {
-    this.#subscriber.next({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
+    this.say({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
   }
 
-  /** Answers with a JSON-RPC error. */
-  refuse(code: number): void {
-    this.#end({ kind: 'error', error: { code, message: 'refused by the script' } });
+  result(value: unknown = {}): void {
+    this.end({ kind: 'result', result: JsonText.ofValue(value) });
+  }
+
+  /** Answers with a JSON-RPC error, or one of this code. */
+  refuse(error: JsonRpcError | number): void {
+    const message = 'refused by the script';
+    this.end({ kind: 'error', error: typeof error === 'number' ? { code: error, message } : error });
+  }
+
+  end(event: FinalEvent): void {
+    this.isOpen = false;
+    this.say(event);
+    this.subscriber.complete();
   }
 
   /** Fails on its way. A thrown value that is no GatewayError breaks the contract. */
-  fail(error: GatewayError | Error): void {
+  fail(error: Error): void {
     this.isOpen = false;
-    this.#subscriber.error(error);
+    this.subscriber.error(error);
   }
 
   /** Breaks the contract: ends without an answer. */
   complete(): void {
     this.isOpen = false;
-    this.#subscriber.complete();
+    this.subscriber.complete();
   }
 
-  /** Breaks the contract: a final event without an end. */
+  /** Any event. A final one without an end breaks the contract. */
+  abstract say(event: ExchangeEvent): void;
+}
+
+/** One request that reached the transport. */
+export class ScriptedExchange extends AnsweredExchange<ExchangeEvent> {
   say(event: ExchangeEvent): void {
-    this.#subscriber.next(event);
-  }
-
-  #end(event: ExchangeEvent): void {
-    this.isOpen = false;
-    this.#subscriber.next(event);
-    this.#subscriber.complete();
+    this.subscriber.next(event);
   }
 }
 

@@ -2,17 +2,11 @@
 // honour the contracts of protocol/ports.ts.
 
 import { map, Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import type {
-  ClientProfile,
-  ClientReply,
-  ServerMessage,
-  ServerNotification,
-} from '../../src/domain/client.ts';
+import type { ClientProfile, ServerMessage, ServerNotification } from '../../src/domain/client.ts';
 import { serverNotFound } from '../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
-import { type Answer, type ExchangeEvent, type ExchangeRequest, isFinal } from '../../src/domain/exchange.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, plainValue } from '../../src/domain/json.ts';
-import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { ListField, Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
 import type {
   Backends,
@@ -22,12 +16,10 @@ import type {
   Reservation,
   SessionlessOptions,
 } from '../../src/protocol/ports.ts';
+import { AnsweredExchange, PEER as SILENT_PEER } from '../helpers/scripted-transport.ts';
 
 export const PEER: Peer = {
-  era: 'legacy',
-  protocolVersion: '2025-11-25',
-  serverName: 'scripted',
-  serverVersion: '1',
+  ...SILENT_PEER,
   capabilities: { tools: {} },
   greeting: {
     protocolVersion: '2025-11-25',
@@ -38,66 +30,29 @@ export const PEER: Peer = {
 };
 
 /** One request that reached a session, or the backends. */
-export class ScriptedExchange {
-  readonly request: ExchangeRequest;
-  readonly #subscriber: Subscriber<Answer>;
-  readonly #instanceId: string;
-  isCancelled = false;
-  isOpen = true;
-  readonly replies: ClientReply[] = [];
-  onCancelled: () => void = () => {};
+export class SessionExchange extends AnsweredExchange<Answer> {
+  /** The instance that answers it. */
+  #instanceId: string;
 
   constructor(request: ExchangeRequest, subscriber: Subscriber<Answer>, instanceId = 'one') {
-    this.request = request;
-    this.#subscriber = subscriber;
+    super(request, subscriber);
     this.#instanceId = instanceId;
-    subscriber.add(() => {
-      this.isCancelled = this.isOpen;
-      this.isOpen = false;
-      if (this.isCancelled) this.onCancelled();
-    });
   }
 
-  /** Emits an event, as said by an instance. The last one ends the exchange. */
-  say(event: ExchangeEvent, instanceId = this.#instanceId, memory: Pick<Answer, 'isRemembered'> = {}): void {
-    const isLast = isFinal(event);
-    if (isLast) this.isOpen = false;
-    this.#subscriber.next({ event, instanceId, serverId: `t.${instanceId}`, ...memory });
-    if (isLast) this.#subscriber.complete();
-  }
-
-  notify(method: string, params: JsonObject = {}): void {
-    this.say({ kind: 'notification', method, params });
-  }
-
-  ask(method: string, params: JsonObject = {}): void {
-    this.say({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
+  say(event: ExchangeEvent): void {
+    const instanceId = this.#instanceId;
+    this.subscriber.next({ event, instanceId, serverId: `t.${instanceId}` });
   }
 
   interrupt(retryMs?: number): void {
     this.say({ kind: 'interrupted', retryMs });
   }
 
-  /** A result by its value, or in its bytes. */
-  result(value: unknown = {}, instanceId?: string): void {
+  /** A result by its value, or in its bytes; by another instance, if that is named. */
+  override result(value: unknown = {}, instanceId = this.#instanceId): void {
+    this.#instanceId = instanceId;
     const bytes = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
-    this.say({ kind: 'result', result: JsonText.ofBytes(bytes) }, instanceId);
-  }
-
-  /** An error, or one of this code. */
-  refuse(error: JsonRpcError | number, data?: JsonObject): void {
-    const ofCode = (code: number) => ({ code, message: 'no', ...(data === undefined ? {} : { data }) });
-    this.say({ kind: 'error', error: typeof error === 'number' ? ofCode(error) : error });
-  }
-
-  fail(error: Error): void {
-    this.isOpen = false;
-    this.#subscriber.error(error);
-  }
-
-  complete(): void {
-    this.isOpen = false;
-    this.#subscriber.complete();
+    this.end({ kind: 'result', result: JsonText.ofBytes(bytes) });
   }
 }
 
@@ -109,7 +64,7 @@ export class ScriptedSession implements McpSession {
   isShared = true;
   logLevel: string | undefined;
   instanceId: string | undefined;
-  readonly exchanges: ScriptedExchange[] = [];
+  readonly exchanges: SessionExchange[] = [];
   readonly notes: [method: string, params: JsonObject][] = [];
   readonly messages = new Subject<ServerMessage>();
   readonly ended$ = new ReplaySubject<string>(1);
@@ -135,7 +90,7 @@ export class ScriptedSession implements McpSession {
   }
 
   /** The latest request. */
-  get last(): ScriptedExchange {
+  get last(): SessionExchange {
     const exchange = this.exchanges.at(-1);
     if (exchange === undefined) throw new Error('nothing was asked');
     return exchange;
@@ -147,7 +102,7 @@ export class ScriptedSession implements McpSession {
 
   exchange(request: ExchangeRequest): Observable<Answer> {
     return new Observable((subscriber) => {
-      this.exchanges.push(new ScriptedExchange(request, subscriber));
+      this.exchanges.push(new SessionExchange(request, subscriber));
     });
   }
 
@@ -206,7 +161,7 @@ export class ScriptedSession implements McpSession {
 }
 
 /** One request that reached the backends. */
-export class SessionlessExchange extends ScriptedExchange {
+export class SessionlessExchange extends SessionExchange {
   readonly options: SessionlessOptions;
 
   constructor(request: ExchangeRequest, options: SessionlessOptions, subscriber: Subscriber<Answer>) {

@@ -9,6 +9,7 @@ import { encodeHeader } from '../../../src/domain/text.ts';
 import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
+import { MODERN_PEER } from '../../helpers/scripted-transport.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { ScriptedBackends } from '../scripted-backends.ts';
@@ -24,14 +25,10 @@ export const KEY = {
 } as const;
 
 export const PEER: Peer = {
-  era: 'modern',
-  protocolVersion: VERSION,
-  serverName: 'notes',
-  serverVersion: '1',
+  ...MODERN_PEER,
   capabilities: { tools: { listChanged: true }, resources: { listChanged: true, subscribe: true } },
-  greeting: {},
 };
-export const SERVER_INFO = { name: 'notes', version: '1' };
+export const SERVER_INFO = { name: PEER.serverName, version: PEER.serverVersion };
 
 /** What a client sends, apart from what every request has. */
 export interface Said {

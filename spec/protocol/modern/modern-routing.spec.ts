@@ -218,7 +218,7 @@ test('a call that is refused until its user has visited a URL continues at the s
   const url = { elicitation: { url: {} } };
   const reply = await harness.send('tools/call', call, { capabilities: url });
   const visit = { mode: 'url', elicitationId: 'e', url: 'https://x/y', message: 'Log in' };
-  harness.backends.last.refuse(-32042, { elicitations: [visit, { url: 7 }] });
+  harness.backends.last.refuse({ code: -32042, message: 'no', data: { elicitations: [visit, { url: 7 }] } });
   const { requestState, inputRequests, resultType } = resultOf(reply);
   assert.is(resultType, 'input_required');
   assert.equal(inputRequests, {
@@ -231,7 +231,7 @@ test('a call that is refused until its user has visited a URL continues at the s
   const { params, options } = harness.backends.last;
   assert.equal(['requestState' in params, options.instanceId], [false, 'a']);
   const unable = await harness.send('tools/call', call, { capabilities: { elicitation: {} } });
-  harness.backends.last.refuse(-32042, { elicitations: [visit] });
+  harness.backends.last.refuse({ code: -32042, message: 'no', data: { elicitations: [visit] } });
   assert.is(outcomeOf(unable), '400 -32021');
 });
 

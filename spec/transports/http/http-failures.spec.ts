@@ -4,7 +4,6 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
 import type { RefusedEnding } from '../../../src/transports/http/http-answer.ts';
 import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
 import {
@@ -13,20 +12,12 @@ import {
   mayBeStarting,
 } from '../../../src/transports/http/http-failures.ts';
 import { TOO_LARGE } from '../../../src/transports/http/tool-headers.ts';
+import { MODERN_PEER, PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http failures');
 
-const MODERN: Peer = {
-  era: 'modern',
-  protocolVersion: '2026-07-28',
-  serverName: 'x',
-  serverVersion: '1',
-  capabilities: {},
-  greeting: {},
-};
-const LEGACY: Peer = { ...MODERN, era: 'legacy' };
-const CALL = { id: 7, peer: MODERN, hasParamHeaders: false };
+const CALL = { id: 7, peer: MODERN_PEER, hasParamHeaders: false };
 
 function refused(status: number, code?: number, id: JsonRpcId | null = 7): RefusedEnding {
   const error =
@@ -52,8 +43,8 @@ for (const [name, refusal, call, expected] of [
   ['but not of another request', refused(400, -32020, 8), {}, 'no'],
   ['nor with another status', refused(422, -32020), {}, 'answer -32020'],
   ['nor without an id then', refused(404, -32020, null), {}, 'no'],
-  ['nor in the legacy era', refused(400, -32020), { peer: LEGACY }, 'answer -32020'],
-  ['nor without an id there', refused(400, -32020, null), { peer: LEGACY }, 'no'],
+  ['nor in the legacy era', refused(400, -32020), { peer: PEER }, 'answer -32020'],
+  ['nor without an id there', refused(400, -32020, null), { peer: PEER }, 'no'],
   [
     'headers that are too large are an answer when arguments were among them',
     refused(431),

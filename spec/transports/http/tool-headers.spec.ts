@@ -18,6 +18,7 @@ import {
   toolListing,
 } from '../../../src/transports/http/tool-headers.ts';
 import type { OmittedTool } from '../../../src/transports/transport.ts';
+import { MODERN_PEER as PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const declared = { type: 'string', 'x-mcp-header': 'Region' };
@@ -33,15 +34,6 @@ function page(tools: readonly unknown[], more: JsonObject = {}): JsonText {
 function call(name: string, region: string | null = 'x'): JsonObject {
   return { name, arguments: { region } };
 }
-
-const PEER: Peer = {
-  era: 'modern',
-  protocolVersion: '2026-07-28',
-  serverName: 'x',
-  serverVersion: '1',
-  capabilities: {},
-  greeting: {},
-};
 
 function learn(headers: ToolHeaders, list: JsonText): JsonText {
   return headers.checkTools({ method: 'tools/list' }, PEER, list);
