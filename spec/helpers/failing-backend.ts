@@ -16,6 +16,7 @@ import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { DedicatedBounds } from '../../src/domain/limits.ts';
 import type { Peer, Tool } from '../../src/domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import { instanceDefinition } from '../conformance/transport.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
 
 /** What a backend does with a request that is no ping and no list of tools. */
@@ -204,21 +205,7 @@ export function told(end: string | GatewayError): unknown {
 
 /** The definition of an in-process instance of template `t`. */
 export function definition(id: string, fields: Partial<InstanceDefinition> = {}): InstanceDefinition {
-  return {
-    id,
-    serverId: id,
-    template: 't',
-    transport: 'in-process',
-    args: [],
-    env: {},
-    headers: {},
-    weight: 1,
-    metadata: {},
-    source: 'api',
-    createdAt: '2026-01-01T00:00:00.000Z',
-    updatedAt: '2026-01-01T00:00:00.000Z',
-    ...fields,
-  };
+  return instanceDefinition({ id, serverId: id, template: 't', transport: 'in-process', ...fields });
 }
 
 /** Everything that can settle has settled. */
