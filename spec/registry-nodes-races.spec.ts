@@ -82,7 +82,7 @@ async function open(turns: readonly number[]) {
       draws += 1;
       return turns[draws % turns.length] ?? 0;
     };
-    for (const id of IDS) harness.rewrite(id, answers(), []);
+    for (const id of IDS) harness.rewrite(id, answers());
     const { open } = harness;
     harness.open = async (definition, signal) => {
       const transport = await open(definition, signal);

@@ -1,55 +1,50 @@
 // What clients hear of changes, from instances of every kind, and that backends are left alone when nobody wants anything.
 
-import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../src/actors/change-feed.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
-import type { TransportKind } from '../../src/domain/instance.ts';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { ListField, Peer } from '../../src/domain/mcp.ts';
-import { answers, type Script } from '../helpers/failing-backend.ts';
-import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { suite } from '../helpers/suite.ts';
 import {
   ASKABLE,
+  Harness,
+  HTTP,
   MODERN,
   modernCall,
-  profile,
-  StatelessHarness,
+  modernProfile,
+  pass,
+  STDIO,
   settled,
-} from './stateless/stateless-harness.ts';
+} from '../helpers/failing-backend.ts';
+import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('the change feed');
 const UPDATED = 'notifications/resources/updated';
 const UPDATES = { capabilities: { resources: { subscribe: true } } };
 
-let harness = new StatelessHarness();
+let harness = new Harness();
 let events$ = new Subject<GatewayEvent>();
 let lists$ = new Subject<ListField>();
 let feed: ChangeFeed;
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  harness = new StatelessHarness();
+simulateTime(test, () => {
+  harness = new Harness();
   events$ = new Subject();
   lists$ = new Subject();
-  const { pool, inner } = harness;
+  const { pool, fleet } = harness;
   const listChanges = (template: string) => (template === 't' ? lists$ : new Subject<ListField>());
   feed = new ChangeFeed({
-    fleet: inner.fleet,
-    pool,
-    events$,
-    listChanges,
+    ...{ fleet, pool, events$, listChanges },
     random: () => 0.5,
   });
 });
-test.after.each(async () => {
-  await harness.close();
-  mock.timers.reset();
-});
+test.after.each(() => harness.close());
 
 test('emits the lists that a client opted in to, and opens nothing for that', async () => {
-  const instance = await add('a', 'http', MODERN);
+  const instance = await add('a', HTTP, MODERN);
   const client = new Client({ lists: ['tools', 'resourceTemplates'] });
   for (const list of ['tools', 'prompts', 'resources', 'resourceTemplates'] as const) lists$.next(list);
   assert.equal(client.heard, [
@@ -62,7 +57,7 @@ test('emits the lists that a client opted in to, and opens nothing for that', as
 });
 
 test('subscribes once at a program that clients share, and leaves it when they have gone', async () => {
-  const program = await add('a', 'stdio', UPDATES);
+  const program = await add('a', STDIO, UPDATES);
   const ann = new Client({ uris: ['x:1', 'x:2'] });
   const bob = new Client({ uris: ['x:2'], owner: 'bob' });
   await settled();
@@ -79,7 +74,7 @@ test('subscribes once at a program that clients share, and leaves it when they h
 });
 
 test('subscribes over HTTP in a conversation per owner, shared by the clients of that owner', async () => {
-  const instance = await add('a', 'http', UPDATES);
+  const instance = await add('a', HTTP, UPDATES);
   const clients = [
     new Client({ uris: ['x:1'] }),
     new Client({ uris: ['x:1'] }),
@@ -96,45 +91,41 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
   for (const upstream of [ofAnn, ofBob]) {
     assert.equal(upstream === undefined ? [] : subscribed(upstream), ['subscribe x:1', 'unsubscribe x:1']);
   }
-  mock.timers.tick(60_000);
-  await settled();
+  await pass(60_000);
   assert.is(harness.pool.size, 0);
 });
 
 test('opens a conversation again that ended, or could not be opened', async () => {
-  const instance = await add('a', 'http', UPDATES);
+  const instance = await add('a', HTTP, UPDATES);
   instance.thrownByOpenUpstream = new Error('no conversation');
   const client = new Client({ uris: ['x:1'] });
   await settled();
   instance.thrownByOpenUpstream = undefined;
-  mock.timers.tick(500);
-  await settled();
+  await pass(500);
   instance.upstreams[0]?.lose();
   await settled();
-  mock.timers.tick(500);
-  await settled();
+  await pass(500);
   instance.upstreams[1]?.tell(UPDATED, { uri: 'x:1' });
   assert.equal([instance.upstreams.length, client.heard.length], [2, 1]);
 });
 
 test('listens at a modern instance for all clients together', async () => {
-  const instance = await add('a', 'http', { ...MODERN, ...UPDATES });
+  const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   const clients = [new Client({ uris: ['x:1'] }), new Client({ uris: ['x:1'], owner: 'bob' })];
   await settled();
   const [listen] = listens(instance);
-  listen?.notify('notifications/subscriptions/acknowledged');
   listen?.notify(UPDATED, { uri: 'x:1' });
   const found = [listens(instance).length, ...clients.map(({ heard }) => heard)];
   assert.equal(found, [1, [`${UPDATED} x:1`], [`${UPDATED} x:1`]]);
-  assert.is(harness.inner.ref('a').inFlight, 0);
+  assert.is(harness.ref('a').inFlight, 0);
   for (const client of clients) client.leave();
   assert.is(listen?.isCancelled, true);
 });
 
 test('asks nothing of an instance that announces no updates, or without a subscriber', async () => {
-  const quiet = await add('a', 'stdio', { capabilities: { resources: {} } });
-  const modern = await add('b', 'http', MODERN);
-  const bare = await add('c', 'http', { era: 'bare' });
+  const quiet = await add('a', STDIO, { capabilities: { resources: {} } });
+  const modern = await add('b', HTTP, MODERN);
+  const bare = await add('c', HTTP, { era: 'bare' });
   const client = new Client({ uris: ['x:1'] });
   await settled();
   assert.equal([...subscribed(quiet), ...listens(modern), ...subscribed(bare)], []);
@@ -142,10 +133,10 @@ test('asks nothing of an instance that announces no updates, or without a subscr
 });
 
 test('emits the changes in a process that is dedicated to the owner', async () => {
-  const program = await add('a', 'stdio', UPDATES);
+  const program = await add('a', STDIO, UPDATES);
   const ann = new Client({ lists: ['tools'], uris: ['x:1'] });
   const bob = new Client({ lists: ['tools'], uris: ['x:1'], owner: 'bob' });
-  assert.is(await harness.call(modernCall(), { profile: ASKABLE }).end, 'a');
+  assert.is(await harness.callStateless(modernCall(), { profile: ASKABLE }).end, 'a');
   const [own] = program.upstreams;
   assert.equal(own?.asked, ['resources/subscribe', 'tools/call']);
   own?.tell('notifications/tools/list_changed');
@@ -159,22 +150,22 @@ test('emits the changes in a process that is dedicated to the owner', async () =
 });
 
 test('subscribes again after a restart, and forgets an instance that left', async () => {
-  const first = await add('a', 'stdio', UPDATES);
+  const first = await add('a', STDIO, UPDATES);
   const client = new Client({ uris: ['x:1'] });
   await settled();
-  harness.inner.ref('a').restart();
+  harness.ref('a').restart();
   await settled();
   const second = harness.backend('a');
   assert.is.not(second, first);
   assert.equal(subscribed(second), ['subscribe x:1']);
   second.tell(UPDATED, { uri: 'x:1' });
   assert.is(client.heard.length, 1);
-  await harness.inner.fleet.remove('t', 'a', 0);
+  await harness.fleet.remove('t', 'a', 0);
   assert.is(client.isOver, false);
 });
 
 test('completes when the gateway closes, and leaves nothing behind', async () => {
-  const instance = await add('a', 'http', { ...MODERN, ...UPDATES });
+  const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   const client = new Client({ lists: ['tools'], uris: ['x:1'] });
   await settled();
   lists$.complete();
@@ -182,7 +173,7 @@ test('completes when the gateway closes, and leaves nothing behind', async () =>
 });
 
 test('takes so many resources and no more', async () => {
-  const instance = await add('a', 'http', { ...MODERN, ...UPDATES });
+  const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   new Client({ uris: Array.from({ length: 1_500 }, (_, n) => `x:${n}`) });
   await settled();
   assert.is(Object(listens(instance)[0]?.request.params?.notifications).resourceSubscriptions.length, 1_000);
@@ -202,7 +193,7 @@ class Client {
     owner = 'ann',
   }: { lists?: ListField[]; uris?: string[]; owner?: string }) {
     const wanted = { lists: new Set(lists), resources: new Set(uris) };
-    this.#subscription = feed.changes('t', { id: owner }, profile(), wanted).subscribe({
+    this.#subscription = feed.changes('t', { id: owner }, modernProfile(), wanted).subscribe({
       next: ({ method, params }) =>
         this.heard.push(params.uri === undefined ? method : `${method} ${params.uri}`),
       complete: () => {
@@ -215,13 +206,8 @@ class Client {
   }
 }
 
-/** Answers everything but subscriptions of the modern era, which stay open. */
-const script: Script = (exchange) => {
-  if (exchange.request.method !== 'subscriptions/listen') answers()(exchange);
-};
-
-async function add(id: string, transport: TransportKind, peer: Partial<Peer>): Promise<ScriptedTransport> {
-  await harness.add(id, transport, script, peer);
+async function add(id: string, fields: Partial<InstanceDefinition>, peer: Partial<Peer>) {
+  await harness.add(id, { fields, peer });
   return harness.backend(id);
 }
 

@@ -57,7 +57,7 @@ test('gives a new policy to the instances that are there and to those that come'
 });
 
 test('waits for the one with its endpoint under any id, and for several in turn', async () => {
-  await harness.add('a', silent, { fields: MANAGED });
+  await harness.add('a', { script: silent, fields: MANAGED });
   harness.call('write');
   const oldBackend = harness.backend('a');
   void harness.fleet.remove('t', 'a', 30_000);
@@ -71,7 +71,7 @@ test('waits for the one with its endpoint under any id, and for several in turn'
 });
 
 test('can be closed while one waits for its endpoint', async () => {
-  await harness.add('a', silent, { fields: MANAGED });
+  await harness.add('a', { script: silent, fields: MANAGED });
   harness.call('write');
   const successor = harness.fleet.add(definition('a', MANAGED));
   const closed = harness.fleet.close(1_000);
@@ -141,7 +141,10 @@ test('closes what an instance opens that crashes at that moment', async () => {
 });
 
 test('waits for what a program of its own left on the endpoint', async () => {
-  await harness.add('a', answers(), { fields: { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' } });
+  await harness.add('a', {
+    script: answers(),
+    fields: { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' },
+  });
   const backend = harness.backend('a');
   backend.closesSlowly = true;
   await crash('a');
@@ -155,7 +158,7 @@ test('waits for what a program of its own left on the endpoint', async () => {
 for (const isLost of [false, true]) {
   const when = isLost ? ' while it waits for another shared one' : '';
   test(`ends the processes of single clients, and waits for that, of an actor that broke${when}`, async () => {
-    const ref = await harness.add('a', silent, { fields: { transport: 'stdio', command: 'serve' } });
+    const ref = await harness.add('a', { script: silent, fields: { transport: 'stdio', command: 'serve' } });
     const backend = harness.backend('a');
     backend.upstreamsAreIndependent = true;
     await openOwn(ref, PROFILE);

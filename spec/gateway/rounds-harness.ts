@@ -53,7 +53,7 @@ export class RoundsHarness {
 
   constructor(backend: Backend, sessionFailover: SessionFailover = 'never') {
     this.#backend = backend;
-    this.inner = new Harness({ sessionFailover });
+    this.inner = new Harness({ policy: { sessionFailover } });
     this.inner.open = async ({ id }) => this.#open(id);
     const { fleet, dispatcher, emit } = this.inner;
     const scheduler = steadyPace();

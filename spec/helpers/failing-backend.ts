@@ -1,23 +1,32 @@
-// A harness for specs of what happens between instances: a fleet and a dispatcher over scripted backends that answer, fail
-// or keep silent as the spec says. Everything else is the real thing; the clock is Date, so that it can be simulated.
+// The harness for specs of what happens between instances and their clients: a fleet, a dispatcher, sessions, and clients without a
+// session, over scripted backends that answer, fail or keep silent as the spec says. Everything else is the real thing; the clock is
+// Date and the global timers, so that both can be simulated.
 
+import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../src/actors/calls/retry.ts';
+import type { ClientSession } from '../../src/actors/client-sessions/client-session.ts';
+import { ClientSessions } from '../../src/actors/client-sessions/client-sessions.ts';
 import { Fleet, type FleetOptions } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
-import { clockOf } from '../../src/domain/clock.ts';
+import { StatelessClients } from '../../src/actors/stateless/stateless-clients.ts';
+import { StatelessPool } from '../../src/actors/stateless/stateless-pool.ts';
+import type { ClientProfile, ServerMessage } from '../../src/domain/client.ts';
+import { type Alarm, alarmOf, clockOf } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
 import type { DedicatedBounds } from '../../src/domain/limits.ts';
-import type { Peer, Tool } from '../../src/domain/mcp.ts';
+import { META, type Peer, type Tool } from '../../src/domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
+import { steadyPace } from './turns.ts';
 
 /** What a backend does with a request that is no ping and no list of tools. */
 export type Script = (exchange: ScriptedExchange) => void;
@@ -40,15 +49,30 @@ export const fails =
 export const silent: Script = () => {};
 
 /** For `Harness.open`: starts for ever, until it is called off. */
-export const startsForEver: FleetOptions['open'] = (_, signal) =>
-  new Promise((_, reject) => {
-    const callOff = () => reject(backendUnavailable('its start was cancelled', { delivered: 'no' }));
-    signal.addEventListener('abort', callOff);
-  });
+export const startsForEver: FleetOptions['open'] = (_, signal) => calledOff(signal);
 
 export const WRITE: Tool = { name: 'write' };
 export const READ: Tool = { name: 'read', annotations: { readOnlyHint: true } };
 const AGAIN: Tool = { name: 'again', annotations: { idempotentHint: true } };
+
+/** What a legacy client says of itself that cannot be asked anything. */
+export const PLAIN: ClientProfile = {
+  protocolVersion: '2025-06-18',
+  capabilities: {},
+  clientInfo: { name: 'plain', version: '1' },
+};
+/** One whose backend may ask it something. */
+export const ASKABLE: ClientProfile = { ...PLAIN, capabilities: { sampling: {} } };
+
+/** A legacy server with everything. */
+export const FULL: Partial<Peer> = {
+  capabilities: { tools: {}, logging: {}, resources: { subscribe: true, listChanged: true } },
+};
+export const MODERN: Partial<Peer> = { era: 'modern', protocolVersion: '2026-07-28' };
+export const FULL_MODERN: Partial<Peer> = { ...FULL, ...MODERN };
+export const HTTP: Partial<InstanceDefinition> = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp' };
+export const STDIO: Partial<InstanceDefinition> = { transport: 'stdio', command: 'serve' };
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 
 /** The request that calls a tool. */
 export function toolCall(tool: string): ExchangeRequest {
@@ -64,22 +88,37 @@ export interface Caller {
 }
 
 export interface BackendOptions {
+  /** Default: it answers everything with its id. */
+  readonly script?: Script;
   /** Null: the script lists them. */
   readonly tools?: readonly Tool[] | null;
   readonly peer?: Partial<Peer>;
-  /** What it says of itself in a conversation of one client; null: it keeps none. Default: the same. */
+  /**
+   * What it says of itself in a conversation of one client; null: it keeps none. Default: the same as in its own, but
+   * nothing where that is modern and over HTTP.
+   */
   readonly own?: Partial<Peer> | null;
-  /** Its conversations of single clients outlive it. */
-  readonly isIndependent?: boolean;
+  /** With the transport stdio its conversations of single clients outlive it. */
   readonly fields?: Partial<InstanceDefinition>;
 }
 
-/** The global timer at the time of the call: specs put simulated ones in its place. */
-export function globalAlarm(waitMs: number, ring: () => void): () => void {
-  const timer = setTimeout(ring, waitMs);
-  return () => clearTimeout(timer);
+/** Who calls without a session, and which instance is meant. */
+export interface StatelessCalling {
+  readonly owner?: string;
+  readonly profile?: ClientProfile;
+  readonly instanceId?: string;
 }
 
+export interface HarnessOptions {
+  readonly policy?: Partial<BalancerPolicy>;
+  readonly own?: DedicatedBounds;
+  readonly maxSessions?: number;
+  /** What is done in one turn of the event loop of what comes due together. Default: everything. */
+  readonly perTurn?: number;
+  readonly alarm?: Alarm;
+}
+
+/** The instances of template `t` and their clients. */
 export class Harness {
   readonly events: GatewayEvent[] = [];
   readonly emit = (event: GatewayEvent): void => {
@@ -87,11 +126,14 @@ export class Harness {
   };
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
+  readonly sessions: ClientSessions;
+  readonly pool = new StatelessPool();
+  readonly stateless: StatelessClients;
   /** The transports of each instance, by id, latest last. */
   readonly transports = new Map<string, ScriptedTransport[]>();
-  readonly #scripts = new Map<string, Script>();
-  readonly #tools = new Map<string, readonly Tool[] | null>();
   readonly #options = new Map<string, BackendOptions>();
+  /** How many timers the sessions have set. */
+  sessionAlarms = 0;
   isAccepting = true;
   /** How a backend is opened; a spec may put its own in place. */
   open: FleetOptions['open'] = async ({ id }) => this.#open(id);
@@ -100,10 +142,19 @@ export class Harness {
   /** The clock of the instances. One that throws breaks them, too. */
   now = () => Date.now();
 
-  constructor(policy: Partial<BalancerPolicy> = {}, own?: DedicatedBounds, alarm = globalAlarm) {
-    const now = () => this.now();
+  constructor({
+    policy,
+    own,
+    maxSessions,
+    perTurn = Number.POSITIVE_INFINITY,
+    ...timing
+  }: HarnessOptions = {}) {
+    const scheduler = steadyPace(perTurn);
+    const { alarm = alarmOf(scheduler) } = timing;
     const { emit } = this;
-    this.fleet = new Fleet({
+    const now = () => this.now();
+    const isAccepting = () => this.isAccepting;
+    const fleet = new Fleet({
       alarm,
       clock: clockOf(alarm),
       now,
@@ -112,30 +163,37 @@ export class Harness {
       dedicatedBounds: own,
       open: (one, signal) => this.open(one, signal),
     });
-    const isAccepting = () => this.isAccepting;
     const budget = new RetryBudget(now);
-    this.dispatcher = new Dispatcher({ fleet: this.fleet, budget, now, alarm, emit, isAccepting });
-    this.fleet.setPolicy('t', { ...DEFAULT_POLICY, ...policy });
+    const dispatcher = new Dispatcher({ fleet, budget, now, alarm, emit, isAccepting });
+    this.sessions = new ClientSessions({
+      ...{ fleet, dispatcher, emit, now, scheduler, isAccepting, maxSessions, share: own?.share },
+      alarm: (waitMs, ring) => {
+        this.sessionAlarms += 1;
+        return alarm(waitMs, ring);
+      },
+    });
+    this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, now, alarm });
+    this.fleet = fleet;
+    this.dispatcher = dispatcher;
+    fleet.setPolicy('t', { ...DEFAULT_POLICY, ...policy });
   }
 
   /** Starts an instance of template `t` with this behaviour; resolves when it is healthy and its tools are known. */
-  async add(id: string, script: Script, options: BackendOptions = {}) {
-    const { tools = [WRITE, READ, AGAIN], fields } = options;
-    this.#scripts.set(id, script);
+  async add(id: string, how: Script | BackendOptions = {}): Promise<InstanceRef> {
+    const options = { script: answers(id), ...(typeof how === 'function' ? { script: how } : how) };
     this.#options.set(id, options);
-    this.#tools.set(id, tools);
-    const ref = this.fleet.add(definition(id, fields));
+    const ref = this.fleet.add(definition(id, options.fields));
     await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
-    await turn();
+    await settled();
     return ref;
   }
 
   /** Changes what a backend does from now on. */
-  rewrite(id: string, script: Script, tools?: readonly Tool[]): void {
-    this.#scripts.set(id, script);
-    if (tools !== undefined) this.#tools.set(id, tools);
+  rewrite(id: string, script: Script): void {
+    this.#options.set(id, { ...this.#options.get(id), script });
   }
 
+  /** The conversation of the instance itself. */
   backend(id: string): ScriptedTransport {
     const backend = this.transports.get(id)?.at(-1);
     if (backend === undefined) throw new Error(`no backend "${id}" was opened`);
@@ -152,6 +210,55 @@ export class Harness {
     return listen(this.dispatcher.exchange('t', wanted, options));
   }
 
+  /** The conversations of single clients with the present process of an instance, those that ended included. */
+  upstreams(id: string): ScriptedTransport[] {
+    return this.backend(id).upstreams;
+  }
+
+  /**
+   * From now on no conversation is opened with an instance before `thaw` was called. The signals of the openings, as they come.
+   */
+  freeze(id: string) {
+    const backend = this.backend(id);
+    const open = backend.openUpstream.bind(backend);
+    const { promise: thawed, resolve: thaw } = Promise.withResolvers<void>();
+    const signals: AbortSignal[] = [];
+    backend.openUpstream = async (profile, signal) => {
+      signals.push(signal);
+      await Promise.race([thawed, calledOff(signal)]);
+      return open(profile, signal);
+    };
+    return { signals, thaw };
+  }
+
+  /** How many resources the running processes of all instances are subscribed to, in the conversations that clients share. */
+  get subscribed(): number {
+    const running = [...this.transports.values()].flat().filter(({ isClosed }) => !isClosed);
+    const asked = running.flatMap((transport) => transport.asked);
+    const count = (method: string) => asked.filter((each) => each === method).length;
+    return count('resources/subscribe') - count('resources/unsubscribe');
+  }
+
+  openSession(profile: ClientProfile = PLAIN, ownerId = 'somebody'): Promise<ClientSession> {
+    return this.sessions.open('t', ownerId, profile);
+  }
+
+  /** A session on `a`, with `b` beside it from then on. */
+  async openOnA(a: BackendOptions, b: BackendOptions = {}, profile = PLAIN): Promise<ClientSession> {
+    await this.add('a', a);
+    const session = await this.openSession(profile);
+    await this.add('b', b);
+    return session;
+  }
+
+  /** A call of a client without a session. */
+  callStateless(
+    request: ExchangeRequest,
+    { owner = 'ann', profile = modernProfile(), ...options }: StatelessCalling = {},
+  ): Caller {
+    return listen(this.stateless.exchange('t', request, { owner: { id: owner }, profile, ...options }));
+  }
+
   /** The facts of one kind. */
   told<N extends EventName>(name: N): Extract<GatewayEvent, { type: N }>[] {
     return this.events.filter((event): event is Extract<GatewayEvent, { type: N }> => event.type === name);
@@ -161,25 +268,33 @@ export class Harness {
     return this.fleet.get('t', id);
   }
 
-  close(): Promise<void> {
-    return this.fleet.close(0);
+  async close(): Promise<void> {
+    await Promise.all([this.sessions.closeAll(0), this.pool.close()]);
+    await this.fleet.close(0);
   }
 
   #open(id: string): ScriptedTransport {
-    const { peer, own = {}, isIndependent = false } = this.#options.get(id) ?? {};
+    const { peer, fields, own } = this.#options.get(id) ?? {};
     const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...peer });
-    transport.ownPeer = own;
-    transport.upstreamsAreIndependent = isIndependent;
+    const isModernOnly = peer?.era === 'modern' && fields?.endpoint !== undefined;
+    transport.ownPeer = own === undefined ? (isModernOnly ? null : {}) : own;
+    transport.upstreamsAreIndependent = fields?.transport === 'stdio';
     transport.onExchange = (exchange) => {
       const { method } = exchange.request;
-      const tools = this.#tools.get(id);
+      const { tools = [WRITE, READ, AGAIN], script } = this.#options.get(id) ?? {};
       if (method === 'tools/list' && tools !== null) exchange.result({ tools });
       else if (method === 'ping' || method === 'server/discover') exchange.result();
-      else this.#scripts.get(id)?.(exchange);
+      else if (method === 'subscriptions/listen') queueMicrotask(() => exchange.notify(ACKNOWLEDGED));
+      else script?.(exchange);
     };
     this.transports.set(id, [...(this.transports.get(id) ?? []), transport]);
     return transport;
   }
+}
+
+function calledOff(signal: AbortSignal): Promise<never> {
+  const reason = backendUnavailable('its start was cancelled', { delivered: 'no' });
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(reason)));
 }
 
 /** Subscribes and writes down what is heard. */
@@ -208,7 +323,55 @@ export function definition(id: string, fields: Partial<InstanceDefinition> = {})
   return instanceDefinition({ id, serverId: id, template: 't', transport: 'in-process', ...fields });
 }
 
-/** Everything that can settle has settled. */
+/** Everything that can settle has settled, however many promises it goes through. */
 export async function settled(): Promise<void> {
-  await turn();
+  for (let turns = 0; turns < 4; turns += 1) await turn();
+}
+
+/** Lets ms of simulated time pass, and what follows. */
+export async function pass(ms: number): Promise<void> {
+  mock.timers.tick(ms);
+  await settled();
+}
+
+/** A client of the modern era. */
+export function modernProfile(capabilities: JsonObject = {}): ClientProfile {
+  return { protocolVersion: '2026-07-28', capabilities, clientInfo: { name: 'client', version: '1' } };
+}
+
+/** A call with the `_meta` of the modern era, and more of it. */
+export function modernCall(meta: JsonObject = {}): ExchangeRequest {
+  const { params } = toolCall('write');
+  const envelope = {
+    [META.protocolVersion]: '2026-07-28',
+    [META.clientCapabilities]: {},
+    [META.clientInfo]: { name: 'client', version: '1' },
+  };
+  return { method: 'tools/call', params: { ...params, _meta: { ...envelope, ...meta } } };
+}
+
+/** One request of a session, by the name of a tool or whole. */
+export function ask(session: ClientSession, request: ExchangeRequest | string): Caller {
+  return listen(session.exchange(typeof request === 'string' ? toolCall(request) : request));
+}
+
+/** The value of the result that a caller got. */
+export async function resultOf(caller: Caller): Promise<unknown> {
+  const end = await caller.end;
+  if (typeof end !== 'string') throw end;
+  const event = caller.answers.at(-1)?.event;
+  if (event?.kind === 'error') return event.error.code;
+  return event?.kind === 'result' ? event.result.value : undefined;
+}
+
+/** The code of the error with which a call ended; otherwise what ended it. */
+export function codeOf(end: string | Error | undefined): string {
+  return end instanceof Error && 'code' in end ? String(end.code) : String(end);
+}
+
+/** Listens to a session and writes down what it hears. */
+export function listenTo(session: ClientSession) {
+  const messages: ServerMessage[] = [];
+  const subscription = session.messages$.subscribe((message) => messages.push(message));
+  return { messages, subscription };
 }

@@ -29,7 +29,7 @@ const tools = fc.array(fc.constantFrom('write', 'read', 'again'), { minLength: 1
 test('ends each call once, as its instances left it', () =>
   fc.assert(
     fc.asyncProperty(fc.array(deed, { minLength: 1, maxLength: 30 }), tools, async (deeds, names) => {
-      const harness = new Harness({ maxRetries: MAX_RETRIES });
+      const harness = new Harness({ policy: { maxRetries: MAX_RETRIES } });
       /** per call, what was done to it, and by which part. */
       const fates = names.map((): { id: string; deed: Deed }[] => []);
       let done = 0;

@@ -3,13 +3,13 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { type Alarm, alarmOf } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Tracker } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
-  globalAlarm,
   Harness,
   type Script,
   settled,
@@ -19,13 +19,14 @@ import {
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
 
 const test = suite('call: time');
 let harness = new Harness();
 
 test.after.each(() => harness.close());
 simulateTime(test, () => {
-  harness = new Harness({ callTimeoutMs: 6_000 });
+  harness = new Harness({ policy: { callTimeoutMs: 6_000 } });
 });
 
 const breaks: Script = (exchange) =>
@@ -68,7 +69,7 @@ test('when the time is over the one is named that was silent for longest', async
     [{ a: breaks, b: silent }, 'b'],
     [{ a: breaks, b: silent, c: silent }, 'b'],
   ] as const) {
-    harness = new Harness({ callTimeoutMs: 6_000 });
+    harness = new Harness({ policy: { callTimeoutMs: 6_000 } });
     await addAll(scripts);
     const tracker: Tracker = {};
     const call = harness.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
@@ -203,15 +204,17 @@ test('pauses while the client has questions to answer, until the last of them is
 
 test('leaves no timer behind, however a call ends', async () => {
   const timers = new Set<() => void>();
-  harness = new Harness({ callTimeoutMs: 6_000 }, undefined, (waitMs, ring) => {
+  const global = alarmOf(steadyPace());
+  const alarm: Alarm = (waitMs, ring) => {
     const end = (): boolean => timers.delete(cancel);
-    const cancelTimer = globalAlarm(waitMs, () => end() && ring());
+    const cancelTimer = global(waitMs, () => end() && ring());
     const cancel = (): void => {
       if (end()) cancelTimer();
     };
     timers.add(cancel);
     return cancel;
-  });
+  };
+  harness = new Harness({ policy: { callTimeoutMs: 6_000 }, alarm });
   await addAll({ a: answers(), b: breaks });
   const before = timers.size;
   await harness.call('write').end;

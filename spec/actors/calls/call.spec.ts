@@ -133,7 +133,7 @@ test('refuses immediately what exceeds the bound of one look-up', async () => {
 
 test('does not fail with TOOL_NOT_FOUND while an unavailable instance may have the tool', async () => {
   await harness.add('a', answers());
-  await harness.add('b', answers(), { tools: [NEW] });
+  await harness.add('b', { tools: [NEW] });
   harness.backend('b').lose('exited with code 7');
   await settled();
   const end = await harness.call('new').end;
@@ -146,7 +146,7 @@ test('does not fail with TOOL_NOT_FOUND while an unavailable instance may have t
 
 test('reports the failure of one instance rather than the missing tool of the others', async () => {
   const fails: Script = (exchange) => exchange.fail(new Error('a fault of ours'));
-  await harness.add('a', fails, { tools: [NEW] });
+  await harness.add('a', { script: fails, tools: [NEW] });
   await harness.add('b', answers());
   assert.equal(told(await harness.call('new').end), { code: 'INTERNAL_ERROR', delivered: 'unknown' });
 });

@@ -10,27 +10,28 @@ import type { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
-import { listen, toolCall } from '../../helpers/failing-backend.ts';
-import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
-import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
   ask,
+  FULL_MODERN,
   fails,
+  Harness,
   HTTP,
-  MODERN,
+  listen,
   PLAIN,
   pass,
   resultOf,
-  SessionHarness,
   settled,
   silent,
   told,
-} from './client-session-harness.ts';
+  toolCall,
+} from '../../helpers/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: calls');
-let harness = new SessionHarness();
+let harness = new Harness();
 
 simulateTime(test);
 test.after.each(() => harness.close());
@@ -47,45 +48,45 @@ for (const [tool, failover, isRepeated] of [
   test(`a call of "${tool}" that may have arrived ${outcome} with failover ${failover}`, async () => {
     const session = await openOnA(failover);
     const call = ask(session, tool);
-    harness.transport('a').lose();
+    harness.backend('a').lose();
     await judged();
     if (isRepeated) assert.is(await resultOf(call), 'b');
     else assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-    assert.is(harness.inner.told('exchange.retried').length, isRepeated ? 1 : 0);
-    const attempts = harness.inner.told('exchange.finished').filter((event) => event.tool === tool);
+    assert.is(harness.told('exchange.retried').length, isRepeated ? 1 : 0);
+    const attempts = harness.told('exchange.finished').filter((event) => event.tool === tool);
     const found = attempts.map(({ attempt }) => attempt);
     assert.equal(found, isRepeated ? [1, 2] : [1]);
     const calls = new Set(attempts.map(({ call }) => call));
-    const started = harness.inner.told('exchange.started').filter((event) => calls.has(event.call));
+    const started = harness.told('exchange.started').filter((event) => calls.has(event.call));
     assert.equal([calls.size, started.length], [1, 1], 'it is one call');
   });
 }
 
 test('a task is refused where clients share a process all the same', async () => {
-  harness = new SessionHarness({ policy: { session: 'shared' } });
+  harness = new Harness({ policy: { session: 'shared' } });
   await harness.add('a');
-  const session = await harness.open();
+  const session = await harness.openSession();
   assert.is(await resultOf(ask(session, { method: 'tasks/get', params: { taskId: '1' } })), -32601);
-  assert.equal([harness.transport('a').asked.includes('tasks/get'), session.isShared], [false, true]);
+  assert.equal([harness.backend('a').asked.includes('tasks/get'), session.isShared], [false, true]);
   await harness.close();
-  harness = new SessionHarness();
+  harness = new Harness();
   await harness.add('a', { own: null });
-  assert.is(await resultOf(ask(await harness.open(), { method: 'tasks/get' })), -32601);
+  assert.is(await resultOf(ask(await harness.openSession(), { method: 'tasks/get' })), -32601);
 });
 
 test('a request with a refusal is answered with it, and nothing is sent', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { peer: MODERN });
-  const session = await harness.open();
+  harness = new Harness();
+  await harness.add('a', { peer: FULL_MODERN });
+  const session = await harness.openSession();
   const refusedAt = (instanceId: string) =>
     instanceId === 'a'
       ? ({ kind: 'error', error: { code: -32602, message: 'Unknown task' } } as const)
       : undefined;
   const request = { method: 'tasks/cancel', params: { taskId: '1' } };
   assert.is(await resultOf(ask(session, { ...request, refusedAt })), -32602);
-  assert.is(harness.transport('a').asked.includes('tasks/cancel'), false);
+  assert.is(harness.backend('a').asked.includes('tasks/cancel'), false);
   await resultOf(ask(session, { ...request, refusedAt: () => undefined }));
-  assert.is(harness.transport('a').asked.includes('tasks/cancel'), true);
+  assert.is(harness.backend('a').asked.includes('tasks/cancel'), true);
 });
 
 test('a call that breaks off twice fails when its session may not move, or has nowhere to go', async () => {
@@ -96,7 +97,7 @@ test('a call that breaks off twice fails when its session may not move, or has n
     await judged();
     assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     assert.is(asked('a'), 2);
-    assert.is(session.peer, harness.transport('a').peer);
+    assert.is(session.peer, harness.backend('a').peer);
     if (failover === 'never') await harness.close();
   }
 });
@@ -110,26 +111,26 @@ test('a call that breaks off everywhere makes its session move once', async () =
 });
 
 test('a read that stays silent where other calls do, too, makes its session move and is answered there', async () => {
-  harness = new SessionHarness({ policy: { callTimeoutMs: 30_000 } });
+  harness = new Harness({ policy: { callTimeoutMs: 30_000 } });
   const session = await harness.openOnA({ script: silent });
-  await harness.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
+  await harness.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
   const calls = [0, 1, 2].map(() => ask(session, 'read'));
-  await pass(mock.timers.tick.bind(mock.timers), 9_900);
+  await pass(9_900);
   assert.equal(
-    [asked('b'), harness.inner.fleet.group('t').pool.outliers.ejectionOf(harness.ref('a')) !== undefined],
+    [asked('b'), harness.fleet.group('t').pool.outliers.ejectionOf(harness.ref('a')) !== undefined],
     [1, true],
   );
-  await pass(mock.timers.tick.bind(mock.timers), 101);
+  await pass(101);
   await judged();
   assert.equal(await Promise.all(calls.map(resultOf)), ['b', 'b', 'b']);
 });
 
 test('a call that is not safe to repeat stays where it is silent, although its session moves', async () => {
-  harness = new SessionHarness({ policy: { callTimeoutMs: 30_000, sessionFailover: 'always' } });
+  harness = new Harness({ policy: { callTimeoutMs: 30_000, sessionFailover: 'always' } });
   const session = await harness.openOnA({ script: silent });
-  await harness.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
+  await harness.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
   const [write, ...reads] = ['write', 'read', 'read', 'read'].map((tool) => ask(session, tool));
-  await pass(mock.timers.tick.bind(mock.timers), 10_001);
+  await pass(10_001);
   await judged();
   assert.equal(await Promise.all(reads.map(resultOf)), ['b', 'b', 'b']);
   assert.equal([write?.subscription.closed, asked('b')], [false, 4]);
@@ -139,25 +140,25 @@ test('a call that is not safe to repeat stays where it is silent, although its s
 test('a read that alone is silent stays where it is', async () => {
   const session = await openOnA('auto');
   const call = ask(session, 'read');
-  await pass(mock.timers.tick.bind(mock.timers), 25_000);
+  await pass(25_000);
   assert.equal([asked('a'), asked('b')], [1, 0]);
   harness
-    .transport('a')
+    .backend('a')
     .exchanges.find(({ isOpen }) => isOpen)
     ?.result('late');
   assert.is(await resultOf(call), 'late');
 });
 
 test('a call that may have arrived is made again once', async () => {
-  harness = new SessionHarness();
+  harness = new Harness();
   await harness.add('a', { script: silent });
-  const session = await harness.open();
+  const session = await harness.openSession();
   for (const id of ['b', 'c']) await harness.add(id, { script: silent });
   const call = ask(session, 'read');
-  harness.transport('a').lose();
+  harness.backend('a').lose();
   await judged();
-  const second = harness.transport('b').open.length > 0 ? 'b' : 'c';
-  harness.transport(second).lose();
+  const second = harness.backend('b').open.length > 0 ? 'b' : 'c';
+  harness.backend(second).lose();
   await judged();
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
@@ -180,13 +181,13 @@ test('an unsafe call that did not arrive binds the session to nothing', async ()
 });
 
 test('a repeat takes from the budget of the gateway', async () => {
-  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  harness = new Harness({ policy: { sessionFailover: 'always' } });
   await harness.add('a', { script: silent });
   const sessions = [];
-  for (let n = 0; n < 30; n += 1) sessions.push(await harness.open());
+  for (let n = 0; n < 30; n += 1) sessions.push(await harness.openSession());
   await harness.add('b');
   const calls = sessions.map((session) => ask(session, 'read'));
-  harness.transport('a').lose();
+  harness.backend('a').lose();
   await judged();
   const ends = await Promise.all(calls.map(({ end }) => end));
   assert.is(ends.filter((end) => end === 'b').length, 16); // a fifth of the calls, and the allowance
@@ -195,21 +196,21 @@ test('a repeat takes from the budget of the gateway', async () => {
 test('a call in the queue of a full instance goes where its session goes', async () => {
   const session = await openOnA('auto');
   const { capacity } = harness.ref('a');
-  for (let place = 0; place < capacity; place += 1) harness.inner.call('write', { instanceId: 'a' });
+  for (let place = 0; place < capacity; place += 1) harness.call('write', { instanceId: 'a' });
   const call = ask(session, 'read');
   await settled();
-  assert.is(harness.inner.fleet.group('t').queue.length, 1);
+  assert.is(harness.fleet.group('t').queue.length, 1);
   harness.ref('a').drain();
   assert.is(await resultOf(call), 'b');
   assert.is(asked('a'), capacity);
-  harness.transport('a').lose();
+  harness.backend('a').lose();
 });
 
 test('a failed call waits for a new binding only for its remaining time', async () => {
   const { session } = await openBeforeFrozen();
   const call = ask(session, 'read');
   mock.timers.tick(3_000);
-  harness.transport('a').lose();
+  harness.backend('a').lose();
   await settled();
   mock.timers.tick(5);
   await settled();
@@ -224,7 +225,7 @@ test('calls under way, and reservations between two rounds, keep their session b
   const reservation = reserve(session);
   const call = ask(session, 'read');
   assert.equal([session.calls, session.isCalling, session.isBusy], [2, true, true]);
-  harness.transport('a').last.result('done');
+  harness.backend('a').last.result('done');
   await call.end;
   assert.equal([session.calls, session.isCalling], [1, true]);
   reservation.leave();
@@ -249,10 +250,10 @@ test('the end of a session ends its calls and reservations', async () => {
 });
 
 test('keeps it there when another instance has the same id by now', async () => {
-  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
-  const backend = { peer: MODERN, fields: HTTP, script: byTool };
+  harness = new Harness({ policy: { sessionFailover: 'always' } });
+  const backend = { peer: FULL_MODERN, fields: HTTP, script: byTool };
   await harness.add('a', backend);
-  const session = await harness.open(ASKABLE);
+  const session = await harness.openSession(ASKABLE);
   const first = await firstValueFrom(reservationAfter(session, session.exchange(toolCall('write'))));
   await harness.add('a', backend);
   const other = ask(session, 'slow');
@@ -293,7 +294,7 @@ for (const whose of ['a shared', 'a dedicated'] as const) {
       const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);
       const reservation = reserve(session, tell);
       if (profile === ASKABLE) harness.upstreams('a')[0]?.lose();
-      else harness.transport('a').lose();
+      else harness.backend('a').lose();
       await settled();
       const expected = sessionFailover === 'never' ? ['BACKEND_UNAVAILABLE unknown'] : [];
       assert.equal([harness.ref('a').snapshot(1).inFlight, lost], [0, expected]);
@@ -312,27 +313,20 @@ async function openOnA(
   script: (exchange: ScriptedExchange) => void = silent,
   scriptOfB?: (exchange: ScriptedExchange) => void,
 ) {
-  harness = new SessionHarness({ policy: { sessionFailover } });
+  harness = new Harness({ policy: { sessionFailover } });
   return harness.openOnA({ script }, scriptOfB === undefined ? {} : { script: scriptOfB });
 }
 
 /** A session on `a`, beside which `b` opens no conversation before `thaw`; calls may take 4 s, and nobody answers them. */
 async function openBeforeFrozen() {
-  harness = new SessionHarness({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
+  harness = new Harness({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
   const instance = { fields: HTTP, script: silent };
   const session = await harness.openOnA(instance, instance);
-  const frozen = harness.transport('b');
-  const open = frozen.openUpstream.bind(frozen);
-  const { promise, resolve: thaw } = Promise.withResolvers<void>();
-  frozen.openUpstream = async (...whose) => {
-    await promise;
-    return open(...whose);
-  };
-  return { session, thaw };
+  return { session, ...harness.freeze('b') };
 }
 
 function asked(id: string): number {
-  return harness.transport(id).asked.filter((method) => method === 'tools/call').length;
+  return harness.backend(id).asked.filter((method) => method === 'tools/call').length;
 }
 
 /** By now it is known what broke: the call, or its instance. */
@@ -346,9 +340,9 @@ async function judged(): Promise<void> {
 
 /** A session on `a`, which answers nothing. */
 async function openSilent(profile: ClientProfile = PLAIN, sessionFailover: SessionFailover = 'never') {
-  harness = new SessionHarness({ policy: { sessionFailover } });
+  harness = new Harness({ policy: { sessionFailover } });
   await harness.add('a', { script: silent });
-  return harness.open(profile);
+  return harness.openSession(profile);
 }
 
 /** Reserves with the answer to a call, perhaps the next round of a call that has a reservation. */
@@ -359,7 +353,7 @@ function reserve(
 ): HeldReservation {
   const reservations: HeldReservation[] = [];
   before.exchange(toolCall('write')).subscribe((answer) => reservations.push(session.reserve(answer, lost)));
-  (harness.upstreams('a')[0] ?? harness.transport('a')).last.result();
+  (harness.upstreams('a')[0] ?? harness.backend('a')).last.result();
   const [reservation] = reservations;
   if (reservation === undefined) throw new Error('there was no answer');
   return reservation;

@@ -13,33 +13,34 @@ import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { DEFAULT_POLICY, type SessionFailover, type SessionSharing } from '../../../src/domain/policy.ts';
-import { listen, toolCall } from '../../helpers/failing-backend.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
-import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
   ask,
+  type BackendOptions,
   codeOf,
   FULL,
+  FULL_MODERN,
+  Harness,
   HTTP,
-  type InstanceOptions,
+  listen,
   listenTo,
-  MODERN,
   PLAIN,
   resultOf,
-  SessionHarness,
   settled,
   silent,
-} from './client-session-harness.ts';
+  toolCall,
+} from '../../helpers/failing-backend.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: rebinding');
-let harness = new SessionHarness();
+let harness = new Harness();
 const SILENT = { peer: FULL, script: silent };
 const PIPE = { transport: 'stdio', command: 'serve' } as const;
 const SSE = { ...HTTP, transport: 'sse' } as const;
 const BARE = { ...FULL, era: 'bare', protocolVersion: '' } as const;
 /** What a backend of both eras says of itself to a legacy client. */
-const DUAL = { ...MODERN, own: { ...FULL, era: 'legacy' } } as const;
+const DUAL = { ...FULL_MODERN, own: { ...FULL, era: 'legacy' } } as const;
 type Row = readonly [
   SessionSharing,
   ClientProfile,
@@ -55,15 +56,15 @@ const ROWS: readonly Row[] = [
   ['auto', PLAIN, FULL, HTTP, true],
   ['shared', PLAIN, FULL, HTTP, true],
   ['auto', PLAIN, FULL, SSE, true],
-  ['isolated', ASKABLE, MODERN, HTTP, false],
+  ['isolated', ASKABLE, FULL_MODERN, HTTP, false],
   ['shared', PLAIN, DUAL, HTTP, true],
   ['auto', ASKABLE, DUAL, HTTP, true],
-  ['auto', ASKABLE, MODERN, PIPE, false],
+  ['auto', ASKABLE, FULL_MODERN, PIPE, false],
   ['auto', ASKABLE, DUAL, PIPE, true],
   ['auto', PLAIN, DUAL, PIPE, false],
   ['shared', ASKABLE, DUAL, PIPE, false],
-  ['shared', ASKABLE, MODERN, PIPE, false],
-  ['isolated', PLAIN, MODERN, PIPE, true],
+  ['shared', ASKABLE, FULL_MODERN, PIPE, false],
+  ['isolated', PLAIN, FULL_MODERN, PIPE, true],
   ['isolated', PLAIN, DUAL, PIPE, true],
   ['isolated', ASKABLE, BARE, PIPE, false],
   ['isolated', ASKABLE, BARE, HTTP, false],
@@ -73,10 +74,10 @@ simulateTime(test);
 test.after.each(() => harness.close());
 
 test('continues with the process that replaced its own', async () => {
-  harness = new SessionHarness();
+  harness = new Harness();
   await harness.add('a');
-  const session = await harness.open();
-  harness.transport('a').lose();
+  const session = await harness.openSession();
+  harness.backend('a').lose();
   await settled();
   assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
   mock.timers.tick(1_000);
@@ -86,9 +87,9 @@ test('continues with the process that replaced its own', async () => {
 });
 
 test('waits, although it may not move, while its conversation is intact and there is no other instance', async () => {
-  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
+  harness = new Harness({ policy: { sessionFailover: 'never' } });
   await harness.add('a');
-  const session = await harness.open();
+  const session = await harness.openSession();
   harness.ref('a').drain();
   assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
   assert.is(harness.sessions.find(session.id), session);
@@ -98,48 +99,48 @@ test('waits, although it may not move, while its conversation is intact and ther
 
 test('reports the shutdown of the gateway instead of the state of its instances', async () => {
   for (const sessionFailover of ['auto', 'never'] as const) {
-    harness = new SessionHarness({ policy: { sessionFailover } });
+    harness = new Harness({ policy: { sessionFailover } });
     await harness.add('a', { script: () => undefined });
-    const session = await harness.open();
+    const session = await harness.openSession();
     const slow = ask(session, 'write');
-    harness.inner.isAccepting = false;
+    harness.isAccepting = false;
     harness.ref('a').leave(25_000);
     assert.is(codeOf(await ask(session, 'read').end), 'SHUTTING_DOWN');
-    harness.transport('a').last.result('slow');
+    harness.backend('a').last.result('slow');
     assert.is(await resultOf(slow), 'slow');
     await harness.close();
   }
 });
 
 test('tries the next instance when one refuses a conversation, and reports the last failure', async () => {
-  harness = new SessionHarness();
+  harness = new Harness();
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) await harness.add(id, { fields: HTTP });
-  const session = await harness.open();
+  const session = await harness.openSession();
   for (const id of ['b', 'c']) {
-    harness.transport(id).thrownByOpenUpstream = backendUnavailable('full', { delivered: 'no' });
+    harness.backend(id).thrownByOpenUpstream = backendUnavailable('full', { delivered: 'no' });
   }
   harness.ref('a').drain();
   assert.is(await resultOf(ask(session, 'read')), 'd');
-  harness.transport('d').lose();
+  harness.backend('d').lose();
   await settled();
   const end = await ask(session, 'read').end;
   assert.is(codeOf(end), 'BACKEND_UNAVAILABLE');
-  harness.transport('c').thrownByOpenUpstream = undefined;
+  harness.backend('c').thrownByOpenUpstream = undefined;
   assert.is(await resultOf(ask(session, 'read')), 'c');
 });
 
 test('leaves half of its time to another HTTP instance when one opens nothing', async () => {
-  harness = new SessionHarness({ policy: { callTimeoutMs: 4_000 } });
+  harness = new Harness({ policy: { callTimeoutMs: 4_000 } });
   for (const id of ['a', 'b', 'c']) await harness.add(id, { fields: HTTP });
-  const signals = freeze('a');
-  const opening = harness.open();
+  const { signals } = harness.freeze('a');
+  const opening = harness.openSession();
   await settled();
   mock.timers.tick(LIMITS.handshakeMs / 2);
   const session = await opening;
   assert.is(signals[0]?.aborted, true);
   assert.is(await resultOf(ask(session, 'read')), 'b');
-  freeze('c');
+  harness.freeze('c');
   harness.ref('a').drain();
   await harness.add('d', { fields: HTTP });
   harness.ref('b').drain();
@@ -154,10 +155,10 @@ test('waits all of its time for a program, or without another instance', async (
     [['a', 'b'], PIPE],
     [['a'], HTTP],
   ] as const) {
-    harness = new SessionHarness({ policy: { session: 'isolated', maxRetries: 1 } });
+    harness = new Harness({ policy: { session: 'isolated', maxRetries: 1 } });
     for (const id of ids) await harness.add(id, { fields });
-    const signals = ids.map((id) => freeze(id));
-    const late = harness.open().catch(codeOf);
+    const signals = ids.map((id) => harness.freeze(id).signals);
+    const late = harness.openSession().catch(codeOf);
     await settled();
     mock.timers.tick(LIMITS.handshakeMs - 1);
     await settled();
@@ -171,9 +172,9 @@ test('waits all of its time for a program, or without another instance', async (
 
 for (const since of ['before', 'after'] as const) {
   test(`retries to bind while its client listens, since ${since} the loss`, async () => {
-    harness = new SessionHarness();
+    harness = new Harness();
     await harness.add('a', { peer: FULL });
-    const session = await harness.open();
+    const session = await harness.openSession();
     const early = since === 'before' ? listenTo(session) : undefined;
     harness.ref('a').drain();
     assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
@@ -183,15 +184,15 @@ for (const since of ['before', 'after'] as const) {
     await harness.add('b', { peer: FULL });
     mock.timers.tick(5_000);
     await settled();
-    harness.transport('b').tell('notifications/tools/list_changed');
+    harness.backend('b').tell('notifications/tools/list_changed');
     assert.is(heard.messages.length, 1);
   });
 }
 
 test('refuses to let more than so many wait for a move', async () => {
-  harness = new SessionHarness();
+  harness = new Harness();
   await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
+  const session = await harness.openSession();
   await harness.add('b', { fields: HTTP });
   harness.ref('a').drain();
   const calls = Array.from({ length: 257 }, () => ask(session, 'read'));
@@ -203,9 +204,9 @@ for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
   const where = `${own === undefined ? (peer.era ?? 'legacy') : 'both eras'}, ${fields.transport}`;
   test(`${session}: ${who} has ${isOwn ? 'a conversation of its own' : 'a part'} (${where})`, async () => {
-    harness = new SessionHarness({ policy: { session } });
+    harness = new Harness({ policy: { session } });
     await harness.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });
-    const opened = await harness.open(client);
+    const opened = await harness.openSession(client);
     assert.is(opened.isShared, !isOwn);
     assert.is(opened.peer.era, isOwn ? ((own ?? peer).era ?? 'legacy') : (peer.era ?? 'legacy'));
     assert.is(harness.upstreams('a').filter(({ isClosed }) => !isClosed).length, isOwn ? 1 : 0);
@@ -215,33 +216,35 @@ for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
 test('one of many sessions finds out whether a program speaks the legacy era, too', async () => {
   const own = { processes: 4, share: 1 };
   for (const [peer, isOwn] of [
-    [MODERN, false],
+    [FULL_MODERN, false],
     [{ ...FULL, era: 'legacy' } as const, true],
   ] as const) {
-    harness = new SessionHarness({ own });
-    await harness.add('a', { peer: MODERN, fields: PIPE, own: peer });
-    const first = await Promise.all(Array.from({ length: 4 }, (_, n) => harness.open(ASKABLE, `owner ${n}`)));
+    harness = new Harness({ own });
+    await harness.add('a', { peer: FULL_MODERN, fields: PIPE, own: peer });
+    const first = await Promise.all(
+      Array.from({ length: 4 }, (_, n) => harness.openSession(ASKABLE, `owner ${n}`)),
+    );
     assert.equal(
       first.map(({ isShared }) => isShared),
       Array.from({ length: 4 }, () => !isOwn),
     );
     assert.is(harness.upstreams('a').length, isOwn ? 4 : 1);
     if (isOwn) break;
-    await Promise.all(Array.from({ length: 8 }, () => harness.open(ASKABLE)));
+    await Promise.all(Array.from({ length: 8 }, () => harness.openSession(ASKABLE)));
     assert.is(harness.upstreams('a').length, 1, 'it is known');
-    harness.inner.fleet.setPolicy('t', { ...DEFAULT_POLICY, session: 'isolated' });
-    assert.is((await harness.open(ASKABLE)).isShared, false);
+    harness.fleet.setPolicy('t', { ...DEFAULT_POLICY, session: 'isolated' });
+    assert.is((await harness.openSession(ASKABLE)).isShared, false);
     await harness.close();
   }
 });
 
 test('one other session goes on finding it out when the first one is called off', async () => {
-  harness = new SessionHarness();
-  await harness.add('a', { peer: MODERN, fields: PIPE });
-  const signals = freeze('a');
+  harness = new Harness();
+  await harness.add('a', { peer: FULL_MODERN, fields: PIPE });
+  const { signals } = harness.freeze('a');
   const first = new AbortController();
   const opening = [harness.sessions.open('t', 'first', ASKABLE, first.signal)];
-  for (let n = 0; n < 3; n += 1) opening.push(harness.open(ASKABLE, `owner ${n}`));
+  for (let n = 0; n < 3; n += 1) opening.push(harness.openSession(ASKABLE, `owner ${n}`));
   const codes = opening.map((session) => session.catch(codeOf));
   await settled();
   assert.is(signals.length, 1);
@@ -254,7 +257,7 @@ test('one other session goes on finding it out when the first one is called off'
 });
 
 test('closes a conversation that breaks while the state is repeated', async () => {
-  harness = new SessionHarness();
+  harness = new Harness();
   await harness.add('a', { peer: FULL, fields: HTTP });
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
@@ -273,7 +276,7 @@ test('closes a conversation that breaks while the state is repeated', async () =
 });
 
 test('returns to the same instance only without another one', async () => {
-  harness = new SessionHarness();
+  harness = new Harness();
   for (const id of ['a', 'b']) await harness.add(id);
   const { binder } = harness.sessions;
   const needs = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
@@ -293,9 +296,9 @@ test('returns to the same instance only without another one', async () => {
 
 /** Ways to lose an instance; after each of them it may not be used. */
 const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
-  'its process dies': (id) => harness.transport(id).lose(),
+  'its process dies': (id) => harness.backend(id).lose(),
   'it is drained': (id) => harness.ref(id).drain(),
-  'it leaves': (id) => void harness.inner.fleet.remove('t', id, 0),
+  'it leaves': (id) => void harness.fleet.remove('t', id, 0),
 };
 
 for (const [loss, lose] of Object.entries(LOSSES)) {
@@ -327,7 +330,7 @@ for (const [loss, lose] of Object.entries(LOSSES)) {
 }
 
 test('knows by its method and by its tool what may be made twice', async () => {
-  harness = new SessionHarness();
+  harness = new Harness();
   const ref = await harness.add('a');
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
@@ -354,7 +357,7 @@ for (const failover of ['never', 'auto'] as const) {
       assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
       assert.is(harness.sessions.find(session.id), session);
       const [own] = harness.upstreams('a');
-      const backend = own ?? harness.transport('a');
+      const backend = own ?? harness.backend('a');
       session.notify('notifications/custom', {});
       const found = own?.notified.map(({ method }) => method);
       assert.equal(found, own && ['notifications/custom']);
@@ -362,7 +365,7 @@ for (const failover of ['never', 'auto'] as const) {
       assert.is(harness.sessions.find(session.id), session);
       backend.open.at(-1)?.result('done');
       assert.is(await resultOf(one), 'done');
-      assert.is(heard.isOver, true);
+      assert.is(heard.subscription.closed, true);
       assert.is(harness.sessions.find(session.id), undefined);
       await settled();
       if (own !== undefined) assert.is(own.isClosed, true);
@@ -370,10 +373,10 @@ for (const failover of ['never', 'auto'] as const) {
   }
 }
 
-for (const [era, own] of Object.entries({ shared: null, own: MODERN })) {
+for (const [era, own] of Object.entries({ shared: null, own: FULL_MODERN })) {
   for (const failover of ['never', 'always'] as const) {
     test(`with failover ${failover}, lets a call go on in its ${era} conversation that is between two rounds`, async () => {
-      const instance = { peer: MODERN, fields: HTTP, own };
+      const instance = { peer: FULL_MODERN, fields: HTTP, own };
       const session = await openOnA(failover, instance, instance, ASKABLE);
       const [place, other] = [await betweenRounds(session), await betweenRounds(session)];
       harness.ref('a').drain();
@@ -411,26 +414,14 @@ test('closes the conversation that it left with the last call there, whose messa
 
 test.run();
 
-/** From now on no conversation is opened with an instance; the signals of the openings, as they come. */
-function freeze(id: string): AbortSignal[] {
-  const signals: AbortSignal[] = [];
-  harness.transport(id).openUpstream = (_, signal) => {
-    signals.push(signal);
-    return new Promise((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(backendUnavailable('called off', { delivered: 'no' })));
-    });
-  };
-  return signals;
-}
-
 /** A session on `a`, with `b` beside it. */
 function openOnA(
   sessionFailover: SessionFailover,
-  a: InstanceOptions = { peer: FULL },
-  b: InstanceOptions = { peer: FULL },
+  a: BackendOptions = { peer: FULL },
+  b: BackendOptions = { peer: FULL },
   profile = PLAIN,
 ): Promise<ClientSession> {
-  harness = new SessionHarness({ policy: { sessionFailover } });
+  harness = new Harness({ policy: { sessionFailover } });
   return harness.openOnA(a, b, profile);
 }
 

@@ -6,20 +6,20 @@ import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
-import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
-import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
 import {
   ASKABLE,
   ask,
   FULL,
+  FULL_MODERN,
+  Harness,
   HTTP,
-  MODERN,
   PLAIN,
-  SessionHarness,
   settled,
-} from './client-session-harness.ts';
+} from '../../helpers/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
 
 const alarm = alarmOf(steadyPace());
 
@@ -31,19 +31,21 @@ const UPDATED = 'notifications/resources/updated';
 simulateTime(test);
 
 test('no session gets messages of another while instances are killed and drained', async () => {
-  const harness = new SessionHarness({ policy: { sessionFailover: 'auto' } });
+  const harness = new Harness({ policy: { sessionFailover: 'auto' } });
   await harness.add('pipe', { peer: FULL, script: echo });
   await harness.add('pipe2', { peer: FULL, script: echo });
   await harness.add('http', { peer: FULL, fields: HTTP, script: echo });
-  await harness.add('modern', { peer: MODERN, fields: HTTP, script: echo });
+  await harness.add('modern', { peer: FULL_MODERN, fields: HTTP, script: echo });
   const clients: Client[] = [];
   for (let n = 0; n < CLIENTS; n += 1) {
-    clients.push(new Client(await harness.open(n % 4 === 0 ? ASKABLE : PLAIN, `owner ${n}`), String(n)));
+    clients.push(
+      new Client(await harness.openSession(n % 4 === 0 ? ASKABLE : PLAIN, `owner ${n}`), String(n)),
+    );
   }
   await Promise.all(clients.map((client) => client.subscribe()));
   for (let round = 0; round < ROUNDS; round += 1) {
     const calls = clients.map((client) => client.call());
-    if (round === 2) harness.transport('pipe').lose();
+    if (round === 2) harness.backend('pipe').lose();
     if (round === 4) harness.ref('http').drain();
     for (let step = 0; step < 10; step += 1) {
       await settled();
@@ -124,16 +126,16 @@ function echo(exchange: ScriptedExchange): void {
 }
 
 /** The backend has news of every resource for whoever wants it, in every conversation. */
-function tellNews(harness: SessionHarness, id: string): void {
+function tellNews(harness: Harness, id: string): void {
   for (let n = 0; n < CLIENTS; n += 1) {
     const news = { uri: `x:${n}` };
     if (id === 'modern') {
-      for (const exchange of harness.transport(id).open) {
+      for (const exchange of harness.backend(id).open) {
         const { notifications } = exchange.request.params ?? {};
         if (JSON.stringify(notifications).includes(`"x:${n}"`)) exchange.notify(UPDATED, news);
       }
     } else {
-      harness.transport(id).tell(UPDATED, news);
+      harness.backend(id).tell(UPDATED, news);
     }
   }
 }

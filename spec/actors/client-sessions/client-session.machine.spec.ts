@@ -10,9 +10,9 @@ import {
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { forwardNotification } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientProfiles } from '../../../src/actors/client-sessions/client-sessions.ts';
+import { ASKABLE, PLAIN } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ASKABLE, PLAIN } from './client-session-harness.ts';
 
 const test = suite('client session: machine');
 class FakeSession implements ClientSessionDeps {

@@ -6,35 +6,36 @@ import type { ClientSession } from '../../../src/actors/client-sessions/client-s
 import type { SessionLists } from '../../../src/actors/client-sessions/client-session-types.ts';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { silent, told } from '../../helpers/failing-backend.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
-import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
   answers,
   ask,
   codeOf,
   FULL,
+  FULL_MODERN,
+  Harness,
   HTTP,
   listenTo,
-  MODERN,
   PLAIN,
   resultOf,
-  SessionHarness,
   settled,
-} from './client-session-harness.ts';
+  silent,
+  told,
+} from '../../helpers/failing-backend.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session');
-let harness = new SessionHarness();
+let harness = new Harness();
 
 simulateTime(test, () => {
-  harness = new SessionHarness();
+  harness = new Harness();
 });
 test.after.each(() => harness.close());
 
 test('answers its callers and its listeners when it is closed, and takes nothing more', async () => {
   await harness.add('a', { script: () => undefined });
-  const [session, unheard] = [await harness.open(), await harness.open()];
+  const [session, unheard] = [await harness.openSession(), await harness.openSession()];
   const caller = ask(session, 'read');
   const heard = listenTo(session);
   const ends: string[] = [];
@@ -43,10 +44,10 @@ test('answers its callers and its listeners when it is closed, and takes nothing
   await unheard.close();
   for (const { ended$ } of [session, unheard]) ended$.subscribe((reason) => ends.push(reason));
   assert.equal(codeOf(await caller.end), 'SESSION_NOT_FOUND');
-  assert.is(heard.isOver, true);
+  assert.is(heard.subscription.closed, true);
   assert.equal(ends, ['it was closed', 'it was closed', 'it was closed']);
   assert.equal(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-  assert.is(listenTo(session).isOver, true);
+  assert.is(listenTo(session).subscription.closed, true);
   assert.is(harness.ref('a').inFlight, 0);
 });
 
@@ -68,7 +69,7 @@ test('asks for lists through the lists of its template, and for nothing else', a
 
 test('forwards all notifications in a dedicated conversation, and none in a shared one', async () => {
   await harness.add('a', { script: silent });
-  const [own, shared] = [await harness.open(ASKABLE), await harness.open(PLAIN)];
+  const [own, shared] = [await harness.openSession(ASKABLE), await harness.openSession(PLAIN)];
   const { subscription } = ask(shared, 'read');
   for (const session of [own, shared]) {
     session.notify('notifications/initialized', {});
@@ -82,13 +83,13 @@ test('forwards all notifications in a dedicated conversation, and none in a shar
     'notifications/roots/list_changed',
     'notifications/custom',
   ]);
-  assert.equal(told(harness.transport('a').notified), []);
+  assert.equal(told(harness.backend('a').notified), []);
   subscription.unsubscribe();
 });
 
 test('forwards custom notifications to a shared program while its call is the only one there', async () => {
   await harness.add('a', { script: silent, fields: { transport: 'stdio', command: 'serve' } });
-  const [session, other] = [await harness.open(PLAIN), await harness.open(PLAIN, 'another')];
+  const [session, other] = [await harness.openSession(PLAIN), await harness.openSession(PLAIN, 'another')];
   const custom = (from: typeof session, n: number): void => {
     from.notify('notifications/vendor', { n });
     from.notify('notifications/roots/list_changed', {});
@@ -103,7 +104,7 @@ test('forwards custom notifications to a shared program while its call is the on
   second.subscription.unsubscribe();
   custom(session, 6);
   assert.equal(
-    harness.transport('a').notified,
+    harness.backend('a').notified,
     [2, 6].map((n) => ({ method: 'notifications/vendor', params: { n } })),
   );
   call.subscription.unsubscribe();
@@ -111,7 +112,7 @@ test('forwards custom notifications to a shared program while its call is the on
 
 test('buffers the messages of a dedicated process without a listener, up to a bound', async () => {
   await harness.add('a');
-  const session = await harness.open(ASKABLE);
+  const session = await harness.openSession(ASKABLE);
   const [own] = harness.upstreams('a');
   own?.ask('roots/list');
   for (let n = 0; n < 64; n += 1) own?.tell('notifications/message', { n });
@@ -129,7 +130,7 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
 
 test('listens to an HTTP backend only while its client does', async () => {
   await harness.add('a', { fields: HTTP });
-  const session = await harness.open(PLAIN);
+  const session = await harness.openSession(PLAIN);
   const [own] = harness.upstreams('a');
   own?.tell('notifications/message', { n: 0 });
   const heard = listenTo(session);
@@ -142,10 +143,10 @@ test('listens to an HTTP backend only while its client does', async () => {
 
 test('gets only the messages of a shared process that concern all clients', async () => {
   await harness.add('a', { peer: FULL });
-  const heard = [await harness.open(), await harness.open()].map(listenTo);
-  harness.transport('a').tell('notifications/tools/list_changed');
-  harness.transport('a').tell('notifications/message', { data: 'of nobody' });
-  harness.transport('a').tell('notifications/resources/updated', { uri: 'file:///x' });
+  const heard = [await harness.openSession(), await harness.openSession()].map(listenTo);
+  harness.backend('a').tell('notifications/tools/list_changed');
+  harness.backend('a').tell('notifications/message', { data: 'of nobody' });
+  harness.backend('a').tell('notifications/resources/updated', { uri: 'file:///x' });
   for (const { messages } of heard) {
     const found = messages.map(({ method }) => method);
     assert.equal(found, ['notifications/tools/list_changed']);
@@ -154,45 +155,45 @@ test('gets only the messages of a shared process that concern all clients', asyn
 
 test('ends the calls of a client that is away, one by one, when others wait for their places', async () => {
   await harness.add('a', { script: silent });
-  const session = await harness.open(PLAIN, 'ann');
+  const session = await harness.openSession(PLAIN, 'ann');
   const calls = Array.from({ length: 256 }, () => ask(session, 'write'));
   session.setAway(true);
   assert.equal([session.calls, harness.ref('a').inFlight], [256, 256], 'nobody waits');
-  const other = harness.inner.call('write');
+  const other = harness.call('write');
   assert.equal([session.calls, harness.ref('a').inFlight], [255, 256]);
   const end = await calls[0]?.end;
   assert.equal(told(end ?? ''), { code: 'QUEUE_FULL', delivered: 'unknown' });
-  assert.equal(harness.transport('a').exchanges.filter(({ isCancelled }) => isCancelled).length, 1);
+  assert.equal(harness.backend('a').exchanges.filter(({ isCancelled }) => isCancelled).length, 1);
   session.setAway(false);
-  const late = harness.inner.call('write');
+  const late = harness.call('write');
   assert.equal([session.calls, harness.ref('a').inFlight], [255, 256], 'its client is back');
   session.setAway(true);
-  assert.equal([session.calls, harness.inner.fleet.group('t').queue.length], [254, 0]);
+  assert.equal([session.calls, harness.fleet.group('t').queue.length], [254, 0]);
   for (const { subscription } of [...calls, other, late]) subscription.unsubscribe();
 });
 
 test('keeps the calls of an absent client while no other call waits for their places', async () => {
   await harness.add('a', { script: silent });
   await harness.add('b', { script: silent });
-  const session = await harness.open(ASKABLE, 'ann');
+  const session = await harness.openSession(ASKABLE, 'ann');
   const id = session.instance?.id ?? '';
   const asking = ask(session, 'write');
   harness.upstreams(id).at(-1)?.exchanges.at(-1)?.ask('elicitation/create');
   const calls = Array.from({ length: 256 }, () => ask(session, 'write'));
   session.setAway(true);
   const elsewhere = id === 'a' ? 'b' : 'a';
-  const others = Array.from({ length: 257 }, () => harness.inner.call('write', { instanceId: elsewhere }));
+  const others = Array.from({ length: 257 }, () => harness.call('write', { instanceId: elsewhere }));
   assert.equal([session.calls, calls.filter(({ subscription }) => subscription.closed).length], [257, 0]);
-  for (let call = 0; call < 255; call += 1) others.push(harness.inner.call('write'));
+  for (let call = 0; call < 255; call += 1) others.push(harness.call('write'));
   assert.equal([session.calls, asking.subscription.closed], [2, false]);
   for (const { subscription } of [asking, ...calls, ...others]) subscription.unsubscribe();
 });
 
 test('events name both instances when the session moves', async () => {
   await harness.close();
-  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  harness = new Harness({ policy: { sessionFailover: 'always' } });
   await harness.add('a');
-  const session = await harness.open();
+  const session = await harness.openSession();
   await harness.add('b');
   sessionEvents();
   harness.ref('a').drain();
@@ -207,9 +208,9 @@ test('events name both instances when the session moves', async () => {
 
 test('events report a lost session when it could not move', async () => {
   await harness.close();
-  harness = new SessionHarness({ policy: { sessionFailover: 'never' } });
+  harness = new Harness({ policy: { sessionFailover: 'never' } });
   await harness.add('a', { fields: HTTP });
-  const session = await harness.open();
+  const session = await harness.openSession();
   sessionEvents();
   harness.upstreams('a')[0]?.lose();
   await ask(session, 'read').end;
@@ -222,9 +223,9 @@ test('events report a lost session when it could not move', async () => {
 });
 
 test('there are no events of a session that was never open', async () => {
-  assert.is(await harness.open().then(String, () => 'refused'), 'refused');
+  assert.is(await harness.openSession().then(String, () => 'refused'), 'refused');
   await harness.add('a', { fields: HTTP });
-  harness.transport('a').openUpstream = () => new Promise(() => undefined);
+  harness.backend('a').openUpstream = () => new Promise(() => undefined);
   const leaving = new AbortController();
   const opening = harness.sessions.open('t', 'somebody', PLAIN, leaving.signal).catch(() => 'called off');
   await settled();
@@ -235,9 +236,9 @@ test('there are no events of a session that was never open', async () => {
 
 test('events never contain a session id', async () => {
   await harness.add('a');
-  const sessions = await Promise.all(Array.from({ length: 3 }, () => harness.open()));
+  const sessions = await Promise.all(Array.from({ length: 3 }, () => harness.openSession()));
   await harness.sessions.closeAll(0);
-  const text = JSON.stringify(harness.inner.events);
+  const text = JSON.stringify(harness.events);
   for (const { id } of sessions) assert.not.ok(text.includes(id.slice(0, 8)));
   assert.is(sessions.length * 2, sessionEvents().length);
 });
@@ -248,13 +249,13 @@ const unsubscribe = (uri: string): ExchangeRequest => ({ method: 'resources/unsu
 
 test('sends the state in its own conversation, and again after a move', async () => {
   for (const id of ['a', 'b']) await harness.add(id, { peer: FULL, fields: HTTP, script: answers({}) });
-  const session = await harness.open();
+  const session = await harness.openSession();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1'), subscribe('x:2')]) {
     await resultOf(ask(session, request));
   }
   assert.is(session.logLevel, 'debug');
-  harness.transport(from).lose();
+  harness.backend(from).lose();
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(
@@ -269,7 +270,7 @@ test('sends the state in its own conversation, and again after a move', async ()
 
 test('forgets what its backend refused', async () => {
   await harness.add('a', { peer: FULL, fields: HTTP, script: (exchange) => exchange.refuse(-32602) });
-  const session = await harness.open();
+  const session = await harness.openSession();
   assert.is(await resultOf(ask(session, LEVEL)), -32602);
   assert.is(await resultOf(ask(session, subscribe('x:1'))), -32602);
   assert.is(session.logLevel, undefined);
@@ -281,8 +282,8 @@ test('forgets what its backend refused', async () => {
 
 test('refuses a log level without room for a process, and stays bound', async () => {
   await harness.add('a', { peer: FULL });
-  const session = await harness.open();
-  harness.transport('a').thrownByOpenUpstream = new Error('no room');
+  const session = await harness.openSession();
+  harness.backend('a').thrownByOpenUpstream = new Error('no room');
   const call = ask(session, LEVEL);
   const other = ask(session, 'read');
   assert.is((await call.end) instanceof Error, true);
@@ -292,26 +293,26 @@ test('refuses a log level without room for a process, and stays bound', async ()
 
 test('lets a log level be of no effect where the template wants its processes shared', async () => {
   await harness.close();
-  harness = new SessionHarness({ policy: { session: 'shared' } });
+  harness = new Harness({ policy: { session: 'shared' } });
   await harness.add('a', { peer: FULL });
-  const session = await harness.open(ASKABLE);
+  const session = await harness.openSession(ASKABLE);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
   assert.is(session.logLevel, 'debug');
   assert.is(session.isShared, true);
-  assert.is(harness.transport('a').asked.includes('logging/setLevel'), false);
+  assert.is(harness.backend('a').asked.includes('logging/setLevel'), false);
 });
 
 test('lets a process without logging refuse itself', async () => {
   await harness.add('a', { script: (exchange) => exchange.refuse(-32601) });
-  const session = await harness.open();
+  const session = await harness.openSession();
   assert.is(await resultOf(ask(session, LEVEL)), -32601);
   assert.is(session.isShared, true);
 });
 
 test('answers for a dedicated modern process, too, and subscribes there', async () => {
-  harness = new SessionHarness({ policy: { session: 'isolated' } });
-  for (const id of ['a', 'b']) await harness.add(id, { peer: MODERN });
-  const session = await harness.open();
+  harness = new Harness({ policy: { session: 'isolated' } });
+  for (const id of ['a', 'b']) await harness.add(id, { peer: FULL_MODERN });
+  const session = await harness.openSession();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   const { messages, subscription } = listenTo(session);
   await settled();
@@ -324,7 +325,7 @@ test('answers for a dedicated modern process, too, and subscribes there', async 
   assert.equal(questions(from), [wanted]);
   harness.upstreams(from)[0]?.open[0]?.notify('notifications/resources/updated', { uri: 'x:2' });
   assert.equal(messages.splice(0).length, 1);
-  harness.transport(from).lose();
+  harness.backend(from).lose();
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(questions(to), [wanted]);
@@ -335,8 +336,8 @@ test('answers for a dedicated modern process, too, and subscribes there', async 
 });
 
 test('refuses what is no log level, no uri, and one subscription too many', async () => {
-  await harness.add('a', { peer: MODERN });
-  const session = await harness.open();
+  await harness.add('a', { peer: FULL_MODERN });
+  const session = await harness.openSession();
   assert.is(await resultOf(ask(session, { method: 'logging/setLevel', params: { level: 'loud' } })), -32602);
   assert.is(await resultOf(ask(session, { method: 'resources/subscribe', params: {} })), -32602);
   for (let n = 0; n < 1_000; n += 1) await resultOf(ask(session, subscribe(`x:${n}`)));
@@ -346,7 +347,7 @@ test('refuses what is no log level, no uri, and one subscription too many', asyn
 
 test('subscribes once at a shared process for all sessions, and unsubscribes after the last', async () => {
   await harness.add('a', { peer: FULL, script: answers({}) });
-  const [one, other] = [await harness.open(), await harness.open()];
+  const [one, other] = [await harness.openSession(), await harness.openSession()];
   for (const session of [one, other, one]) assert.equal(await resultOf(ask(session, subscribe('x:1'))), {});
   assert.equal(asked('a'), ['resources/subscribe']);
   await resultOf(ask(one, unsubscribe('x:1')));
@@ -363,11 +364,11 @@ for (const loss of ['lose', 'drain'] as const) {
     const session = await harness.openOnA(options, options);
     await resultOf(ask(session, subscribe('x:1')));
     const heard = listenTo(session);
-    if (loss === 'lose') harness.transport('a').lose();
+    if (loss === 'lose') harness.backend('a').lose();
     else harness.ref('a').drain();
     await settled();
     assert.equal(asked('b'), ['resources/subscribe']);
-    harness.transport('b').tell('notifications/resources/updated', { uri: 'x:1' });
+    harness.backend('b').tell('notifications/resources/updated', { uri: 'x:1' });
     assert.is(heard.messages.length, 1);
     await session.close();
     await settled();
@@ -377,7 +378,7 @@ for (const loss of ['lose', 'drain'] as const) {
 
 test('subscribes where it moved to when the instance before answers afterwards', async () => {
   await harness.close();
-  harness = new SessionHarness({ policy: { sessionFailover: 'always' } });
+  harness = new Harness({ policy: { sessionFailover: 'always' } });
   const options = { peer: FULL, fields: HTTP, script: answers({}) };
   const session = await harness.openOnA({ ...options, script: silent }, options);
   const [before] = harness.upstreams('a');
@@ -392,8 +393,8 @@ test('subscribes where it moved to when the instance before answers afterwards',
 });
 
 test('ends the subscription at a modern backend with the last resource', async () => {
-  await harness.add('a', { peer: { ...MODERN, capabilities: { resources: { subscribe: true } } } });
-  const session = await harness.open();
+  await harness.add('a', { peer: { ...FULL_MODERN, capabilities: { resources: { subscribe: true } } } });
+  const session = await harness.openSession();
   const { subscription } = listenTo(session);
   await resultOf(ask(session, subscribe('x:1')));
   assert.equal(open('a'), ['subscriptions/listen']);
@@ -405,13 +406,13 @@ test('ends the subscription at a modern backend with the last resource', async (
 
 test('leaves no subscription behind when its caller left before the answer', async () => {
   await harness.add('a', { peer: FULL, script: () => undefined });
-  const session = await harness.open();
+  const session = await harness.openSession();
   const call = ask(session, subscribe('x:1'));
   call.subscription.unsubscribe();
-  harness.transport('a').last.result({});
+  harness.backend('a').last.result({});
   await settled();
   assert.is(uris(session), 0);
-  harness.transport('a').open[0]?.result({});
+  harness.backend('a').open[0]?.result({});
   await settled();
   assert.is(harness.subscribed, 0);
 });
@@ -420,7 +421,7 @@ test.run();
 
 /** The events of sessions since the last call. */
 function sessionEvents() {
-  const events = harness.inner.events.splice(0).filter(({ type }) => type.startsWith('session.'));
+  const events = harness.events.splice(0).filter(({ type }) => type.startsWith('session.'));
   return events.map(({ atMs, ...fact }) => fact);
 }
 
@@ -431,17 +432,17 @@ function factOf({ id }: ClientSession, instanceId: string) {
 
 /** Methods of the requests that wait for an answer. */
 function open(id: string): string[] {
-  return harness.transport(id).open.map(({ request }) => request.method);
+  return harness.backend(id).open.map(({ request }) => request.method);
 }
 
 function asked(id: string): string[] {
-  return harness.transport(id).asked.filter((method) => method.startsWith('resources/'));
+  return harness.backend(id).asked.filter((method) => method.startsWith('resources/'));
 }
 
 /** Resources of which it hears. */
 function uris(session: ClientSession): number {
   const heard = listenTo(session);
-  harness.transport('a').tell('notifications/resources/updated', { uri: 'x:1' });
+  harness.backend('a').tell('notifications/resources/updated', { uri: 'x:1' });
   heard.subscription.unsubscribe();
   return heard.messages.length;
 }

@@ -8,23 +8,23 @@ import type { ClientSession } from '../../../src/actors/client-sessions/client-s
 import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
 import type { SessionRecord } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { codeOf } from '../../helpers/outcome.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
-import { suite } from '../../helpers/suite.ts';
-import { Turns } from '../../helpers/turns.ts';
 import {
   ASKABLE,
   answers,
   ask,
   FULL,
+  Harness,
   HTTP,
   listenTo,
   PLAIN,
   pass,
   resultOf,
-  SessionHarness,
   settled,
-} from './client-session-harness.ts';
+} from '../../helpers/failing-backend.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+import { Turns } from '../../helpers/turns.ts';
 
 const test = suite('client sessions');
 const MAX = 40;
@@ -32,18 +32,17 @@ const SHARE = MAX * LIMITS.ownerShare;
 const MANY = 60;
 const PER_TURN = 5;
 let count = 0;
-const tick = (ms: number) => mock.timers.tick(ms);
-let harness = new SessionHarness();
+let harness = new Harness();
 
 simulateTime(test, () => {
-  harness = new SessionHarness({ maxSessions: MAX });
+  harness = new Harness({ maxSessions: MAX });
 });
 test.after.each(() => harness.close());
 
 test('gives up an opening that takes too long', async () => {
   await harness.add('a', { fields: HTTP });
-  harness.transport('a').openUpstream = () => new Promise(() => undefined);
-  const opening = codeOf(harness.open());
+  harness.backend('a').openUpstream = () => new Promise(() => undefined);
+  const opening = codeOf(harness.openSession());
   await settled();
   assert.is(harness.sessions.size, 1);
   mock.timers.tick(LIMITS.handshakeMs - 1);
@@ -56,8 +55,8 @@ test('gives up an opening that takes too long', async () => {
 
 test('calls off what is being opened when it closes', async () => {
   await harness.add('a', { fields: HTTP });
-  harness.transport('a').openUpstream = () => new Promise(() => undefined);
-  const opening = codeOf(harness.open());
+  harness.backend('a').openUpstream = () => new Promise(() => undefined);
+  const opening = codeOf(harness.openSession());
   await settled();
   await harness.sessions.closeAll(0);
   assert.is(await opening, 'SHUTTING_DOWN');
@@ -65,13 +64,13 @@ test('calls off what is being opened when it closes', async () => {
 
 test('leaves nothing with the instances after a thousand sessions came and went', async () => {
   await harness.close();
-  harness = new SessionHarness();
+  harness = new Harness();
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) {
     await harness.add(id, { peer: FULL, script: answers({}), fields: id > 'b' ? HTTP : {} });
   }
   for (let n = 0; n < 1_000; n += 1) {
-    const session = await harness.open(n % 5 === 0 ? ASKABLE : PLAIN, `owner ${n}`);
+    const session = await harness.openSession(n % 5 === 0 ? ASKABLE : PLAIN, `owner ${n}`);
     listenTo(session);
     await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: `x:${n % 7}` } }));
     await session.close();
@@ -82,7 +81,7 @@ test('leaves nothing with the instances after a thousand sessions came and went'
   for (const id of ids) {
     assert.is(harness.ref(id).inFlight, 0);
     // Its own session listens to its conversation; nobody else does any more.
-    assert.is(harness.transport(id).listeners, 1);
+    assert.is(harness.backend(id).listeners, 1);
     for (const upstream of harness.upstreams(id)) {
       assert.equal([upstream.isClosed, upstream.listeners], [true, 0]);
     }
@@ -91,7 +90,7 @@ test('leaves nothing with the instances after a thousand sessions came and went'
 
 test('parks unused sessions, and continues them at the next message', async () => {
   await harness.add('a');
-  const session = await harness.open();
+  const session = await harness.openSession();
   await rest();
   assert.is(harness.sessions.parked, 1);
   assert.is(harness.sessions.find(session.id), session);
@@ -116,11 +115,11 @@ test('parks unused sessions, and continues them at the next message', async () =
 test('has one actor while it is in use, and none while it is parked', async () => {
   await harness.add('a');
   const actors = new Set<InspectionEvent['actorRef']>();
-  harness.inner.fleet.root.system.inspect(({ actorRef }) => {
+  harness.fleet.root.system.inspect(({ actorRef }) => {
     if ('id' in actorRef && actorRef.id === CLIENT_ACTORS.session) actors.add(actorRef);
   });
   const statuses = () => [...actors].map((actor) => actor.getSnapshot().status);
-  const session = await harness.open();
+  const session = await harness.openSession();
   await resultOf(ask(session, 'read'));
   assert.equal(statuses(), ['active']);
   await rest();
@@ -137,54 +136,54 @@ test('has one actor while it is in use, and none while it is parked', async () =
 
 test('ends a session that was idle for too long, at its backend, too', async () => {
   await harness.add('a', { fields: HTTP });
-  const [idle, busy] = [await harness.open(), await harness.open()];
+  const [idle, busy] = [await harness.openSession(), await harness.openSession()];
   const release = busy.hold();
   const ends: string[] = [];
   idle.ended$.subscribe((reason) => ends.push(reason));
-  await pass(tick, LIMITS.sessionIdleMs);
+  await pass(LIMITS.sessionIdleMs);
   assert.equal(ends, ['it was idle for too long']);
   const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false]);
   assert.is(harness.sessions.find(busy.id), busy);
   release();
-  await pass(tick, LIMITS.sessionIdleMs - 1_000);
+  await pass(LIMITS.sessionIdleMs - 1_000);
   assert.is(harness.sessions.size, 1);
-  await pass(tick, LIMITS.sessionParkMs + 2_000);
+  await pass(LIMITS.sessionParkMs + 2_000);
   assert.is(harness.sessions.size, 0);
 });
 
 test('ends an idle session although it listens; until then it gets messages', async () => {
   await harness.add('a', { peer: FULL });
-  const session = await harness.open();
+  const session = await harness.openSession();
   await resultOf(ask(session, 'read'));
   const heard = listenTo(session);
-  await pass(tick, LIMITS.sessionIdleMs - 1_000);
-  harness.transport('a').tell('notifications/tools/list_changed');
-  assert.equal([harness.sessions.size, heard.messages.length, heard.isOver], [1, 1, false]);
-  await pass(tick, 2_000);
-  assert.equal([harness.sessions.size, heard.isOver], [0, true]);
+  await pass(LIMITS.sessionIdleMs - 1_000);
+  harness.backend('a').tell('notifications/tools/list_changed');
+  assert.equal([harness.sessions.size, heard.messages.length, heard.subscription.closed], [1, 1, false]);
+  await pass(2_000);
+  assert.equal([harness.sessions.size, heard.subscription.closed], [0, true]);
 });
 
 test('has one timer for all of them', async () => {
   await harness.add('a');
   for (let n = 0; n < 5; n += 1) await openAll(MAX / 5, `owner ${n}`);
-  await pass(tick, LIMITS.sessionParkMs + 5_000);
+  await pass(LIMITS.sessionParkMs + 5_000);
   assert.is(harness.sessions.parked, MAX);
-  assert.ok(harness.alarms < 5, `${harness.alarms} timers were set`);
+  assert.ok(harness.sessionAlarms < 5, `${harness.sessionAlarms} timers were set`);
 });
 
 test('gives anonymous callers all of them', async () => {
   await harness.add('a');
-  for (let count = 0; count < MAX; count += 1) await harness.open(PLAIN, 'anonymous');
-  assert.is(await codeOf(harness.open(PLAIN, 'anonymous')), 'SESSION_LIMIT');
+  for (let count = 0; count < MAX; count += 1) await harness.openSession(PLAIN, 'anonymous');
+  assert.is(await codeOf(harness.openSession(PLAIN, 'anonymous')), 'SESSION_LIMIT');
 });
 
 test('gives one caller all of a few', async () => {
   await harness.close();
-  harness = new SessionHarness({ maxSessions: 6 });
+  harness = new Harness({ maxSessions: 6 });
   await harness.add('a');
-  for (let count = 0; count < 6; count += 1) await harness.open(PLAIN, 'ann');
-  const refusal = await harness.open(PLAIN, 'ann').catch((thrown: unknown) => thrown);
+  for (let count = 0; count < 6; count += 1) await harness.openSession(PLAIN, 'ann');
+  const refusal = await harness.openSession(PLAIN, 'ann').catch((thrown: unknown) => thrown);
   assert.match(
     String(refusal),
     'All 6 sessions are taken (setting sessions.max)',
@@ -193,12 +192,12 @@ test('gives one caller all of a few', async () => {
 });
 
 test('counts no session that could not be opened', async () => {
-  assert.is(await codeOf(harness.open(PLAIN, 'ann')), 'NO_HEALTHY_INSTANCE');
+  assert.is(await codeOf(harness.openSession(PLAIN, 'ann')), 'NO_HEALTHY_INSTANCE');
   await harness.add('a', { fields: HTTP });
-  harness.transport('a').thrownByOpenUpstream = new Error('no');
-  for (let count = 0; count < 3; count += 1) await codeOf(harness.open(PLAIN, 'ann'));
-  harness.transport('a').thrownByOpenUpstream = undefined;
-  await harness.open(PLAIN, 'ann');
+  harness.backend('a').thrownByOpenUpstream = new Error('no');
+  for (let count = 0; count < 3; count += 1) await codeOf(harness.openSession(PLAIN, 'ann'));
+  harness.backend('a').thrownByOpenUpstream = undefined;
+  await harness.openSession(PLAIN, 'ann');
   assert.is(harness.sessions.size, 1);
 });
 
@@ -206,7 +205,7 @@ test('calls off the opening of a client that went away, and frees what it held',
   const signals: AbortSignal[] = [];
   for (const id of ['a', 'b']) {
     await harness.add(id, { fields: HTTP });
-    harness.transport(id).openUpstream = (_, signal) => {
+    harness.backend(id).openUpstream = (_, signal) => {
       signals.push(signal);
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     };
@@ -229,7 +228,7 @@ test('leaves room for sessions with all templates, beside those with one templat
   await harness.add('a');
   for (let owner = 0; owner < MAX; owner += 1) add(`${owner}`);
   assert.throws(() => add('more'), /40/);
-  await harness.open(PLAIN, 'ann');
+  await harness.openSession(PLAIN, 'ann');
   assert.is(harness.sessions.size, MAX + 1);
 });
 
@@ -256,7 +255,7 @@ test('when it is closed refuses new ones, and ends all: those with calls under w
   busy.finish();
   await settled();
   assert.equal(reasons(), [reason, reason, undefined]);
-  tick(1_000);
+  mock.timers.tick(1_000);
   await closed;
   assert.equal(reasons(), [reason, reason, reason]);
 });
@@ -284,7 +283,7 @@ test('ends all sessions of an owner, and no others', async () => {
   await paced();
   await harness.add('a', { fields: HTTP });
   const turns = endsOf(await openAll(MANY, 'ann'));
-  await harness.open(PLAIN, 'bob');
+  await harness.openSession(PLAIN, 'bob');
   await harness.sessions.endOf('ann');
   assert.equal([turns.all, turns.fullest, harness.sessions.size], [MANY, PER_TURN, 1]);
   assert.is(harness.upstreams('a').filter(({ isClosed }) => isClosed).length, MANY);
@@ -298,7 +297,7 @@ test('moves no session whose client stopped listening before its turn', async ()
   harness.ref('a').drain();
   for (const { subscription } of heard) subscription.unsubscribe();
   await new Turns().pass(MANY);
-  const moved = harness.inner.events.filter(({ type }) => type === 'session.moved').length;
+  const moved = harness.events.filter(({ type }) => type === 'session.moved').length;
   assert.ok(moved <= PER_TURN, `${moved}`);
 });
 
@@ -306,13 +305,13 @@ test.run();
 
 async function openAll(count: number, ownerId: string): Promise<ClientSession[]> {
   const sessions = [];
-  for (let n = 0; n < count; n += 1) sessions.push(await harness.open(PLAIN, ownerId));
+  for (let n = 0; n < count; n += 1) sessions.push(await harness.openSession(PLAIN, ownerId));
   return sessions;
 }
 
 /** Long enough for everybody who rests to be parked. */
 async function rest(): Promise<void> {
-  await pass(tick, 2 * LIMITS.sessionParkMs + 2_000);
+  await pass(2 * LIMITS.sessionParkMs + 2_000);
 }
 
 /** A session with all templates: in the table until it is closed. */
@@ -361,7 +360,7 @@ function add(ownerId = 'ann'): AggregateSession {
 
 async function paced(): Promise<void> {
   await harness.close();
-  harness = new SessionHarness({ perTurn: PER_TURN, policy: { sessionFailover: 'always' } });
+  harness = new Harness({ perTurn: PER_TURN, policy: { sessionFailover: 'always' } });
 }
 
 function endsOf(sessions: readonly ClientSession[]): Turns {

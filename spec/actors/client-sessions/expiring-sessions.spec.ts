@@ -6,10 +6,10 @@ import { ExpiringSessions } from '../../../src/actors/client-sessions/expiring-s
 import type { SessionRecord } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { PLAIN } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
-import { PLAIN } from './client-session-harness.ts';
 
 const test = suite('client sessions: expiry');
 const IDLE_MS = 10 * LIMITS.sessionParkMs;

@@ -6,15 +6,16 @@ import * as assert from 'uvu/assert';
 import { Leases } from '../../../src/actors/instances/leases.ts';
 import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { DedicatedBounds } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
-import { globalAlarm } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
 
 const test = suite('leases');
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
@@ -180,7 +181,7 @@ function make(transport: TransportKind, open: () => Promise<Upstream | undefined
     host,
     bounds,
     now: () => Date.now(),
-    alarm: globalAlarm,
+    alarm: alarmOf(steadyPace()),
     link: () => ({ openUpstream: open }),
   });
 }

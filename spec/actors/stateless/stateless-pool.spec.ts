@@ -6,15 +6,16 @@ import type { Conversation } from '../../../src/actors/instances/conversation.ts
 import { Leases } from '../../../src/actors/instances/leases.ts';
 import { type StatelessHost, StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
 import { NO_SUBSCRIBER, StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { globalAlarm } from '../../helpers/failing-backend.ts';
+import { ASKABLE, modernProfile, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
 import { definition } from '../instances/instance-harness.ts';
-import { ASKABLE, profile, settled } from './stateless-harness.ts';
 
 const test = suite('the pool of guests');
 const MOST = LIMITS.isolatedProcesses;
@@ -173,7 +174,7 @@ test('gives a question to the latest call, a message to the only one, a complete
 test.run();
 
 function guest(id: string) {
-  return { owner: { id }, profile: profile() };
+  return { owner: { id }, profile: modernProfile() };
 }
 
 function host(
@@ -184,7 +185,7 @@ function host(
   const leases = new Leases({
     host: defined,
     now: () => Date.now(),
-    alarm: globalAlarm,
+    alarm: alarmOf(steadyPace()),
     link: () => backend,
   });
   return { definition: defined, lease: (request) => leases.lease(request), transport: backend };

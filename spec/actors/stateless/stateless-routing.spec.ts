@@ -12,10 +12,10 @@ import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import { type Era, META } from '../../../src/domain/mcp.ts';
 import type { SessionSharing } from '../../../src/domain/policy.ts';
+import { ASKABLE, modernCall, modernProfile } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { definition } from '../instances/instance-harness.ts';
-import { ASKABLE, modernCall, profile } from './stateless-harness.ts';
 
 const test = suite('stateless routing');
 type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
@@ -62,7 +62,7 @@ for (const [era, transport, sharing, client, way] of rows) {
     const peer = era === 'none' ? undefined : { ...PEER, era };
     const facts = {
       sharing,
-      profile: ['quiet', 'logging', 'task'].includes(client) ? profile() : ASKABLE,
+      profile: ['quiet', 'logging', 'task'].includes(client) ? modernProfile() : ASKABLE,
       request: { method: METHOD_OF[client] },
       logLevel: client === 'logging' || client === 'listing' ? 'info' : undefined,
       hasEqualTools: client === 'same tools',
@@ -75,7 +75,7 @@ test('follows the last instance while none is connected: a process of the client
   const gone = { peer: undefined, lastPeer: PEER, definition: definition({ transport: 'stdio' }) };
   const facts = {
     sharing: 'auto',
-    profile: profile(),
+    profile: modernProfile(),
     request: { method: 'tasks/get' },
     logLevel: undefined,
     hasEqualTools: false,

@@ -5,6 +5,7 @@ import { firstValueFrom, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { mayUse } from '../../../src/domain/account.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
@@ -12,9 +13,9 @@ import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../actors/instances/instance-harness.ts';
-import { globalAlarm as alarm } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
 const test = suite('aggregate session');
@@ -39,7 +40,7 @@ function setUp(owner: Owner = ADA) {
     directory,
     backendsOf: of,
     listChanges$,
-    clock: { now: () => Date.now(), alarm },
+    clock: { now: () => Date.now(), alarm: alarmOf(steadyPace()) },
     table: { used: () => uses.push(session.calls), remove: () => uses.push('removed') },
     callTimeoutMs: () => 4_000,
   });

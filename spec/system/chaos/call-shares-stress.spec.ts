@@ -53,7 +53,7 @@ test('answers each call once and holds nothing in the end', () =>
       fc.array(deed, { minLength: 1, maxLength: 12 }),
       fc.array(step, { minLength: 8, maxLength: 30, size: 'max' }),
       async (deeds, steps) => {
-        const harness = new Harness({ callTimeoutMs: 6_000 });
+        const harness = new Harness({ policy: { callTimeoutMs: 6_000 } });
         let done = 0;
         const script: Script = (exchange) => {
           const { does, afterMs } = deeds[done % deeds.length] ?? { does: 'hang', afterMs: 0 };
