@@ -3,37 +3,30 @@
 // that end, lose their rights, cancel, or answer twice, late, for somebody else. Each call is answered once, and nothing is left of
 // it at the backends and in the gateway.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
+import { type BackendOptions, pass, settled } from '../helpers/failing-backend.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import {
   type AskedClient,
-  type Backend,
   LEGACY,
   LegacyClient,
   ModernClient,
   OWN,
-  pass,
   RoundsHarness,
   SHARED,
-  settled,
 } from './rounds-harness.ts';
 
 const test = suite('mcp: calls between two rounds');
 let harness: RoundsHarness;
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(async () => {
-  await harness.stop(0);
-  mock.timers.reset();
-});
+simulateTime(test);
+test.after.each(() => harness.stop(0));
 
 /** A gateway with the instance `a`. */
-async function start(backend: Backend, failover?: SessionFailover): Promise<void> {
+async function start(backend: BackendOptions, failover?: SessionFailover): Promise<void> {
   harness = new RoundsHarness(backend, failover);
   await harness.add('a');
 }
@@ -71,7 +64,7 @@ const EVENTS: Readonly<Record<string, () => unknown>> = {
     await harness.inner.call('refused', { instanceId: 'a', looksUpTools: false }).end;
     assert.is(harness.inner.ref('a').state, 'unhealthy');
   },
-  'its instance crashes': () => harness.transports.get('a')?.at(-1)?.lose(),
+  'its instance crashes': () => harness.inner.backend('a').lose(),
   'the gateway stops': () => void harness.stop(LIMITS.graceMs),
   'the gateway stops with other calls under way': async () => {
     await (await LegacyClient.open(harness, 'bob')).ask('slow');
@@ -236,7 +229,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
   test(`${where}, a reply that crosses the death of the instance is of no effect`, async () => {
     const client = await open();
     await client.ask();
-    harness.transports.get('a')?.at(-1)?.lose();
+    harness.inner.backend('a').lose();
     await Promise.all([client.reply(), client.reply()]); // nothing has settled in between
     await pass(200);
     assert.equal([client.seen, client.answers], ['BACKEND_UNAVAILABLE', 1]);
@@ -272,7 +265,7 @@ test('where all templates are one, a call keeps its reservation, and fails when 
 for (const [what, act, seen] of [
   ['its owner may not use it any more', () => harness.changedCallers$.next('ann'), 'call_not_here'],
   ['ten minutes have passed', () => pass(10 * 60_000), 'call_not_here'],
-  ['its instance has just died', () => harness.transports.get('a')?.at(-1)?.lose(), 'BACKEND_UNAVAILABLE'],
+  ['its instance has just died', () => harness.inner.backend('a').lose(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
   test(`without a session, a call that waits is over when ${what}`, async () => {
     await start(LEGACY);
@@ -307,7 +300,7 @@ test.run();
 
 /** A client that has called, and was asked, on `a`, with `b` beside it. */
 async function asked(
-  backend: Backend,
+  backend: BackendOptions,
   Client: typeof LegacyClient | typeof ModernClient,
   failover: SessionFailover,
 ): Promise<AskedClient> {
@@ -360,7 +353,7 @@ function ENDS() {
     },
     'its client does not answer': {
       act: () => pass(11 * 60_000),
-      seen: ({ peer }: Backend) => (peer.era === 'modern' ? NO_ANSWER : 'done by a'),
+      seen: ({ peer }: BackendOptions) => (peer?.era === 'modern' ? NO_ANSWER : 'done by a'),
       answers: 1,
       takesBack: true,
     },

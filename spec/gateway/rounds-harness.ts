@@ -1,41 +1,39 @@
 // A harness for specs of calls whose server asks its client: the endpoint with its actors as a gateway composes them, over two
 // scripted instances, and clients of both eras that call a tool and answer when the spec says so. Time is simulated by the spec.
 
-import { mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { alarmOf } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
-import { META, type Peer } from '../../src/domain/mcp.ts';
+import { META } from '../../src/domain/mcp.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { definition, Harness, READ, WRITE } from '../helpers/failing-backend.ts';
-import { type ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import {
+  type BackendOptions,
+  Harness,
+  HTTP,
+  MODERN,
+  pass,
+  READ,
+  type Script,
+  settled,
+  WRITE,
+} from '../helpers/failing-backend.ts';
+import type { ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { steadyPace } from '../helpers/turns.ts';
 import { RecordedReply } from '../protocol/recorded-reply.ts';
 import { begin, initialize, modernRequest } from './mcp-post.ts';
 
-/** What both instances are. */
-export interface Backend {
-  readonly peer: Partial<Peer>;
-  /** What they say in a conversation of one client; null: they keep none. */
-  readonly own: Partial<Peer> | null;
-  readonly transport: 'http' | 'in-process';
-}
-
-const MODERN: Partial<Peer> = { era: 'modern', protocolVersion: '2026-07-28' };
 /** A modern server over HTTP: its clients share the instance's conversation. */
-export const SHARED: Backend = { peer: MODERN, own: null, transport: 'http' };
+export const SHARED: BackendOptions = { peer: MODERN, fields: HTTP };
 /** A modern program: a client that can be asked has a process of its own. */
-export const OWN: Backend = { peer: MODERN, own: MODERN, transport: 'http' };
+export const OWN: BackendOptions = { peer: MODERN, own: MODERN, fields: HTTP };
 /** A server of the legacy era, with a session for each client. */
-export const LEGACY: Backend = { peer: {}, own: {}, transport: 'http' };
+export const LEGACY: BackendOptions = { fields: HTTP };
 
 const REFUSED = backendUnavailable('connection refused', { delivered: 'unknown', unreachable: true });
 const QUESTION = { message: 'sure?', requestedSchema: {} };
@@ -45,16 +43,13 @@ export class RoundsHarness {
   readonly inner: Harness;
   readonly mcp: Mcp;
   readonly changedCallers$ = new Subject<string>();
-  /** The transports of each instance, by id, latest last. */
-  readonly transports = new Map<string, ScriptedTransport[]>();
   /** Where clients come in; undefined for all templates as one. */
   template: string | undefined = 't';
-  readonly #backend: Backend;
+  readonly #backend: BackendOptions;
 
-  constructor(backend: Backend, sessionFailover: SessionFailover = 'never') {
+  constructor(backend: BackendOptions, sessionFailover: SessionFailover = 'never') {
     this.#backend = backend;
     this.inner = new Harness({ policy: { sessionFailover } });
-    this.inner.open = async ({ id }) => this.#open(id);
     const { fleet, dispatcher, emit } = this.inner;
     const scheduler = steadyPace();
     this.mcp = new Mcp({
@@ -73,18 +68,14 @@ export class RoundsHarness {
     });
   }
 
-  async add(id: string): Promise<InstanceRef> {
-    const { transport } = this.#backend;
-    const way: Partial<InstanceDefinition> =
-      transport === 'http' ? { transport, endpoint: `http://${id}.test/mcp` } : { transport };
-    const ref = this.inner.fleet.add(definition(id, way));
-    await settled();
-    return ref;
+  add(id: string): Promise<InstanceRef> {
+    const script: Script = (exchange) => answer(id, exchange);
+    return this.inner.add(id, { ...this.#backend, script, tools: [WRITE, READ] });
   }
 
   /** Every conversation that was had with an instance, those of single clients included. */
   conversations(id: string): ScriptedTransport[] {
-    return (this.transports.get(id) ?? []).flatMap((transport) => [transport, ...transport.upstreams]);
+    return (this.inner.transports.get(id) ?? []).flatMap((transport) => [transport, ...transport.upstreams]);
   }
 
   /** Calls that the backends work on, or wait with for a reply. */
@@ -105,23 +96,12 @@ export class RoundsHarness {
     const post = { template: this.template, headers, principal, ...(message && { message }) };
     return begin({ mcp: this.mcp.endpoint }, method, post).reply;
   }
-
-  #open(id: string): ScriptedTransport {
-    const { peer, own } = this.#backend;
-    const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...peer });
-    transport.ownPeer = own;
-    transport.onExchange = (exchange) => answer(id, exchange);
-    this.transports.set(id, [...(this.transports.get(id) ?? []), transport]);
-    return transport;
-  }
 }
 
 /** A legacy server asks in the middle of the call, a modern one by its result; who is told yes, is done. */
 function answer(id: string, exchange: ScriptedExchange): void {
   const { method, params = {} } = exchange.request;
-  if (method === 'tools/list') exchange.result({ tools: [WRITE, READ] });
-  else if (method === 'subscriptions/listen') exchange.notify('notifications/subscriptions/acknowledged');
-  else if (method !== 'tools/call') exchange.result();
+  if (method !== 'tools/call') exchange.result();
   else if (params.name === 'slow') return;
   else if (params.name === 'refused') exchange.fail(REFUSED);
   else if (params.name === 'read' || params.inputResponses !== undefined) exchange.result(doneBy(id));
@@ -136,18 +116,6 @@ function answer(id: string, exchange: ScriptedExchange): void {
 
 function doneBy(id: string): JsonObject {
   return { content: [{ type: 'text', text: `done by ${id}` }] };
-}
-
-/** Lets ms of simulated time pass, and what follows. */
-export async function pass(ms: number): Promise<void> {
-  await settled();
-  mock.timers.tick(ms);
-  await settled();
-}
-
-/** Everything that can settle has settled. */
-export async function settled(): Promise<void> {
-  for (let times = 0; times < 4; times += 1) await turn();
 }
 
 /** Longer than questions are gathered for a client that hears of them by the end of its request. */

@@ -330,6 +330,7 @@ export async function settled(): Promise<void> {
 
 /** Lets ms of simulated time pass, and what follows. */
 export async function pass(ms: number): Promise<void> {
+  await settled();
   mock.timers.tick(ms);
   await settled();
 }
