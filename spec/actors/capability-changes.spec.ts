@@ -1,13 +1,13 @@
 // When the lists of a template count as changed: who says so, who comes and who goes. A pool of equals is no news.
 
-import { mock } from 'node:test';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CapabilityChanges } from '../../src/actors/capability-changes.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
-import { definition, Harness, settled } from '../helpers/failing-backend.ts';
+import { definition, Harness, pass, settled } from '../helpers/failing-backend.ts';
 import { PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('offers');
@@ -26,8 +26,7 @@ let isOver = false;
 /** What all say of themselves; undefined: what `peers` says. */
 let common: Peer | undefined;
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+simulateTime(test, () => {
   harness = new Harness();
   events$ = new Subject();
   peers = new Map();
@@ -50,10 +49,7 @@ test.before.each(() => {
     },
   });
 });
-test.after.each(async () => {
-  await harness.close();
-  mock.timers.reset();
-});
+test.after.each(() => harness.close());
 
 /** What the fleet told since the last time, in its order. */
 function tell(): void {
@@ -94,8 +90,7 @@ test('reports nothing when one of several equal instances restarts', async () =>
   taken();
   backends.get('a')?.lose();
   await settled();
-  mock.timers.tick(500);
-  await settled();
+  await pass(500);
   assert.is(harness.ref('a').state, 'healthy');
   assert.equal(taken(), []);
 });

@@ -11,7 +11,16 @@ import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { answers, definition, fails, Harness, settled, silent, told } from '../helpers/failing-backend.ts';
+import {
+  answers,
+  definition,
+  fails,
+  Harness,
+  pass,
+  settled,
+  silent,
+  told,
+} from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
@@ -85,9 +94,9 @@ test('restarts the instance after half a second', async () => {
   const other = await harness.add('b', answers());
   await crash('a');
   assert.equal([actors().length, other.state], [1, 'healthy']);
-  await tick(499);
+  await pass(499);
   assert.is(harness.ref('a'), broken);
-  await tick(1);
+  await pass(1);
   assert.equal([actors().length, harness.ref('a').state], [2, 'healthy']);
   assert.is(await harness.call('write').end, 'a');
   assert.is(harness.fleet.byServerId('a'), harness.ref('a'));
@@ -148,7 +157,7 @@ test('waits for what a program of its own left on the endpoint', async () => {
   const backend = harness.backend('a');
   backend.closesSlowly = true;
   await crash('a');
-  await tick(5_000);
+  await pass(5_000);
   assert.equal([harness.ref('a').state, harness.backend('a')], ['starting', backend]);
   backend.finishClosing();
   await settled();
@@ -186,7 +195,7 @@ test('does not restart it when it was replaced or removed meanwhile', async () =
   await crash('b');
   const successor = await harness.add('a', answers());
   await harness.fleet.remove('t', 'b', 0);
-  await tick(10_000);
+  await pass(10_000);
   assert.equal(harness.fleet.refs('t'), [successor]);
   assert.equal([successor.state, actors().length], ['healthy', 1]);
   await harness.fleet.remove('t', 'a', 0);
@@ -198,7 +207,7 @@ test('does not restart it once the fleet is closed', async () => {
   await crash('a');
   await harness.close();
   const before = harness.events.length;
-  await tick(10_000);
+  await pass(10_000);
   assert.is(harness.events.length, before);
 });
 
@@ -209,7 +218,7 @@ test('gives instances that leave already no more than the grace', async () => {
   const other = harness.call('read', { instanceId: 'b', timeoutMs: 60_000 });
   void harness.fleet.remove('t', 'a', 30_000);
   const closed = harness.fleet.close(10_000);
-  await tick(10_000);
+  await pass(10_000);
   await closed;
   for (const { end } of [running, other])
     assert.equal(told(await end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
@@ -386,11 +395,6 @@ async function breakInWaiting(backend: ScriptedTransport): Promise<void> {
 /** Ids of the actors of the instances. */
 function actors(): string[] {
   return Object.keys(harness.fleet.root.getSnapshot().children.t.getSnapshot().children);
-}
-
-async function tick(ms: number): Promise<void> {
-  mock.timers.tick(ms);
-  await settled();
 }
 
 function views() {

@@ -1,23 +1,22 @@
 // Changes one after the other over a store that may not answer. Time is simulated.
 
-import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom, timer } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { ChangeQueue } from '../../src/registry/change-queue.ts';
+import { pass } from '../helpers/failing-backend.ts';
 import { codeOf, errorOf } from '../helpers/outcome.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('change queue');
 const NEVER = new Promise<never>(() => {});
 let turns = new ChangeQueue();
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+simulateTime(test, () => {
   turns = new ChangeQueue(() => Date.now());
 });
-test.after.each(() => mock.timers.reset());
 
 test('ends a change whose store never answers after 10 s, and nothing of it runs any more', async () => {
   let hasGoneOn = false;
@@ -31,11 +30,11 @@ test('ends a change whose store never answers after 10 s, and nothing of it runs
       hasGoneOn = true;
     }),
   );
-  await tick(1);
+  await pass(1);
   const next = codeOf(turns.take(async () => 'next'));
-  await tick(9_998);
+  await pass(9_998);
   assert.is(await Promise.race([stuck, turn('open')]), 'open');
-  await tick(1);
+  await pass(1);
   assert.equal([await stuck, await next], ['DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE']);
   assert.is(await turns.take(async () => 'later'), 'later');
   answer('too late');
@@ -46,10 +45,10 @@ test('ends a change whose store never answers after 10 s, and nothing of it runs
 test('says of a change whose time was over that it may have happened, and of one that never began that it has not', async () => {
   const stuck = errorOf(turns.take(() => turns.within(NEVER, 'unknown')));
   const waiting = errorOf(turns.take(async () => 'begun'));
-  await tick(10_000);
+  await pass(10_000);
   assert.equal([(await stuck).delivered, (await waiting).delivered], ['unknown', 'no']);
   const reading = errorOf(turns.take(() => turns.within(NEVER)));
-  await tick(10_000);
+  await pass(10_000);
   assert.is((await reading).delivered, 'no');
 });
 
@@ -71,9 +70,9 @@ test('no change in a line behind a silent database waits for all those before it
   const codes: Promise<unknown>[] = [];
   for (let index = 0; index < 100; index += 1) {
     codes.push(change());
-    await tick(200);
+    await pass(200);
   }
-  for (let left = 50; left > 0; left -= 1) await tick(200);
+  for (let left = 50; left > 0; left -= 1) await pass(200);
   assert.equal(new Set(await Promise.all(codes)), new Set(['DATABASE_UNAVAILABLE']));
   assert.ok(Math.max(...endedAtMs) <= 6_000, `${Math.max(...endedAtMs)} ms`);
   assert.ok(begun <= 6, `${begun} were tried`);
@@ -84,10 +83,4 @@ test.run();
 
 function passing(ms: number): Promise<unknown> {
   return firstValueFrom(timer(ms));
-}
-
-async function tick(ms: number): Promise<void> {
-  await turn();
-  mock.timers.tick(ms);
-  await turn();
 }

@@ -5,12 +5,12 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { finalAnswer, gatherPages, resultOf } from '../../../src/actors/calls/requests.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { createGateway, type Gateway } from '../../../src/gateway.ts';
 import { rpcError } from '../../helpers/function-backend.ts';
+import { errorOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('requests');
@@ -35,14 +35,6 @@ async function refuses(id: string, list: () => JsonObject | Promise<JsonObject>,
     throw rpcError(code, `${id}: who is required`);
   };
   await gateway.register('t', { id, handler }, WAIT);
-}
-
-const outcomeOf = (asked: Promise<unknown>) => asked.catch((thrown: unknown) => thrown);
-
-async function errorOf(asked: Promise<unknown>): Promise<GatewayError> {
-  const outcome = await outcomeOf(asked);
-  if (outcome instanceof GatewayError) return outcome;
-  throw new Error('it did not fail with a GatewayError', { cause: outcome });
 }
 
 test('resolve with the result of any method, and its instance', async () => {
@@ -115,7 +107,7 @@ test('cancel a list on the backend when the signal aborts', async () => {
   );
   const controller = new AbortController();
   const reason = new Error('the caller went away');
-  const list = outcomeOf(gateway.list('t', 'prompts', { signal: controller.signal }));
+  const list = thrownBy(gateway.list('t', 'prompts', { signal: controller.signal }));
   await turn();
   controller.abort(reason);
   assert.is(await list, reason);
@@ -134,7 +126,7 @@ test('reject when the exchange ends without an answer', async () => {
 test('start nothing when the signal was aborted before', async () => {
   const answers = new Subject<Answer>();
   const reason = new Error('too late');
-  assert.is(await outcomeOf(finalAnswer(answers, AbortSignal.abort(reason))), reason);
+  assert.is(await thrownBy(finalAnswer(answers, AbortSignal.abort(reason))), reason);
   assert.is(answers.observed, false);
 });
 
@@ -178,15 +170,6 @@ function book(...pages: unknown[]) {
 
 const tool = (name: string) => ({ name });
 
-async function failure(promise: Promise<unknown>): Promise<GatewayError> {
-  const thrown = await promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  if (thrown instanceof GatewayError) return thrown;
-  throw new Error('it did not fail as it should');
-}
-
 test('follows an empty cursor, which is one like any other', async () => {
   const { ask, asked } = book({ tools: [tool('a')], nextCursor: '' }, { tools: [tool('b')] });
   assert.equal(await gatherPages('tools', ask), [tool('a'), tool('b')]);
@@ -204,7 +187,7 @@ test('refuses a cursor that repeats, also one from further back', async () => {
     { tools: [tool('b')], nextCursor: 'y' },
     { tools: [tool('a')], nextCursor: 'x' },
   );
-  const error = await failure(gatherPages('tools', ask));
+  const error = await errorOf(gatherPages('tools', ask));
   assert.is(error.code, 'BACKEND_UNAVAILABLE');
   assert.is(error.delivered, 'unknown');
   assert.match(error.message, 'its cursor repeats');
@@ -217,7 +200,7 @@ test('ends after the last page it may ask for', async () => {
     pages += 1;
     return { tools: [], nextCursor: String(pages) };
   };
-  const error = await failure(gatherPages('tools', ask));
+  const error = await errorOf(gatherPages('tools', ask));
   assert.match(error.message, `more than ${LIMITS.listPages} pages`);
   assert.is(pages, LIMITS.listPages);
 });
@@ -227,7 +210,7 @@ test('does not ask for more when it has more than enough items', async () => {
     tools: Array.from({ length: LIMITS.listItems + 1 }, () => ({})),
     nextCursor: '2',
   });
-  const error = await failure(gatherPages('tools', ask));
+  const error = await errorOf(gatherPages('tools', ask));
   assert.match(error.message, `more than ${LIMITS.listItems} items`);
   assert.is(asked.length, 1);
 });
