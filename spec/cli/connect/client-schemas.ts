@@ -1,8 +1,6 @@
 // What MCP clients say in their own published schemas, or in the types that these are generated from, about the entries that connect
 // writes. These are our statements, not copies: they have only the members that a snippet may use, and allow no others, so that
-// what fits here fits there. Each names where it was read. Continue's is a file of its own, see the README beside it.
-
-import { readFileSync } from 'node:fs';
+// what fits here fits there. Each names where it was read.
 
 const text = { type: 'string' };
 const texts = { type: 'array', items: text };
@@ -30,6 +28,22 @@ const postmanItem = closed(
     request: closed({ method: text, header: postmanHeader, url: text, body: postmanBody }),
   },
   'request',
+);
+
+const continueProgram = closed(
+  { name: text, type: { enum: ['stdio'] }, ...program, cwd: text },
+  'name',
+  'command',
+);
+const continueEndpoint = closed(
+  {
+    name: text,
+    type: { enum: ['sse', 'streamable-http'] },
+    url: text,
+    requestOptions: closed({ headers: map }),
+  },
+  'name',
+  'url',
 );
 
 /** JSON schemas by the name of the kind. */
@@ -88,7 +102,13 @@ export const CLIENT_SCHEMAS: Readonly<Record<string, object>> = {
     'info',
     'item',
   ),
-  continue: JSON.parse(
-    readFileSync(new URL('../../fixtures/client-schemas/continue.json', import.meta.url), 'utf8'),
+  // continuedev/continue, the npm package @continuedev/config-yaml 1.42.0, configYamlSchema.
+  continue: closed(
+    {
+      ...{ name: text, version: text, schema: text },
+      mcpServers: { type: 'array', items: { anyOf: [continueProgram, continueEndpoint] } },
+    },
+    'name',
+    'version',
   ),
 };
