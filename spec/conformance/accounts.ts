@@ -318,7 +318,8 @@ function uuid(digit: string): string {
   return `${digit.repeat(8)}-0000-4000-8000-000000000000`;
 }
 
-const ada: User = {
+/** A user with everything that one must have. */
+export const ada: User = {
   id: 'abcdefab-0000-4000-8000-000000000001',
   username: 'ada',
   email: 'ada@localhost',

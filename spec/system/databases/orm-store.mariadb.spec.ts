@@ -3,6 +3,7 @@
 import { MikroORM, MySqlDriver } from '@mikro-orm/mysql';
 import * as assert from 'uvu/assert';
 import { openStore } from '../../../src/persistence/open.ts';
+import { ada } from '../../conformance/accounts.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { mariadb } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -40,19 +41,9 @@ needed('the store is safe on a server that was told so, and keeps what it is giv
   await executeSql(url, `set global sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'`);
   try {
     const store = await freshStore(service);
-    await store.accounts.insertUser({
-      id: 'u',
-      username: 'ada',
-      email: hostile,
-      role: 'admin',
-      isActive: true,
-      passwordHash: hostile,
-      credentialsChangedAt: '2026-01-02T03:04:05.678Z',
-      createdAt: '2026-01-02T03:04:05.678Z',
-      updatedAt: '2026-01-02T03:04:05.678Z',
-    });
+    await store.accounts.insertUser({ ...ada, email: hostile, passwordHash: hostile });
     await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-    const user = await store.accounts.findUser('u');
+    const user = await store.accounts.findUser(ada.id);
     assert.equal([user?.email, user?.passwordHash], [hostile, hostile]);
     for (const name of [hostile, `' or ''='`, `\\' or 1=1 -- `])
       assert.is(await store.accounts.findUserByName(name), undefined);

@@ -8,6 +8,7 @@ import { migrationStatus, openStore, StoreOpenError } from '../../../src/persist
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
 import type { Store } from '../../../src/persistence/store.ts';
+import { ada } from '../../conformance/accounts.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
@@ -55,10 +56,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
 
   declare('eight processes that start at once end with one clean schema', async (url) => {
     const outcomes = await openInProcesses(url, 8);
-    assert.equal(
-      outcomes,
-      Array.from({ length: 8 }, () => 'open'),
-    );
+    assert.equal(outcomes, Array(8).fill('open'));
     const status = await migrationStatus(url, { cwd: '/' });
     assert.ok(status.applied.length > 0);
     assert.equal(
@@ -208,17 +206,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     assert.is((await first.listTemplates()).length, 20);
     assert.is(await first.revision(), before + 60);
     for (const [node, store] of stores.entries()) {
-      await store.accounts.insertUser({
-        id: `user-${node}`,
-        username: `admin-${node}`,
-        email: 'a@b',
-        role: 'admin',
-        isActive: true,
-        passwordHash: 'x',
-        credentialsChangedAt: at,
-        createdAt: at,
-        updatedAt: at,
-      });
+      await store.accounts.insertUser({ ...ada, id: `user-${node}`, username: `admin-${node}` });
     }
     const endings = await Promise.all(
       stores.map((store, node) =>
