@@ -1,10 +1,12 @@
 // What both databases do that no server is at hand for: on their stand-ins, and on a real server where one is named.
 
 import * as assert from 'uvu/assert';
+import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { connectOrm, MIGRATIONS_TABLE } from '../../../src/persistence/orm.ts';
+import type { Store } from '../../../src/persistence/store.ts';
 import { grammarFault } from '../../fixtures/sql/grammar.ts';
 import { type Suite, suite } from '../../helpers/suite.ts';
-import { emptiedStore } from '../../persistence/emptied-store.ts';
 import { cipher, everyConformance } from '../../persistence/every-conformance.ts';
 import { offline } from '../../persistence/offline.ts';
 
@@ -59,4 +61,26 @@ export function onRealServer(name: string, variable: string): void {
   if (url) everyConformance(real, () => emptiedStore(url));
   else real.skip('all of the above', `no ${name}: set ${variable}, whose stagedoor tables may be dropped`);
   real.run();
+}
+
+const tables = [
+  ...['templates', 'instances', 'tombstones', 'users', 'api_keys', 'settings', 'revision'],
+  ...['audit_log', 'audit_calls', 'audit_call_blocks'],
+  ...[MIGRATIONS_TABLE, 'stagedoor_lock'],
+];
+
+/** Drops our tables in the database and opens a store there. */
+async function emptiedStore(url: string): Promise<Store> {
+  const parsed = parseDatabaseUrl(url, '/');
+  if (parsed === undefined) throw new Error('no database');
+  const { database, address } = parsed;
+  const limits = { statementTimeoutMs: 30_000, connectTimeoutMs: 10_000, connections: 1 };
+  const { orm, connection, close } = await connectOrm(database, { address, ...limits });
+  for (const table of tables) {
+    await connection.execute(`drop table ${orm.em.getPlatform().quoteIdentifier(table)}`).catch(() => {
+      // Most likely it is not there; when it is, the migrations fail and say so.
+    });
+  }
+  await close();
+  return openStore(url, OPTIONS);
 }
