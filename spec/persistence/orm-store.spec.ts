@@ -1,13 +1,10 @@
 // The store on SQLite. The servers have files of their own: orm-store.*.spec.ts.
 
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { createCipher } from '../../src/persistence/cipher.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { definition } from '../helpers/failing-backend.ts';
-import { folderOfAll, inFolder } from '../helpers/folder.ts';
+import { folderOfAll } from '../helpers/folder.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { cipher, everyConformance } from './every-conformance.ts';
@@ -26,80 +23,57 @@ const secret = definition('i', {
   ...{ env: { TOKEN: 'planted-secret' }, headers: { Authorization: 'planted-secret' } },
 });
 
-inFile('eight processes that start at once end with one clean schema', () =>
-  inFolder(async (cwd) => {
-    const url = `sqlite:////${cwd}/gateway.db`;
-    assert.equal(await openInProcesses(url, 8), Array(8).fill('open'));
-    const { applied, pending, unknown } = await migrationStatus(url, { cwd });
-    assert.equal([new Set(applied).size, pending, unknown], [applied.length, [], []]);
-    const store = await openStore(url, { cwd, migrations: 'require' });
-    assert.equal([(await store.listTemplates()).length, await store.revision()], [8, 8]);
-    await store.close();
-  }),
-);
+inFile('eight processes that start at once end with one clean schema', async () => {
+  const url = `sqlite:////${folder()}/gateway.db`;
+  assert.equal(await openInProcesses(url, 8), Array(8).fill('open'));
+  const { applied, pending, unknown } = await migrationStatus(url, { cwd: folder() });
+  assert.equal([new Set(applied).size, pending, unknown], [applied.length, [], []]);
+  const store = await openStore(url, { cwd: folder(), migrations: 'require' });
+  assert.equal([(await store.listTemplates()).length, await store.revision()], [8, 8]);
+  await store.close();
+});
 
-inFile('what was answered survives a process that is killed in the middle', () =>
-  inFolder(async (cwd) => {
-    const url = `sqlite:////${cwd}/gateway.db`;
-    const writer = fork(fileURLToPath(new URL('save-for-ever.ts', import.meta.url)), [url]);
-    const answered: string[] = [];
-    writer.on('message', (name) => {
-      answered.push(String(name));
-      if (answered.length === 300) writer.kill('SIGKILL');
-    });
-    await once(writer, 'exit');
-    const store = await openStore(url, { cwd, migrations: 'require' });
-    const kept = new Set((await store.listTemplates()).map(({ name }) => name));
-    assert.ok(answered.length >= 300);
-    const lost = answered.filter((name) => !kept.has(name));
-    assert.equal(lost, []);
-    await store.close();
-  }),
-);
+inFile('one unreadable secret locks its instance, and no other', async () => {
+  const url = 'sqlite:///x.db';
+  const open = secret;
+  const encryptedOtherwise = { ...secret, id: 'other', serverId: 'other', headers: {} };
+  const plain = { ...secret, id: 'plain', serverId: 'plain', env: {}, headers: {} };
+  const first = await openStore(url, { cwd: folder(), cipher, migrations: 'apply' });
+  for (const each of [open, plain]) await first.saveInstance(each);
+  await first.close();
+  const otherCipher = createCipher([new Uint8Array(32).fill(8)]);
+  const second = await openStore(url, { cwd: folder(), cipher: otherCipher, migrations: 'require' });
+  await second.saveInstance(encryptedOtherwise);
+  const { locked, ...rest } = (await second.listInstances())[0] ?? {};
+  assert.equal(rest, { ...open, env: {}, headers: {} });
+  assert.match(
+    String(locked),
+    /^"env" of the instance demo\/i cannot be read: encrypted with the key \w{8}, .*GATEWAY_ENCRYPTION_KEY/,
+  );
+  assert.equal((await second.listInstances()).slice(1), [plain, encryptedOtherwise]);
+  await second.close();
 
-inFile('one unreadable secret locks its instance, and no other', () =>
-  inFolder(async (cwd) => {
-    const url = 'sqlite:///x.db';
-    const open = secret;
-    const encryptedOtherwise = { ...secret, id: 'other', serverId: 'other', headers: {} };
-    const plain = { ...secret, id: 'plain', serverId: 'plain', env: {}, headers: {} };
-    const first = await openStore(url, { cwd, cipher, migrations: 'apply' });
-    for (const each of [open, plain]) await first.saveInstance(each);
-    await first.close();
-    const otherCipher = createCipher([new Uint8Array(32).fill(8)]);
-    const second = await openStore(url, { cwd, cipher: otherCipher, migrations: 'require' });
-    await second.saveInstance(encryptedOtherwise);
-    const { locked, ...rest } = (await second.listInstances())[0] ?? {};
-    assert.equal(rest, { ...open, env: {}, headers: {} });
-    assert.match(
-      String(locked),
-      /^"env" of the instance demo\/i cannot be read: encrypted with the key \w{8}, .*GATEWAY_ENCRYPTION_KEY/,
-    );
-    assert.equal((await second.listInstances()).slice(1), [plain, encryptedOtherwise]);
-    await second.close();
-
-    const keyless = await openStore(url, { cwd, migrations: 'require' });
-    const listed = await keyless.listInstances();
-    assert.equal(
-      listed.map(({ id, locked: why }) => [id, why?.includes('there is no encryption key') ?? false]),
-      [
-        ['i', true],
-        ['plain', false],
-        ['other', true],
-      ],
-    );
-    // What was read without its secrets must not be written back over them.
-    const [unreadable] = listed;
-    assert.ok(unreadable);
-    const refused = await errorOf(keyless.saveInstance({ ...unreadable, weight: 2 }));
-    assert.is(refused.code, 'CONFIG_INCOMPLETE');
-    assert.match(refused.message, 'cannot be read');
-    assert.is(await keyless.deleteInstance('demo', 'other'), true);
-    await keyless.saveInstance({ ...plain, id: 'i', serverId: 'i' });
-    assert.equal(await keyless.listInstances(), [{ ...plain, id: 'i', serverId: 'i' }, plain]);
-    await keyless.close();
-  }),
-);
+  const keyless = await openStore(url, { cwd: folder(), migrations: 'require' });
+  const listed = await keyless.listInstances();
+  assert.equal(
+    listed.map(({ id, locked: why }) => [id, why?.includes('there is no encryption key') ?? false]),
+    [
+      ['i', true],
+      ['plain', false],
+      ['other', true],
+    ],
+  );
+  // What was read without its secrets must not be written back over them.
+  const [unreadable] = listed;
+  assert.ok(unreadable);
+  const refused = await errorOf(keyless.saveInstance({ ...unreadable, weight: 2 }));
+  assert.is(refused.code, 'CONFIG_INCOMPLETE');
+  assert.match(refused.message, 'cannot be read');
+  assert.is(await keyless.deleteInstance('demo', 'other'), true);
+  await keyless.saveInstance({ ...plain, id: 'i', serverId: 'i' });
+  assert.equal(await keyless.listInstances(), [{ ...plain, id: 'i', serverId: 'i' }, plain]);
+  await keyless.close();
+});
 
 inFile('without a cipher it takes no instance with secrets, and says what to set', async () => {
   const store = await openStore('sqlite://', { cwd: '/', migrations: 'apply' });
