@@ -3,103 +3,87 @@
 import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
-import { describeDatabase } from '../../src/persistence/database-url.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
-import { inFolder } from '../helpers/folder.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 import { failureOf } from './open-failure.ts';
 
 const test = suite('open', { timeoutMs: 60_000 });
-const apply = (cwd: string) => ({ cwd, migrations: 'apply' }) as const;
-const require = (cwd: string) => ({ cwd, migrations: 'require' }) as const;
+const folder = folderOfEach(test);
+const apply = () => ({ cwd: folder(), migrations: 'apply' }) as const;
+const require = (cwd = folder()) => ({ cwd, migrations: 'require' }) as const;
 
 test('gives the store in memory for memory://, with nothing to migrate', async () => {
-  const store = await openStore('memory://', require('/'));
+  const store = await openStore('memory://', require());
   assert.is(store.kind, 'memory');
   assert.equal(await migrationStatus('memory://', { cwd: '/' }), { applied: [], pending: [], unknown: [] });
 });
 
-test('makes a SQLite file for its owner only, where the URL says, and finds it again', () =>
-  inFolder(async (cwd) => {
-    const store = await openStore('sqlite:///gateway.db', apply(cwd));
-    await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-    await store.close();
-    const file = join(cwd, 'gateway.db');
-    assert.is((await stat(file)).mode & 0o777, 0o600);
-    assert.equal(
-      [
-        describeDatabase('sqlite:///gateway.db', cwd).file,
-        describeDatabase('sqlite:///gateway.db', cwd).printable,
-      ],
-      [file, file],
-    );
-    const again = await openStore(`sqlite:///${file}`, require('/elsewhere'));
-    assert.is((await again.listTemplates()).length, 1);
-    await again.close();
-    await chmod(file, 0o640);
-    await (await openStore('sqlite:///gateway.db', apply(cwd))).close();
-    assert.is((await stat(file)).mode & 0o777, 0o640, 'the rights of an existing file are kept');
-  }));
+test('makes a SQLite file for its owner only, where the URL says, and finds it again', async () => {
+  const store = await openStore('sqlite:///gateway.db', apply());
+  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+  await store.close();
+  const file = folder('gateway.db');
+  assert.is((await stat(file)).mode & 0o777, 0o600);
+  const again = await openStore(`sqlite:///${file}`, require('/elsewhere'));
+  assert.is((await again.listTemplates()).length, 1);
+  await again.close();
+  await chmod(file, 0o640);
+  await (await openStore('sqlite:///gateway.db', apply())).close();
+  assert.is((await stat(file)).mode & 0o777, 0o640, 'the rights of an existing file are kept');
+});
 
-test('says when it made a database, once, and nothing when it was there', () =>
-  inFolder(async (cwd) => {
-    const told: string[] = [];
-    const options = { ...apply(cwd), onNotice: (line: string) => void told.push(line) };
-    const stores = await Promise.all([1, 2, 3].map(() => openStore('sqlite:///gatway.db', options)));
-    stores.push(await openStore('sqlite:///gatway.db', options), await openStore('sqlite://', options));
-    await Promise.all(stores.map((store) => store.close()));
-    assert.equal(told, [`made the database "${join(cwd, 'gatway.db')}"`]);
-  }));
+test('says when it made a database, once, and nothing when it was there', async () => {
+  const told: string[] = [];
+  const options = { ...apply(), onNotice: (line: string) => void told.push(line) };
+  const stores = await Promise.all([1, 2, 3].map(() => openStore('sqlite:///gatway.db', options)));
+  stores.push(await openStore('sqlite:///gatway.db', options), await openStore('sqlite://', options));
+  await Promise.all(stores.map((store) => store.close()));
+  assert.equal(told, [`made the database "${folder('gatway.db')}"`]);
+});
 
-test('is away while its file is not where it was opened, and acknowledges nothing', () =>
-  inFolder(async (cwd) => {
-    const store = await openStore('sqlite:///gateway.db', apply(cwd));
-    const [file, aside] = [join(cwd, 'gateway.db'), join(cwd, 'aside.db')];
-    const demo = { name: 'demo', loadBalancer: {} };
-    await rename(file, aside);
-    assert.is(await codeOf(store.saveTemplate(demo)), 'DATABASE_UNAVAILABLE');
-    assert.is(await codeOf(store.ping()), 'DATABASE_UNAVAILABLE');
-    await copyFile(aside, file);
-    assert.is(await codeOf(store.saveTemplate(demo)), 'DATABASE_UNAVAILABLE');
-    await rename(aside, file);
-    await store.saveTemplate(demo);
-    assert.equal(await store.listTemplates(), [demo]);
-    await store.close();
-  }));
+test('is away while its file is not where it was opened, and acknowledges nothing', async () => {
+  const store = await openStore('sqlite:///gateway.db', apply());
+  const [file, aside] = [folder('gateway.db'), folder('aside.db')];
+  const demo = { name: 'demo', loadBalancer: {} };
+  await rename(file, aside);
+  assert.is(await codeOf(store.saveTemplate(demo)), 'DATABASE_UNAVAILABLE');
+  assert.is(await codeOf(store.ping()), 'DATABASE_UNAVAILABLE');
+  await copyFile(aside, file);
+  assert.is(await codeOf(store.saveTemplate(demo)), 'DATABASE_UNAVAILABLE');
+  await rename(aside, file);
+  await store.saveTemplate(demo);
+  assert.equal(await store.listTemplates(), [demo]);
+  await store.close();
+});
 
-test('makes nothing unless it is told to', () =>
-  inFolder(async (cwd) => {
-    assert.match(await failureOf(openStore('sqlite:///x.db', require(cwd))), 'there is no database');
-    assert.match(await failureOf(migrationStatus('sqlite:///x.db', { cwd })), 'there is no database');
-    assert.equal(await readdir(cwd), []);
-    await writeFile(join(cwd, 'x.db'), '');
-    assert.match(await failureOf(openStore('sqlite:///x.db', require(cwd))), 'has no tables yet');
-    const { applied, pending } = await migrationStatus('sqlite:///x.db', { cwd });
-    assert.equal([applied.length, pending.length > 0], [0, true]);
-  }));
+test('makes nothing unless it is told to', async () => {
+  assert.match(await failureOf(openStore('sqlite:///x.db', require())), 'there is no database');
+  assert.match(await failureOf(migrationStatus('sqlite:///x.db', { cwd: folder() })), 'there is no database');
+  assert.equal(await readdir(folder()), []);
+  await writeFile(folder('x.db'), '');
+  assert.match(await failureOf(openStore('sqlite:///x.db', require())), 'has no tables yet');
+  const { applied, pending } = await migrationStatus('sqlite:///x.db', { cwd: folder() });
+  assert.equal([applied.length, pending.length > 0], [0, true]);
+});
 
-test('says what is wrong with a file, and what to do', () =>
-  inFolder(async (cwd) => {
-    await mkdir(join(cwd, 'folder'));
-    await writeFile(
-      join(cwd, 'text'),
-      'this is not a database, but longer than the header of one '.repeat(20),
-    );
-    for (const [url, words] of [
-      ['sqlite:///missing/x.db', 'does not exist: create it first'],
-      ['sqlite:///folder', 'is a folder'],
-      ['sqlite:///text', 'not a SQLite database: restore a backup'],
-    ] as const)
-      assert.match(await failureOf(openStore(url, apply(cwd))), words);
-  }));
+test('says what is wrong with a file, and what to do', async () => {
+  await mkdir(folder('folder'));
+  await writeFile(folder('text'), 'this is not a database, but longer than the header of one '.repeat(20));
+  for (const [url, words] of [
+    ['sqlite:///missing/x.db', 'does not exist: create it first'],
+    ['sqlite:///folder', 'is a folder'],
+    ['sqlite:///text', 'not a SQLite database: restore a backup'],
+  ] as const)
+    assert.match(await failureOf(openStore(url, apply())), words);
+});
 
 test('says that nothing answers, and where', async () => {
   // A port that was free a moment ago.
@@ -109,14 +93,14 @@ test('says that nothing answers, and where', async () => {
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   await new Promise((resolve) => server.close(resolve));
   for (const scheme of ['postgresql', 'mysql', 'mssql', 'oracle']) {
-    const message = await failureOf(openStore(`${scheme}://ada:s3cret@127.0.0.1:${port}/name`, apply('/')));
+    const message = await failureOf(openStore(`${scheme}://ada:s3cret@127.0.0.1:${port}/name`, apply()));
     assert.match(
       message,
       new RegExp(`at 127\\.0\\.0\\.1:${port} cannot be reached \\(.+\\): is it running`),
       scheme,
     );
   }
-  const unknown = await failureOf(openStore('postgresql://ada:s3cret@no-such-host.invalid/x', apply('/')));
+  const unknown = await failureOf(openStore('postgresql://ada:s3cret@no-such-host.invalid/x', apply()));
   assert.match(unknown, 'no-such-host.invalid:5432 cannot be reached (unknown host)');
 });
 
@@ -164,38 +148,36 @@ test('loads nothing of any driver before a URL asks for it, and then that one on
   ]);
 });
 
-test('waits for a process that has the file for itself', () =>
-  inFolder(async (cwd) => {
-    const url = 'sqlite:///x.db';
-    await (await openStore(url, apply(cwd))).close();
-    const orm = await connectOrm(sqlite, connectOptions(`sqlite:////${cwd}/x.db`));
-    await orm.connection.execute('pragma locking_mode = exclusive');
-    await orm.connection.execute('begin exclusive');
-    await orm.connection.execute('commit');
-    const opening = openStore(url, apply(cwd));
-    let isOpen = false;
-    void opening.then(() => {
-      isOpen = true;
-    });
-    for (let left = 20; left > 0; left -= 1) await new Promise((resolve) => setImmediate(resolve));
-    assert.is(isOpen, false);
-    await orm.close();
-    await (await opening).close();
-  }));
+test('waits for a process that has the file for itself', async () => {
+  const url = 'sqlite:///x.db';
+  await (await openStore(url, apply())).close();
+  const orm = await connectOrm(sqlite, connectOptions(`sqlite:////${folder()}/x.db`));
+  await orm.connection.execute('pragma locking_mode = exclusive');
+  await orm.connection.execute('begin exclusive');
+  await orm.connection.execute('commit');
+  const opening = openStore(url, apply());
+  let isOpen = false;
+  void opening.then(() => {
+    isOpen = true;
+  });
+  for (let left = 20; left > 0; left -= 1) await new Promise((resolve) => setImmediate(resolve));
+  assert.is(isOpen, false);
+  await orm.close();
+  await (await opening).close();
+});
 
-test('leaves the migrator alone when the tables are up to date', () =>
-  inFolder(async (cwd) => {
-    await (await openStore('sqlite:///x.db', apply(cwd))).close();
-    const { stdout } = await inChild(`
-      registerHooks({ resolve: (specifier, context, next) => {
-        if (specifier === '@mikro-orm/migrations') console.log('the migrator was loaded');
-        return next(specifier, context);
-      } });
-      const { openStore } = await import(open);
-      await (await openStore('sqlite:///x.db', { cwd: ${JSON.stringify(cwd)}, migrations: 'apply' })).close();
-    `);
-    assert.is(stdout, '');
-  }));
+test('leaves the migrator alone when the tables are up to date', async () => {
+  await (await openStore('sqlite:///x.db', apply())).close();
+  const { stdout } = await inChild(`
+    registerHooks({ resolve: (specifier, context, next) => {
+      if (specifier === '@mikro-orm/migrations') console.log('the migrator was loaded');
+      return next(specifier, context);
+    } });
+    const { openStore } = await import(open);
+    await (await openStore('sqlite:///x.db', { cwd: ${JSON.stringify(folder())}, migrations: 'apply' })).close();
+  `);
+  assert.is(stdout, '');
+});
 
 /** Runs the text as a module in a process of its own. */
 async function inChild(text: string): Promise<{ readonly stdout: string }> {

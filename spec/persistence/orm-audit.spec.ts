@@ -12,57 +12,56 @@ import {
 } from '../../src/domain/audit.ts';
 import { hasCode } from '../../src/domain/errors.ts';
 import { openStore } from '../../src/persistence/open.ts';
-import { inFolder } from '../helpers/folder.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('audit log on SQLite');
+const folder = folderOfEach(test);
 const open = () => openStore('sqlite://', { cwd: '/', migrations: 'apply' });
 
 test('takes a batch again whose answer was lost, cut differently this time', async () => {
-  const { audit, close } = await opened();
+  const store = await open();
   const entries = Array.from({ length: 250 }, (_, index) => entry(index));
-  await audit.append(entries.slice(0, 120));
-  await audit.append(entries);
-  assert.equal(await audit.list({ limit: 1_000 }), entries.toReversed());
-  await close();
+  await store.audit.append(entries.slice(0, 120));
+  await store.audit.append(entries);
+  assert.equal(await store.audit.list({ limit: 1_000 }), entries.toReversed());
+  await store.close();
 });
 
-test('a killed process leaves every call that was appended, and a stop does', () =>
-  inFolder(async (folder) => {
-    const calls = [call(1), call(2)];
-    const store = await openFile(`${folder}/x.db`);
-    await store.audit.appendCalls(blockOf(calls));
-    // What the system has of the files is what a kill leaves.
-    for (const end of ['', '-wal']) await copyFile(`${folder}/x.db${end}`, `${folder}/killed.db${end}`);
-    await store.close();
-    for (const name of ['killed', 'x']) {
-      const again = await openFile(`${folder}/${name}.db`);
-      assert.equal(await again.audit.list({ limit: 5 }), calls.toReversed(), name);
-      await again.close();
-    }
-  }));
+test('a killed process leaves every call that was appended, and a stop does', async () => {
+  const calls = [call(1), call(2)];
+  const store = await openFile(folder('x.db'));
+  await store.audit.appendCalls(blockOf(calls));
+  // What the system has of the files is what a kill leaves.
+  for (const end of ['', '-wal']) await copyFile(folder(`x.db${end}`), folder(`killed.db${end}`));
+  await store.close();
+  for (const name of ['killed', 'x']) {
+    const again = await openFile(folder(`${name}.db`));
+    assert.equal(await again.audit.list({ limit: 5 }), calls.toReversed(), name);
+    await again.close();
+  }
+});
 
-test('a block fails while the file is away, and is taken once when it is back', () =>
-  inFolder(async (folder) => {
-    const store = await openFile(`${folder}/x.db`);
-    await store.audit.appendCalls(blockOf([call(1)]));
-    await rename(`${folder}/x.db`, `${folder}/away.db`);
-    const next = blockOf([call(2), call(3)]);
-    const failure = await store.audit.appendCalls(next).catch((thrown: unknown) => thrown);
-    assert.ok(hasCode(failure, 'DATABASE_UNAVAILABLE'));
-    await rename(`${folder}/away.db`, `${folder}/x.db`);
-    // The second time is one whose answer was lost.
-    for (let attempt = 0; attempt < 2; attempt += 1) await store.audit.appendCalls(next);
-    assert.equal(await store.audit.list({ limit: 5 }), [call(3), call(2), call(1)]);
-    await store.close();
-  }));
+test('a block fails while the file is away, and is taken once when it is back', async () => {
+  const store = await openFile(folder('x.db'));
+  await store.audit.appendCalls(blockOf([call(1)]));
+  await rename(folder('x.db'), folder('away.db'));
+  const next = blockOf([call(2), call(3)]);
+  const failure = await store.audit.appendCalls(next).catch((thrown: unknown) => thrown);
+  assert.ok(hasCode(failure, 'DATABASE_UNAVAILABLE'));
+  await rename(folder('away.db'), folder('x.db'));
+  // The second time is one whose answer was lost.
+  for (let attempt = 0; attempt < 2; attempt += 1) await store.audit.appendCalls(next);
+  assert.equal(await store.audit.list({ limit: 5 }), [call(3), call(2), call(1)]);
+  await store.close();
+});
 
 test('merges the blocks of several nodes, which overlap', async () => {
-  const { audit, close } = await opened();
+  const store = await open();
   const numbers = Array.from({ length: 9_000 }, (_, index) => index);
   for (const node of [0, 1, 2])
     for (let start = node; start < 9_000; start += 1_500)
-      await audit.appendCalls(
+      await store.audit.appendCalls(
         blockOf(
           numbers
             .slice(start, start + 1_500)
@@ -72,23 +71,23 @@ test('merges the blocks of several nodes, which overlap', async () => {
       );
   const seen: number[] = [];
   for (let before: string | undefined; ; ) {
-    const page = await audit.list({ limit: 700, before });
+    const page = await store.audit.list({ limit: 700, before });
     seen.push(...page.map(numberOf));
     before = page.at(-1)?.id;
     if (before === undefined) break;
   }
   assert.equal(seen, numbers.toReversed());
-  await close();
+  await store.close();
 });
 
 test('a filter looks through as many windows as it needs, and others have their turn in between', async () => {
-  const { audit, close } = await opened();
+  const store = await open();
   const rare = new Set([0, 1, 4_999, 5_000, 10_000, 11_999]);
   const calls = Array.from({ length: 12_000 }, (_, index) => call(index, rare.has(index) ? 'rare' : 'echo'));
   for (let start = 0; start < 12_000; start += 300)
-    await audit.appendCalls(blockOf(calls.slice(start, start + 300)));
+    await store.audit.appendCalls(blockOf(calls.slice(start, start + 300)));
   const found = async (page: object) =>
-    (await audit.list({ limit: 10, filter: { tool: 'rare' }, ...page })).map(numberOf);
+    (await store.audit.list({ limit: 10, filter: { tool: 'rare' }, ...page })).map(numberOf);
   const all = [11_999, 10_000, 5_000, 4_999, 1, 0];
   assert.equal(await found({}), all);
   assert.equal(await found({ limit: 3 }), all.slice(0, 3));
@@ -100,32 +99,27 @@ test('a filter looks through as many windows as it needs, and others have their 
   assert.equal(await found({ filter: { tool: 'none' } }), []);
   clearInterval(counting);
   assert.ok(turns > 0);
-  await close();
+  await store.close();
 });
 
 test('cuts thousands of entries in slices', async () => {
-  const { audit, close } = await opened();
-  await audit.append(Array.from({ length: 1_300 }, (_, index) => entry(index)));
+  const store = await open();
+  await store.audit.append(Array.from({ length: 1_300 }, (_, index) => entry(index)));
   const calls = Array.from({ length: 6_300 }, (_, index) => call(index));
   for (let start = 0; start < calls.length; start += 700)
-    await audit.appendCalls(blockOf(calls.slice(start, start + 700)));
-  const count = async () => (await audit.list({ limit: 8_000, filter: { tool: 'echo' } })).length;
-  await audit.trim({ changes: 1_300, calls: 6_200 });
+    await store.audit.appendCalls(blockOf(calls.slice(start, start + 700)));
+  const count = async () => (await store.audit.list({ limit: 8_000, filter: { tool: 'echo' } })).length;
+  await store.audit.trim({ changes: 1_300, calls: 6_200 });
   assert.is(await count(), 6_300, 'a few too many are not worth cutting a block');
-  await audit.trim({ changes: 1_300, calls: 100 });
-  assert.is((await audit.list({ limit: 3_000 })).length, 1_400);
-  await audit.trim({ changes: 1_300, calls: 100, from: entry(1_299).id });
-  const kept = (await audit.list({ limit: 3_000 })).map(numberOf);
+  await store.audit.trim({ changes: 1_300, calls: 100 });
+  assert.is((await store.audit.list({ limit: 3_000 })).length, 1_400);
+  await store.audit.trim({ changes: 1_300, calls: 100, from: entry(1_299).id });
+  const kept = (await store.audit.list({ limit: 3_000 })).map(numberOf);
   assert.equal([kept.length, kept[0], kept[99], kept[100]], [101, 6_299, 6_200, 1_299]);
-  await close();
+  await store.close();
 });
 
 const openFile = (file: string) => openStore(`sqlite:///${file}`, { cwd: '/', migrations: 'apply' });
-
-async function opened() {
-  const store = await open();
-  return { audit: store.audit, close: () => store.close() };
-}
 
 function entry(number: number): AuditEntry {
   const id = `${idAt(number)}-7000-8000-000000000000`;
