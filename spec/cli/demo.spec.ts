@@ -64,57 +64,13 @@ test('shows no calls and makes no key when no server can answer', async () => {
   assert.equal(await auth.accounts.apiKeys(), []);
 });
 
-test('says nothing more once it is stopped', async () => {
-  await define('slow', '--slow-start=60000');
-  const terminal = recordingTerminal();
-  const stopping = new AbortController();
-  const demo = openDemo({ gateway, auth, urls: [] }, terminal, folder('templates'));
-  const played = demo.play(stopping.signal);
-  gateway.on('instance.registered').subscribe(() => stopping.abort());
-  await played;
-  demo.remove();
-  assert.equal(terminal.printed, ['slow-1  starting…']);
-});
-
 const url = 'http://127.0.0.1:8080';
-const linesOf = (apiKey?: string, isWindows = false, healthy = ['everything', 'memory']) =>
-  demoCalls(url, 'scratch', apiKey, healthy, isWindows);
-
-test('shows three calls for a POSIX shell, bodies in single quotes, all with the key if there is one', () => {
-  const json = `-H 'Content-Type: application/json'`;
-  const lines = linesOf().map(({ line }) => line);
-  assert.equal(lines, [
-    `curl -s ${url}/mcp/everything/tools/list`,
-    `curl -s ${url}/mcp/everything/tools/call ${json} -d '{"name":"echo","arguments":{"message":"hello"}}'`,
-    `curl -sN ${url}/mcp/everything/tools/call ${json} -H 'Accept: text/event-stream' ` +
-      `-d '{"name":"trigger-long-running-operation","arguments":{"duration":3,"steps":3}}'`,
-  ]);
-  for (const { line } of linesOf('sd_1')) assert.match(line, / -H 'X-API-Key: sd_1'( |$)/);
-});
 
 test('takes bodies from files on Windows, so that no quote is inside quotes', () => {
-  const [listed, called] = linesOf('sd_1', true);
+  const [listed, called] = demoCalls(url, 'scratch', 'sd_1', ['everything', 'memory'], true);
   assert.is(listed?.line, `curl.exe -s ${url}/mcp/everything/tools/list -H "X-API-Key: sd_1"`);
   assert.equal(called?.file?.body, '{"name":"echo","arguments":{"message":"hello"}}');
   assert.match(String(called?.line), / -H "Content-Type: application\/json" -d "@scratch.echo\.json"$/);
-});
-
-test('runs everything three times, once of these over HTTP, and the other templates once', async () => {
-  const { servers, problems } = await planDemo(folder());
-  assert.equal(problems, []);
-  const planned = servers.map(({ id, input }) => [id, input.endpoint === undefined ? 'stdio' : 'http']);
-  assert.equal(planned, [
-    ['everything-1', 'stdio'],
-    ['everything-2', 'stdio'],
-    ['everything-3', 'http'],
-    ['filesystem-1', 'stdio'],
-    ['memory-1', 'stdio'],
-  ]);
-  const [first, , third] = servers;
-  assert.is(first?.input.command, process.execPath);
-  assert.equal([first?.input.args?.at(-1), third?.input.args?.at(-1)], ['stdio', 'streamableHttp']);
-  assert.match(String(third?.input.endpoint), /^http:\/\/127\.0\.0\.1:\d+\/mcp$/);
-  assert.equal(new Set(servers.map(({ downloads }) => downloads)), new Set([undefined]));
 });
 
 test('keeps the files of each server in a folder of its own', async () => {
