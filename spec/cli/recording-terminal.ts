@@ -26,6 +26,8 @@ export interface RecordingOptions {
   readonly answers?: readonly string[];
   /** The first line of standard input. */
   readonly line?: string;
+  /** Hears of everything printed or drawn, at once. */
+  readonly onPrint?: (text: string) => void;
 }
 
 const NOWHERE = join(tmpdir(), 'stagedoor-nobody-is-logged-in');
@@ -36,15 +38,19 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
   const questions: string[] = [];
   const progress: string[] = [];
   const answers = [...(options.answers ?? [])];
+  const print = (text: string) => {
+    printed.push(text);
+    options.onPrint?.(text);
+  };
   return {
     printed,
     complaints,
     questions,
     progress,
-    print: (text) => void printed.push(text),
+    print,
     complain: (text) => void complaints.push(text),
     note: (text) => void complaints.push(text),
-    redraw: (text) => void printed.push(text),
+    redraw: print,
     busy: (_what, work) => work((text) => void progress.push(text)),
     paint: (colour, text) => (options.colours ? `<${colour}>${text}</${colour}>` : text),
     columns: options.columns,

@@ -15,7 +15,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { isRunning } from '../helpers/processes.ts';
 import { suite } from '../helpers/suite.ts';
-import { type RecordingOptions, type RecordingTerminal, recordingTerminal } from './recording-terminal.ts';
+import { type RecordingOptions, recordingTerminal } from './recording-terminal.ts';
 
 const test = suite('run gateway');
 const folder = folderOfEach(test);
@@ -118,7 +118,6 @@ test.run();
 
 function run(flags: Record<string, string | boolean>, options: RecordingOptions = {}) {
   const folder = options.folder ?? tmpdir();
-  const terminal = recordingTerminal({ ...options, folder });
   const config = loadConfig({
     flags: { host: '127.0.0.1', database: 'memory://', auth: false, ...flags },
     env: {},
@@ -126,19 +125,14 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
     readFile: () => undefined,
   });
   const heard = Promise.withResolvers<string>();
-  const watched: RecordingTerminal = {
-    ...terminal,
-    print: (text) => {
-      terminal.print(text);
-      heard.resolve(String(text.split(' ').at(-1)));
-    },
-  };
+  const onPrint = (text: string) => heard.resolve(String(text.split(' ').at(-1)));
+  const terminal = recordingTerminal({ ...options, folder, onPrint });
   const signals = new EventEmitter();
   const logged: string[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) });
   const ended = runGateway(config, {
     isDemo: false,
-    terminal: watched,
+    terminal,
     log,
     stop: { source: signals },
     exit: () => {},

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { main } from '../../../src/cli/main.ts';
 import { loadConfig } from '../../../src/config.ts';
+import type { Scope } from '../../../src/domain/account.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import { type RecordingOptions, recordingTerminal } from '../recording-terminal.ts';
@@ -20,6 +21,8 @@ export interface Outcome {
 export interface GatewayUnderTest {
   readonly server: RunningServer;
   readonly url: string;
+  /** The secret of a new key with this permission. */
+  newKey(permission: Scope): Promise<string>;
   /** Runs one command line against this gateway; with accounts, as an admin. The first text may hold several words. */
   run(line: string, ...words: string[]): Promise<Outcome>;
   /** The same at a terminal of this kind. `env` comes on top. */
@@ -44,13 +47,15 @@ export async function startGateway({ withAccounts = false, more = {} } = {}): Pr
   const env = { GATEWAY_ADMIN_PASSWORD: ADMIN_PASSWORD };
   const server = await startServer(loadConfig({ flags, env, cwd: folder, readFile: () => undefined }));
   const url = String(server.urls[0]);
-  const credentials = withAccounts ? { STAGEDOOR_API_KEY: await adminKey(server) } : {};
+  const newKey = async (permission: Scope) =>
+    (await server.auth.accounts.createApiKey({ name: 'operator', permissions: [permission] })).key;
+  const credentials = withAccounts ? { STAGEDOOR_API_KEY: await newKey('admin') } : {};
   const runAt = (options: RecordingOptions, line: string, ...words: string[]) => {
     const all = { STAGEDOOR_URL: url, ...credentials, ...options.env };
     return runAtTerminal([...line.split(' '), ...words], { folder, ...options, env: all });
   };
   const run = (line: string, ...words: string[]) => runAt({}, line, ...words);
-  return { server, url, run, runAt, close: () => server.close() };
+  return { server, url, newKey, run, runAt, close: () => server.close() };
 }
 
 /** A gateway for all tests of a suite. `prepare`: what is there before the first one. */
@@ -116,8 +121,4 @@ export async function openSession(url: string, template: string): Promise<void> 
   });
   await response.text();
   if (!response.headers.has('mcp-session-id')) throw new Error(`no session: ${response.status}`);
-}
-
-async function adminKey({ auth }: RunningServer): Promise<string> {
-  return (await auth.accounts.createApiKey({ name: 'operator', permissions: ['admin'] })).key;
 }

@@ -106,10 +106,7 @@ test('writes a file that only its owner can read, and replaces none', async () =
 });
 
 test('reads gateway and variable of a named environment', async () => {
-  const { key } = await gateway.server.auth.accounts.createApiKey({
-    name: 'env',
-    permissions: ['tools:call'],
-  });
+  const key = await gateway.newKey('tools:call');
   mkdirSync(folder('stagedoor'));
   const environments = { lab: { url: gateway.url, key_variable: 'LAB_KEY' } };
   writeFileSync(folder('stagedoor', 'environments.json'), JSON.stringify(environments));
@@ -152,11 +149,7 @@ test('refuses unknown names and options that do not fit together', async () => {
 });
 
 test('does with a key that may only call', async () => {
-  const { key } = await gateway.server.auth.accounts.createApiKey({
-    name: 'call',
-    permissions: ['tools:call'],
-  });
-  const env = { STAGEDOOR_API_KEY: key };
+  const env = { STAGEDOOR_API_KEY: await gateway.newKey('tools:call') };
   const known = await gateway.runAt({ env }, 'connect own --llm vscode');
   assert.is(known.code, 0, known.err);
   assert.match(known.out, '"bridge"');

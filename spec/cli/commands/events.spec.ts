@@ -2,11 +2,9 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { main } from '../../../src/cli/main.ts';
 import { serving } from '../../helpers/function-backend.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
-import { recordingTerminal } from '../recording-terminal.ts';
 import { gatewayFor, HANDLER, runCommand, serverFor } from './against-gateway.ts';
 
 const test = suite('gateway events');
@@ -17,11 +15,6 @@ const gateway = gatewayFor(test, { withAccounts: true }, async ({ server: { gate
 });
 
 const serve = serverFor(test);
-/** What `gateway events -f` needs beside its words. */
-const follower = async () => {
-  const key = (await gateway.server.auth.accounts.createApiKey({ name: 'k', permissions: ['admin'] })).key;
-  return { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: key };
-};
 
 test('shows what happened, a line each', async () => {
   const { code, out, err } = await gateway.run('gateway events');
@@ -53,25 +46,25 @@ test('shows a call with what is unusual about it', async () => {
 });
 
 test('goes on with what happens, and with the load of each second, until a signal', async () => {
-  const terminal = recordingTerminal({ env: await follower() });
   const [drained, sampled] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
-  const print = (text: string) => {
+  const onPrint = (text: string) => {
     if (text.includes('instance.draining')) drained.resolve();
     else if (text.includes('other/one')) gateway.server.gateway.drain('demo', 'one');
     else if (text.includes('gateway.sampled')) sampled.resolve(text);
   };
-  const words = ['gateway', 'events', '-f', '--type', 'instance,gateway.sampled'];
-  const ended = main(words, { ...terminal, print });
+  const ended = gateway.runAt({ onPrint }, 'gateway events -f --type instance,gateway.sampled');
   await drained.promise;
   const totals = / {2}requests=\d+ {2}failures=\d+ {2}in_flight=0 {2}queued=0 {2}sessions=0 {2}p50_ms=/;
   assert.match(await sampled.promise, totals);
   process.emit('SIGINT', 'SIGINT');
-  assert.equal([await ended, terminal.complaints], [0, []]);
+  const { code, err } = await ended;
+  assert.equal([code, err], [0, '']);
 });
 
 test('ends when nobody reads on', async () => {
   const words = ['gateway', 'events', '-f', '--type', 'instance.draining'];
-  const program = new Program(words, { env: await follower() });
+  const env = { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: await gateway.newKey('admin') };
+  const program = new Program(words, { env });
   try {
     gateway.server.gateway.drain('other', 'one');
     await program.sees(/instance\.draining {2}other\/one/);

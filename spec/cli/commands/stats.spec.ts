@@ -1,9 +1,7 @@
 // `gateway stats`, once or drawn again until a signal.
 
 import * as assert from 'uvu/assert';
-import { main } from '../../../src/cli/main.ts';
 import { suite } from '../../helpers/suite.ts';
-import { recordingTerminal } from '../recording-terminal.ts';
 import { gatewayFor } from './against-gateway.ts';
 
 const test = suite('gateway stats');
@@ -24,13 +22,12 @@ test('shows sums, and the numbers of each instance', async () => {
 });
 
 test('draws again with calls per second, until a signal', async () => {
-  const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url }, columns: 120 });
   const drawn: string[] = [];
-  const redraw = (text: string) => {
+  const onPrint = (text: string) => {
     drawn.push(text);
     if (drawn.length === 2) process.emit('SIGINT', 'SIGINT');
   };
-  assert.is(await main(['gateway', 'stats', '--watch'], { ...terminal, redraw }), 0);
+  assert.is((await gateway.runAt({ columns: 120, onPrint }, 'gateway stats --watch')).code, 0);
   assert.not.match(drawn[0] ?? '', 'PER SECOND');
   assert.match(drawn[1] ?? '', /^demo +one +healthy +3 +0\.0 +0\.0 % /m);
   assert.match(drawn[1] ?? '', `${gateway.url} at `);
