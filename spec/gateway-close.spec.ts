@@ -14,7 +14,7 @@ import type { GatewayError } from '../src/domain/errors.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { until } from './conformance/transport.ts';
 import { becomes } from './helpers/eventually.ts';
-import { FailingStore } from './helpers/failing-store.ts';
+import { failingStore } from './helpers/failing-store.ts';
 import { HeldTool, serving } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { isRunning } from './helpers/processes.ts';
@@ -26,7 +26,7 @@ const WAIT = { waitMs: 60_000 };
 const SERVER = fileURLToPath(new URL('fixtures/stdio-server.ts', import.meta.url));
 
 test('closes right after it was made, and leaves the store to whoever opened it', async () => {
-  const store = new FailingStore();
+  const store = failingStore();
   const gateway = await createGateway({ store });
   await gateway.close();
   assert.equal(store.calls, ['revision', 'listInstances', 'listTemplates']);
@@ -123,7 +123,7 @@ test('closes once, however often and by whomever it is asked', async () => {
 });
 
 test('finishes a registration that is under way before it ends', async () => {
-  const store = new FailingStore();
+  const store = failingStore();
   const gateway = await createGateway({ store });
   store.turns = () => 5;
   const registered = gateway.register('t', { id: 'a', ...child() });
@@ -136,7 +136,7 @@ test('finishes a registration that is under way before it ends', async () => {
 });
 
 test('does not wait for a store that does not answer to end its children', async () => {
-  const store = new FailingStore();
+  const store = failingStore();
   const gateway = await createGateway({ store, graceMs: 50 });
   await gateway.register('t', { id: 'a', ...child() }, WAIT);
   const pid = pidOf(gateway, 'a');

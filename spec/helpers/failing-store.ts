@@ -2,15 +2,12 @@
 // several nodes on one database.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import type { TemplateSettings } from '../../src/domain/template.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
-import type { Store, Tombstone } from '../../src/persistence/store.ts';
+import type { Store } from '../../src/persistence/store.ts';
 
-export type StoreMethod = Exclude<keyof Store, 'kind' | 'accounts' | 'settings' | 'audit'>;
+export type StoreMethod = Exclude<keyof Store, 'kind' | 'file' | 'accounts' | 'settings' | 'audit'>;
 
-export class FailingStore implements Store {
-  readonly kind = 'memory';
+class Failures {
   /** Methods that reject, with what `failure` makes of their name. */
   readonly failing = new Set<StoreMethod>();
   failure: (method: StoreMethod) => Error = (method) => new Error(method);
@@ -22,56 +19,8 @@ export class FailingStore implements Store {
   turns = () => 0;
   /** A method that never answers. */
   hanging: StoreMethod | undefined;
-  readonly accounts: Store['accounts'];
-  readonly settings: Store['settings'];
-  readonly audit: Store['audit'];
-  readonly #store: MemoryStore;
 
-  constructor(store = new MemoryStore()) {
-    this.#store = store;
-    this.accounts = store.accounts;
-    this.settings = store.settings;
-    this.audit = store.audit;
-  }
-
-  listTemplates(): Promise<TemplateSettings[]> {
-    return this.#run('listTemplates', () => this.#store.listTemplates());
-  }
-  saveTemplate(settings: TemplateSettings, atRevision?: number): Promise<boolean> {
-    return this.#run('saveTemplate', () => this.#store.saveTemplate(settings, atRevision));
-  }
-  deleteTemplate(name: string): Promise<boolean> {
-    return this.#run('deleteTemplate', () => this.#store.deleteTemplate(name));
-  }
-  listInstances(): Promise<InstanceDefinition[]> {
-    return this.#run('listInstances', () => this.#store.listInstances());
-  }
-  saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean> {
-    return this.#run('saveInstance', () => this.#store.saveInstance(definition, atRevision));
-  }
-  deleteInstance(template: string, id: string): Promise<boolean> {
-    return this.#run('deleteInstance', () => this.#store.deleteInstance(template, id));
-  }
-  findTombstone(template: string, id: string): Promise<string | undefined> {
-    return this.#run('findTombstone', () => this.#store.findTombstone(template, id));
-  }
-  saveTombstone(tombstone: Tombstone): Promise<void> {
-    return this.#run('saveTombstone', () => this.#store.saveTombstone(tombstone));
-  }
-  deleteTombstone(template: string, id: string): Promise<void> {
-    return this.#run('deleteTombstone', () => this.#store.deleteTombstone(template, id));
-  }
-  revision(): Promise<number> {
-    return this.#run('revision', () => this.#store.revision());
-  }
-  ping(): Promise<void> {
-    return this.#run('ping', () => this.#store.ping());
-  }
-  close(): Promise<void> {
-    return this.#run('close', () => this.#store.close());
-  }
-
-  async #run<T>(method: StoreMethod, work: () => Promise<T>): Promise<T> {
+  async run(method: StoreMethod, work: () => unknown): Promise<unknown> {
     this.calls.push(method);
     for (let left = this.turns(); left > 0; left -= 1) await turn();
     if (this.hanging === method) await new Promise(() => {});
@@ -81,4 +30,17 @@ export class FailingStore implements Store {
     if (hasFailed) throw this.failure(method);
     return answer;
   }
+}
+
+export type FailingStore = Store & Omit<Failures, 'run'>;
+
+export function failingStore(store: Store = new MemoryStore()): FailingStore {
+  return new Proxy(new Failures() as FailingStore & Failures, {
+    get: (failures, name) => {
+      const value: unknown = Reflect.get(name in failures ? failures : store, name);
+      if (typeof value !== 'function' || name in failures) return value;
+      return (...values: unknown[]) =>
+        failures.run(name as StoreMethod, () => Reflect.apply(value, store, values));
+    },
+  });
 }

@@ -3,7 +3,6 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
-import type { EventName } from '../../src/domain/events.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import type { MemoryStore } from '../../src/persistence/memory-store.ts';
@@ -11,7 +10,7 @@ import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Registry } from '../../src/registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { Harness } from './failing-backend.ts';
-import { FailingStore } from './failing-store.ts';
+import { type FailingStore, failingStore } from './failing-store.ts';
 
 export class Node {
   readonly id: string;
@@ -23,7 +22,7 @@ export class Node {
 
   constructor(id: string, database: MemoryStore) {
     this.id = id;
-    this.store = new FailingStore(database);
+    this.store = failingStore(database);
     const { fleet, emit } = this.harness;
     const { store, storeChanges$, handlers } = this;
     this.registry = new Registry({
@@ -49,7 +48,7 @@ export class Node {
       if (event.type === 'instance.registered')
         return [`${event.replaced ? 'replaced' : 'registered'} ${event.instanceId}`];
       if (event.type === 'template.changed') return [`settings ${event.template}`];
-      if (isRegistryFact(event.type) && 'instanceId' in event)
+      if (event.type === 'instance.changed' || event.type === 'instance.deregistered')
         return [`${event.type.slice('instance.'.length)} ${event.instanceId}`];
       return [];
     });
@@ -70,8 +69,4 @@ export class Node {
 export function inOrder(definitions: readonly InstanceDefinition[]): InstanceDefinition[] {
   const name = ({ template, id }: InstanceDefinition) => `${template}/${id}`;
   return definitions.toSorted((one, other) => (name(one) < name(other) ? -1 : 1));
-}
-
-function isRegistryFact(type: EventName): boolean {
-  return type === 'instance.changed' || type === 'instance.deregistered';
 }

@@ -4,7 +4,7 @@ import { duplicateServer } from '../../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { FailingStore } from '../../helpers/failing-store.ts';
+import { failingStore } from '../../helpers/failing-store.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -205,7 +205,7 @@ test('hold the commands of a caller without the scope admin to the list, and reg
 });
 
 test('answer 503 while the database is unavailable, and register nothing', async () => {
-  const store = new FailingStore();
+  const store = failingStore();
   const app = await startApp({ gateway: { store } });
   store.failure = () => databaseUnavailable(new Error('planted-secret'));
   store.failing.add('saveInstance').add('saveTemplate').add('deleteTombstone').add('saveTombstone');
@@ -221,7 +221,7 @@ test('answer 503 while the database is unavailable, and register nothing', async
 });
 
 test('answer 400 when other nodes take the server id repeatedly', async () => {
-  const store = new FailingStore();
+  const store = failingStore();
   const app = await startApp({ gateway: { store } });
   store.failure = () => duplicateServer('x');
   store.failing.add('saveInstance');
