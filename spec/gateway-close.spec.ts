@@ -4,7 +4,6 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +16,7 @@ import { becomes } from './helpers/eventually.ts';
 import { failingStore } from './helpers/failing-store.ts';
 import { HeldTool, serving } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
-import { isRunning } from './helpers/processes.ts';
+import { descendantsOf, isRunning } from './helpers/processes.ts';
 import { suite } from './helpers/suite.ts';
 import { withRawServer } from './transports/raw-server.ts';
 
@@ -161,7 +160,7 @@ test.needs(process.platform === 'linux', 'looks for children in /proc')(
     const gateway = await createGateway();
     await gateway.register('t', { id: 'a', ...child('--slow-start=60000') });
     await turn();
-    const born = ownChildren();
+    const born = descendantsOf(process.pid).filter(isRunning);
     assert.is(born.length > 0, true);
     await gateway.close();
     // The reaper's shell is among them: it goes when it is told that nobody is left.
@@ -275,20 +274,6 @@ function pidOf(gateway: Gateway, id: string): number {
   const { pid } = gateway.instance('t', id).snapshot;
   if (pid === null) throw new Error(`"${id}" has no process`);
   return pid;
-}
-
-/** Pids of the living children of this process. */
-function ownChildren(): number[] {
-  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
-  return pids.filter((pid) => parentOf(pid) === process.pid && isRunning(pid));
-}
-
-function parentOf(pid: number): number | undefined {
-  try {
-    return Number(/\) \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]);
-  } catch {
-    return undefined; // it ended while we looked
-  }
 }
 
 async function start(...ids: readonly string[]): Promise<void> {
