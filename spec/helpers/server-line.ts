@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { type Duplex, Transform } from 'node:stream';
 import * as assert from 'uvu/assert';
 
 export interface ServerLine {
@@ -31,36 +32,26 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
   const { hostname } = url;
   const port = Number(url.port) || defaultPorts[url.protocol];
   assert.ok(port, `the port of ${url.protocol}`);
-  const sockets = new Set<Socket>();
+  const streams = new Set<Duplex>();
+  /** Those on which nothing passes any more: their end is nobody's, either. */
+  const silenced = new Set<Duplex>();
   let server: Server | undefined;
-  /** What is said on a connection that was opened before this changed is heard by nobody. */
   let isSilent = false;
-  let epoch = 0;
+  const keep = <T extends Duplex>(stream: T): T => {
+    streams.add(stream.on('error', () => stream.destroy()));
+    return stream.on('close', () => streams.delete(stream));
+  };
   const pass = (from: Socket, to: Socket): void => {
-    const since = epoch;
-    sockets.add(from);
-    from.on('data', (bytes) => {
-      const arrive = (): void => {
-        if (since === epoch) to.write(bytes);
-        from.resume();
-      };
-      if (delayMs === 0) return arrive();
-      from.pause();
-      setTimeout(arrive, delayMs);
-    });
-    from.on('error', () => from.destroy());
-    from.on('close', () => {
-      sockets.delete(from);
-      if (since === epoch) to.destroy();
+    const through = delayMs === 0 ? from : from.pipe(keep(late(delayMs)));
+    through.pipe(to);
+    from.on('close', (hadError) => {
+      if (hadError && !silenced.has(from)) to.destroy();
     });
   };
   const accept = (client: Socket): void => {
-    if (isSilent) {
-      sockets.add(client.resume().on('error', () => client.destroy()));
-      client.on('close', () => sockets.delete(client));
-      return;
-    }
-    const upstream = connect(port, hostname);
+    keep(client);
+    if (isSilent) return;
+    const upstream = keep(connect(port, hostname));
     pass(client, upstream);
     pass(upstream, client);
   };
@@ -73,7 +64,7 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
     if (server === undefined) return;
     const closed = once(server.close(), 'close');
     server = undefined;
-    for (const socket of sockets) socket.destroy();
+    for (const stream of streams) stream.destroy();
     await closed;
   };
   url.hostname = '127.0.0.1';
@@ -84,7 +75,7 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
     cut,
     silence: () => {
       isSilent = true;
-      epoch += 1;
+      for (const stream of streams) silenced.add(stream.unpipe().pause());
     },
     mend: async () => {
       isSilent = false;
@@ -92,4 +83,11 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
     },
     close: cut,
   };
+}
+
+/** Takes one piece at a time, which is on its way for so long. */
+function late(delayMs: number): Transform {
+  return new Transform({
+    transform: (bytes, _encoding, arrive) => void setTimeout(arrive, delayMs, null, bytes),
+  });
 }

@@ -1,7 +1,6 @@
 // Clients of HTTP+SSE that do not read: their stream is cut after the bound, with its session and its calls, and what it held
 // is given back. Other clients notice nothing.
 
-import { type AddressInfo, createServer, connect as dial, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
@@ -10,6 +9,7 @@ import { until } from '../../conformance/transport.ts';
 import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { untilClosed } from '../../helpers/http-raw.ts';
 import { call, inFlight, initialized, message, sessions } from '../../helpers/http-sse.ts';
+import { serverLine } from '../../helpers/server-line.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: clients of HTTP+SSE that do not read');
@@ -79,17 +79,17 @@ test('are cut, and lose their session, their calls and what waits for them', asy
 });
 
 test('are cut when their line goes dead with an answer under way', async () => {
-  const line = await deadLine(app.port);
-  const behind = await initialized({ ...app, port: line.port });
+  const line = await serverLine(app.url);
+  const behind = await initialized({ ...app, port: Number(new URL(line.url).port) });
   await behind.post(call(1, 'endless'));
   await behind.post(call(2, 'large'));
-  line.die();
+  line.silence();
   await answerLarge(1);
   await until(() => sessions(app) === 0 && inFlight(app) === 0, 'the session and its call have ended');
   assert.is(cancelled, 1);
   assert.is((await behind.post(message(3, 'ping'))).status, 404);
   behind.socket.destroy();
-  line.close();
+  await line.close();
 });
 
 test('read on slowly and are not cut', async () => {
@@ -114,31 +114,4 @@ function bufferBytes(): number {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
   return process.memoryUsage().arrayBuffers;
-}
-
-/** A relay to the port. Once it is dead, nobody reads what comes, and no end of a connection is passed on. */
-async function deadLine(port: number) {
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const upstream = dial(port, '127.0.0.1');
-    for (const [from, to] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      sockets.add(from);
-      from.on('error', () => from.destroy()).pipe(to);
-    }
-  });
-  server.listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  return {
-    port: (server.address() as AddressInfo).port,
-    die: () => {
-      for (const socket of sockets) socket.unpipe().pause();
-    },
-    close: () => {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
 }
