@@ -4,6 +4,7 @@
 import { firstValueFrom, type Observable, race, throwError, timer } from 'rxjs';
 import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
 import { EventStream } from './actors/event-stream.ts';
+import type { Metrics } from './actors/metrics.ts';
 import type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
@@ -327,6 +328,11 @@ export class Gateway {
     return this.#deps.status.stats();
   }
 
+  /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
+  get metrics(): Metrics {
+    return this.#deps.status.metrics;
+  }
+
   /** The load of every template now, and the state of its instances. */
   snapshot(): TemplateSnapshot[] {
     return this.#deps.status.snapshot();
@@ -369,7 +375,7 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#phase = 'closing';
-    const { fleet, registry, mcp, status, sync, tests } = this.#deps;
+    const { fleet, registry, mcp, sync, tests } = this.#deps;
     const synced = sync.close();
     const { inFlight: calls, unanswered } = fleet;
     const outstanding = { calls, unanswered, sessions: mcp.callingSessions, graceMs };
@@ -377,7 +383,6 @@ export class Gateway {
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.backgroundMs))));
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
-    status.close();
     this.#events.close();
   }
 }

@@ -10,11 +10,11 @@ import { suite } from '../helpers/suite.ts';
 const PINGED = { call: 1, method: 'ping', principal: 'user:1' };
 const test = suite('metrics');
 let events = new Subject<GatewayEvent>();
-let metrics = new Metrics(events);
+let metrics = new Metrics(events, () => true);
 
 test.before.each(() => {
   events = new Subject();
-  metrics = new Metrics(events);
+  metrics = new Metrics(events, () => true);
 });
 
 test('counts refusals, failures and error answers as errors, and cancelled calls as none', () => {
@@ -79,11 +79,11 @@ test.run();
 
 const clients = suite('client metrics');
 const NO_SESSIONS = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
-let clientMetrics = new Metrics(events);
+let clientMetrics = new Metrics(events, () => true);
 
 clients.before.each(() => {
   events = new Subject();
-  clientMetrics = new Metrics(events);
+  clientMetrics = new Metrics(events, () => true);
 });
 
 clients('counts sessions by template and by instance, wherever they go', () => {

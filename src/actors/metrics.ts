@@ -1,10 +1,14 @@
-// Counts from the event stream: calls, failures, times and probes; what MCP clients have open, and how it ended. Nothing is looked up
-// or stored.
+// The one count of the traffic, by its events: calls, failures, times and probes; what MCP clients have open, and how it ended. The
+// statistics, the metrics for Prometheus and the samples of the load read it. An event costs a few lookups; the present state (health,
+// queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
 
 import { createHistogram } from 'node:perf_hooks';
-import type { Observable, Subscription } from 'rxjs';
-import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
+import type { Observable } from 'rxjs';
+import type { ErrorCode } from '../domain/errors.ts';
+import type { ExchangeOutcome, GatewayEvent, GatewayEvents } from '../domain/events.ts';
 import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
+import { METHODS } from '../domain/mcp.ts';
+import { BucketCounts, DurationHistogram } from './durations.ts';
 
 /** Measurements since the gateway started. Times in ms, rates 0 to 1. */
 export interface MetricsSummary {
@@ -72,12 +76,34 @@ interface Present {
   owners: Map<number, string> | undefined;
 }
 
-interface CallTally {
+export interface Tally {
+  readonly requests: number;
+  readonly failures: number;
+}
+
+type RequestOutcome = ExchangeOutcome | 'refused';
+
+export interface TemplateCounts {
+  /** The times of ended requests, from arrival to end, by method and then by outcome. */
+  readonly requests: Map<string, Map<RequestOutcome, BucketCounts>>;
+  /** The same times, of requests that ended at an instance and were not cancelled. */
+  readonly times: DurationHistogram;
+  /** Ended requests without an answer. */
+  readonly failures: Map<ErrorCode, number>;
+  readonly retries: Map<ErrorCode, number>;
+  /** Times until a request was sent to its first instance, or ended before. */
+  readonly waits: BucketCounts;
+}
+
+export interface InstanceCounts {
+  /** Exchanges with it by outcome: a request that was tried at two instances counts at both. */
+  readonly exchanges: Map<ExchangeOutcome, number>;
+  /** The sum of the times of exchanges with an answer. */
+  answeredMs: number;
+  /** `failure`: after one. `request`: as planned. */
+  readonly restarts: Map<'failure' | 'request', number>;
+  readonly probes: Map<'passed' | 'failed', number>;
   ejections: number;
-  requests: number;
-  failures: number;
-  answered: number;
-  totalMs: number;
 }
 
 /** Upper bound of the histogram, in microseconds: an hour. */
@@ -86,39 +112,61 @@ const LONGEST_MICROSECONDS = 3_600_000_000;
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
 
 export class Metrics {
+  readonly #hasTemplate: (template: string) => boolean;
   readonly #startedAtMs = Date.now();
   readonly #histogram = createHistogram({ lowest: 1, highest: LONGEST_MICROSECONDS, figures: 2 });
-  readonly #instances = new Map<string, CallTally>();
-  readonly #all: CallTally = emptyTally();
+  readonly #templates = new Map<string, TemplateCounts>();
+  /** By server id: since the registration, and since the instance runs on this node. */
+  readonly #registered = new Map<string, InstanceCounts>();
+  readonly #running = new Map<string, InstanceCounts>();
+  readonly #all = newInstanceCounts();
   readonly #clients = new Map<string, ClientTally>();
   /** Instances where clients have anything open, by server id. */
   readonly #present = new Map<string, Present>();
-  readonly #subscription: Subscription;
   #started = 0;
   #refused = 0;
-  #probes = 0;
-  #passedProbes = 0;
   #lastProbeAtMs: number | null = null;
+  /** False while changes of other nodes cannot be read. */
+  isRegistryCurrent = true;
 
-  constructor(events$: Observable<GatewayEvent>) {
-    this.#subscription = events$.subscribe((event) => this.#count(event));
+  /** Counts until the events complete. */
+  constructor(events$: Observable<GatewayEvent>, hasTemplate: (template: string) => boolean) {
+    this.#hasTemplate = hasTemplate;
+    events$.subscribe((event) => this.#count(event));
   }
 
   summary(): MetricsSummary {
-    const asked = [...this.#instances].filter(([, { requests }]) => requests > 0);
+    const { requests, failures } = tallyOf(this.#all.exchanges);
+    const instances = [...this.#registered].map(([id, counts]) => [id, metricsOf(counts)] as const);
     const percentileMs = (percentile: number) =>
-      this.#all.answered === 0 ? 0 : this.#histogram.percentile(percentile) / 1000;
+      this.#histogram.count === 0 ? 0 : this.#histogram.percentile(percentile) / 1000;
+    const { passed = 0, failed = 0 } = Object.fromEntries(this.#all.probes);
     return {
       uptimeSeconds: Math.floor((Date.now() - this.#startedAtMs) / 1000),
       totalRequests: this.#started,
-      errorRate: share(this.#all.failures + this.#refused, this.#all.requests + this.#refused),
-      averageResponseTimeMs: share(this.#all.totalMs, this.#all.answered),
+      errorRate: share(failures + this.#refused, requests + this.#refused),
+      averageResponseTimeMs: metricsOf(this.#all).averageResponseTimeMs,
       p50Ms: percentileMs(50),
       p95Ms: percentileMs(95),
       p99Ms: percentileMs(99),
-      instances: Object.fromEntries(asked.map(([id, tally]) => [id, metricsOf(tally)])),
-      probes: { total: this.#probes, passed: this.#passedProbes, lastAtMs: this.#lastProbeAtMs },
+      instances: Object.fromEntries(instances.filter(([, { requests }]) => requests > 0)),
+      probes: { total: passed + failed, passed, lastAtMs: this.#lastProbeAtMs },
     };
+  }
+
+  /** Undefined when it had no request. */
+  template(template: string): TemplateCounts | undefined {
+    return this.#templates.get(template);
+  }
+
+  /** Since the registration; undefined for an instance that never ran here. */
+  registered(serverId: string): InstanceCounts | undefined {
+    return this.#registered.get(serverId);
+  }
+
+  /** Since it runs here; undefined for an instance that does not. */
+  running(serverId: string): InstanceCounts | undefined {
+    return this.#running.get(serverId);
   }
 
   /** By template, of those that ever had a session or a process of a client. */
@@ -134,10 +182,6 @@ export class Metrics {
     return { sessions, ownProcesses, processes: [...owners].map(([pid, principal]) => ({ pid, principal })) };
   }
 
-  close(): void {
-    this.#subscription.unsubscribe();
-  }
-
   #count(event: GatewayEvent): void {
     switch (event.type) {
       case 'exchange.started':
@@ -145,26 +189,49 @@ export class Metrics {
         break;
       case 'exchange.refused':
         this.#refused += 1;
+        this.#end(event, 'refused', event.waitMs, event.code)?.waits.observe(event.waitMs);
+        break;
+      case 'exchange.cancelled':
+        this.#end(event, 'cancelled', event.waitMs)?.waits.observe(event.waitMs);
         break;
       case 'exchange.finished':
         this.#finish(event);
         break;
+      case 'exchange.retried':
+        increment(this.#template(event.template)?.retries, event.code);
+        break;
       case 'probe.finished':
-        this.#probes += 1;
-        if (event.passed) this.#passedProbes += 1;
+        for (const counts of this.#countsOf(event))
+          increment(counts?.probes, event.passed ? 'passed' : 'failed');
         this.#lastProbeAtMs = event.atMs;
         break;
-      case 'instance.ejected': {
-        const tally = this.#instances.get(event.serverId);
-        if (tally !== undefined) tally.ejections += 1;
+      case 'instance.ejected':
+        for (const counts of this.#countsOf(event)) if (counts !== undefined) counts.ejections += 1;
         break;
-      }
+      case 'instance.restarting':
+        for (const counts of this.#countsOf(event))
+          increment(counts?.restarts, event.isPlanned ? 'request' : 'failure');
+        break;
       case 'instance.starting':
         // Only registered instances: a call that ends after the deregistration must not add an entry.
-        if (!this.#instances.has(event.serverId)) this.#instances.set(event.serverId, emptyTally());
+        getOrInsert(this.#registered, event.serverId, newInstanceCounts);
+        getOrInsert(this.#running, event.serverId, newInstanceCounts);
+        break;
+      case 'instance.stopped': // it broke and starts anew, or another node has it
+        this.#running.delete(event.serverId);
         break;
       case 'instance.deregistered':
-        this.#instances.delete(event.serverId);
+        this.#running.delete(event.serverId);
+        this.#registered.delete(event.serverId);
+        break;
+      case 'template.changed':
+        if (!this.#hasTemplate(event.template)) this.#templates.delete(event.template);
+        break;
+      case 'registry.behind':
+        this.isRegistryCurrent = false;
+        break;
+      case 'registry.current':
+        this.isRegistryCurrent = true;
         break;
       case 'session.opened':
         add(this.#tallyOf(event.template).sessions, { open: 1, opened: 1 });
@@ -192,28 +259,52 @@ export class Metrics {
     }
   }
 
-  #finish({ serverId, outcome, durationMs }: GatewayEvents['exchange.finished']): void {
+  #finish(event: GatewayEvents['exchange.finished']): void {
+    const { outcome, durationMs, waitMs } = event;
     const isAnswer = outcome === 'result' || outcome === 'error';
-    for (const counted of [this.#instances.get(serverId), this.#all]) {
-      if (counted === undefined) continue;
-      counted.requests += 1;
-      if (outcome === 'error' || outcome === 'failed') counted.failures += 1;
-      if (!isAnswer) continue;
-      counted.answered += 1;
-      counted.totalMs += durationMs;
+    for (const counts of this.#countsOf(event)) {
+      increment(counts?.exchanges, outcome);
+      if (isAnswer && counts !== undefined) counts.answeredMs += durationMs;
     }
     if (isAnswer) {
       const microseconds = Math.round(durationMs * 1000);
       this.#histogram.record(Math.min(Math.max(microseconds, 1), LONGEST_MICROSECONDS));
     }
+    if (event.attempt === 1) this.#template(event.template)?.waits.observe(waitMs);
+    if (!event.isLast) return;
+    const counts = this.#end(event, outcome, waitMs + durationMs, event.code);
+    if (outcome !== 'cancelled') counts?.times.record(waitMs + durationMs);
+  }
+
+  #end(
+    { template, method }: { readonly template: string; readonly method: string },
+    outcome: RequestOutcome,
+    durationMs: number,
+    code?: ErrorCode,
+  ): TemplateCounts | undefined {
+    const counts = this.#template(template);
+    if (counts === undefined) return undefined;
+    const known = Object.hasOwn(METHODS, method) ? method : 'other';
+    const outcomes = getOrInsert(counts.requests, known, newOutcomes);
+    getOrInsert(outcomes, outcome, newBucketCounts).observe(durationMs);
+    if (code !== undefined) increment(counts.failures, code);
+    return counts;
+  }
+
+  /** Undefined for a name that is no template: a caller of the embedding API may use any. */
+  #template(template: string): TemplateCounts | undefined {
+    const known = this.#templates.get(template);
+    if (known !== undefined || !this.#hasTemplate(template)) return known;
+    return getOrInsert(this.#templates, template, newTemplateCounts);
+  }
+
+  /** Where an event of an instance counts. */
+  #countsOf({ serverId }: { readonly serverId: string }): readonly (InstanceCounts | undefined)[] {
+    return [this.#all, this.#registered.get(serverId), this.#running.get(serverId)];
   }
 
   #tallyOf(template: string): ClientTally {
-    const known = this.#clients.get(template);
-    if (known !== undefined) return known;
-    const tally = sumOf([]);
-    this.#clients.set(template, tally);
-    return tally;
+    return getOrInsert(this.#clients, template, () => sumOf([]));
   }
 
   #processOpened({ serverId, pid, principal }: GatewayEvents['upstream.opened']): void {
@@ -229,11 +320,7 @@ export class Metrics {
   }
 
   #change(serverId: string, sessions: number, ownProcesses: number): Present {
-    let present = this.#present.get(serverId);
-    if (present === undefined) {
-      present = { sessions: 0, ownProcesses: 0, owners: undefined };
-      this.#present.set(serverId, present);
-    }
+    const present = getOrInsert(this.#present, serverId, newPresent);
     present.sessions += sessions;
     present.ownProcesses += ownProcesses;
     if (present.sessions === 0 && present.ownProcesses === 0) this.#present.delete(serverId);
@@ -241,17 +328,60 @@ export class Metrics {
   }
 }
 
-function metricsOf(tally: CallTally): InstanceMetrics {
+const newOutcomes = (): Map<RequestOutcome, BucketCounts> => new Map();
+const newBucketCounts = (): BucketCounts => new BucketCounts();
+const newPresent = (): Present => ({ sessions: 0, ownProcesses: 0, owners: undefined });
+
+function newTemplateCounts(): TemplateCounts {
+  const times = new DurationHistogram();
+  return { requests: new Map(), times, failures: new Map(), retries: new Map(), waits: new BucketCounts() };
+}
+
+/** With each reason and result, so that a graph does not lack a line. */
+function newInstanceCounts(): InstanceCounts {
   return {
-    requests: tally.requests,
-    errorRate: share(tally.failures, tally.requests),
-    averageResponseTimeMs: share(tally.totalMs, tally.answered),
-    ejections: tally.ejections,
+    exchanges: new Map(),
+    answeredMs: 0,
+    restarts: new Map([
+      ['failure', 0],
+      ['request', 0],
+    ]),
+    probes: new Map([
+      ['passed', 0],
+      ['failed', 0],
+    ]),
+    ejections: 0,
   };
 }
 
-function emptyTally(): CallTally {
-  return { ejections: 0, requests: 0, failures: 0, answered: 0, totalMs: 0 };
+/** A request fails by an error answer, without an answer, or without an instance for it. */
+export function tallyOf(outcomes: Iterable<readonly [RequestOutcome, number]>): Tally {
+  let [requests, failures] = [0, 0];
+  for (const [outcome, count] of outcomes) {
+    requests += count;
+    if (outcome !== 'result' && outcome !== 'cancelled') failures += count;
+  }
+  return { requests, failures };
+}
+
+function metricsOf({ exchanges, answeredMs, ejections }: InstanceCounts): InstanceMetrics {
+  const { requests, failures } = tallyOf(exchanges);
+  const answered = (exchanges.get('result') ?? 0) + (exchanges.get('error') ?? 0);
+  const averageResponseTimeMs = share(answeredMs, answered);
+  return { requests, errorRate: share(failures, requests), averageResponseTimeMs, ejections };
+}
+
+export function increment<K>(counts: Map<K, number> | undefined, key: K): void {
+  counts?.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+export function getOrInsert<K, V>(values: Map<K, V>, key: K, make: () => V): V {
+  let value = values.get(key);
+  if (value === undefined) {
+    value = make();
+    values.set(key, value);
+  }
+  return value;
 }
 
 function share(part: number, whole: number): number {

@@ -14,20 +14,19 @@ import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { Mcp } from './mcp.ts';
 
 export interface StatusDeps {
-  readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'templates'>;
+  readonly fleet: Pick<Fleet, 'group' | 'has' | 'inFlight' | 'templates'>;
   readonly mcp: Pick<Mcp, 'stats'>;
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
   readonly events$: Observable<GatewayEvent>;
 }
 
-/** Counts until `close`. */
 export class Status {
   readonly #deps: StatusDeps;
-  readonly #metrics: Metrics;
+  readonly metrics: Metrics;
 
   constructor(deps: StatusDeps) {
     this.#deps = deps;
-    this.#metrics = new Metrics(deps.events$);
+    this.metrics = new Metrics(deps.events$, (template) => deps.fleet.has(template));
   }
 
   server(member: Member): Server {
@@ -57,13 +56,13 @@ export class Status {
 
   stats(): GatewayStats {
     const { fleet, mcp } = this.#deps;
-    const clients = { ...mcp.stats, templates: this.#metrics.clients() };
-    return { ...this.#metrics.summary(), activeConnections: fleet.inFlight, clients };
+    const clients = { ...mcp.stats, templates: this.metrics.clients() };
+    return { ...this.metrics.summary(), activeConnections: fleet.inFlight, clients };
   }
 
   snapshot(): TemplateSnapshot[] {
     const { fleet } = this.#deps;
-    const clients = this.#metrics.clients();
+    const clients = this.metrics.clients();
     return fleet.templates.map((template) => ({
       template,
       queued: fleet.group(template).queue.length,
@@ -72,15 +71,11 @@ export class Status {
     }));
   }
 
-  close(): void {
-    this.#metrics.close();
-  }
-
   #withClients(view: MemberView): Server {
     const { template, serverId, command } = view.definition;
     const { requires = [] } = this.#deps.definitions?.get(template) ?? {};
     const warnings = command === undefined ? [] : uncheckedRequirements(requires);
-    return { ...view, warnings, clients: this.#metrics.clientsAt(serverId) };
+    return { ...view, warnings, clients: this.metrics.clientsAt(serverId) };
   }
 
   #snapshots(template: string): InstanceSnapshot[] {

@@ -2,20 +2,22 @@
 // generated from it. Names and units follow the conventions of Prometheus and OpenMetrics; labels are bounded by the registry and by
 // catalogues, and never name a principal or an argument. `instance_id`, because Prometheus uses `instance` for the gateway.
 
+import type { BucketCounts } from '../actors/durations.ts';
+import type { InstanceCounts, Metrics, TemplateCounts } from '../actors/metrics.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
-import type {
-  BucketCounts,
-  HttpCounts,
-  InstanceTraffic,
-  TemplateTraffic,
-  TrafficCounts,
-} from './traffic-counts.ts';
+
+/** The HTTP answers of an app. */
+interface HttpAnswers {
+  readonly statuses: ReadonlyMap<number, number>;
+  readonly errors: ReadonlyMap<ErrorCode, number>;
+}
 
 export interface Reading {
   readonly templates: readonly TemplateSnapshot[];
-  readonly traffic: TrafficCounts;
-  readonly http: HttpCounts;
+  readonly traffic: Pick<Metrics, 'isRegistryCurrent' | 'running' | 'template'>;
+  readonly http: HttpAnswers;
   readonly isDatabaseConnected: boolean;
   readonly version: string;
   readonly build: string;
@@ -98,7 +100,7 @@ export const METRICS: readonly Metric[] = [
       templates.flatMap(({ template, instances }) =>
         statesOf(
           template,
-          instances.filter(({ serverId }) => traffic.instance(serverId) !== undefined),
+          instances.filter(({ serverId }) => traffic.running(serverId) !== undefined),
         ),
       ),
   },
@@ -128,22 +130,14 @@ export const METRICS: readonly Metric[] = [
     name: 'stagedoor_instance_restarts_total',
     help: 'Restarts of the program or the connection, by reason: failure, request',
     labels: [...INSTANCE, 'reason'],
-    read: (reading) =>
-      ofEachInstance(reading, (_, { restarts }) => [
-        [{ reason: 'failure' }, restarts.failed],
-        [{ reason: 'request' }, restarts.planned],
-      ]),
+    read: (reading) => ofEachInstance(reading, (_, { restarts }) => labelled('reason', restarts)),
   },
   {
     kind: 'counter',
     name: 'stagedoor_instance_probes_total',
     help: 'Health checks, by result: passed, failed',
     labels: [...INSTANCE, 'result'],
-    read: (reading) =>
-      ofEachInstance(reading, (_, { probes }) => [
-        [{ result: 'passed' }, probes.passed],
-        [{ result: 'failed' }, probes.failed],
-      ]),
+    read: (reading) => ofEachInstance(reading, (_, { probes }) => labelled('result', probes)),
   },
   {
     kind: 'gauge',
@@ -280,7 +274,7 @@ function labelled(name: string, counts: ReadonlyMap<string | number, number>): S
 
 function ofTraffic<V>(
   { templates, traffic }: Reading,
-  of: (traffic: TemplateTraffic) => readonly Series<V>[],
+  of: (traffic: TemplateCounts) => readonly Series<V>[],
 ): Series<V>[] {
   return templates.flatMap(({ template }) => {
     const counts = traffic.template(template);
@@ -300,11 +294,11 @@ function ofRequests<V>(reading: Reading, of: (times: BucketCounts) => V): Series
 /** Of the instances that run on this node. */
 function ofEachInstance(
   { templates, traffic }: Reading,
-  of: (snapshot: InstanceSnapshot, traffic: InstanceTraffic) => readonly Series<number>[],
+  of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => readonly Series<number>[],
 ): Series<number>[] {
   return templates.flatMap(({ template, instances }) =>
     instances.flatMap((snapshot) => {
-      const counts = traffic.instance(snapshot.serverId);
+      const counts = traffic.running(snapshot.serverId);
       if (counts === undefined) return [];
       const instance = { template, instance_id: snapshot.id };
       return of(snapshot, counts).map(
@@ -316,7 +310,7 @@ function ofEachInstance(
 
 function ofInstances(
   reading: Reading,
-  of: (snapshot: InstanceSnapshot, traffic: InstanceTraffic) => number,
+  of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => number,
 ): Series<number>[] {
   return ofEachInstance(reading, (snapshot, traffic) => [[{}, of(snapshot, traffic)]]);
 }

@@ -1,23 +1,19 @@
 // The text of `GET /metrics`, made by prom-client. That package is loaded at the first scrape: it takes longer to load than all of
-// the app. Its objects are made anew for each scrape: the counts are in traffic-counts.ts, and the rest is read at
+// the app. Its objects are made anew for each scrape: the traffic is counted in actors/metrics.ts, and the rest is read at
 // the scrape, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
 
 import type { RequestListener } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Histogram, Registry } from 'prom-client';
+import { BUCKET_SECONDS, type BucketCounts } from '../actors/durations.ts';
+import { increment } from '../actors/metrics.ts';
 import { isLoopback } from '../config.ts';
 import { mayUse, type Principal } from '../domain/account.ts';
 import { LOCAL_HOST } from '../domain/endpoint.ts';
+import type { ErrorCode } from '../domain/errors.ts';
 import { API_VERSION } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
 import { isOfTemplates, METRICS, type Metric, type Reading, type Series } from './metric-table.ts';
-import {
-  BUCKET_SECONDS,
-  type BucketCounts,
-  HttpCounts,
-  TrafficCounts,
-  type TrafficSource,
-} from './traffic-counts.ts';
 
 type PromClient = typeof import('prom-client');
 type Viewer = Pick<Principal, 'templates'>;
@@ -28,13 +24,23 @@ export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 /** Gauges named like counters, which Prometheus objects to; each is the sum of a gauge that stays. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_active_${each}_total`);
 
-export type MetricsSource = TrafficSource & Pick<Gateway, 'databaseStatus'>;
+export type MetricsSource = Pick<Gateway, 'databaseStatus' | 'metrics' | 'snapshot'>;
 
-/** The metrics of one gateway, counted from the construction on. */
+/** The HTTP answers of an app by status, and by error code: bounded by their catalogues. */
+export class HttpCounts {
+  readonly statuses = new Map<number, number>();
+  readonly errors = new Map<ErrorCode, number>();
+
+  count(status: number, code: ErrorCode | undefined): void {
+    increment(this.statuses, status);
+    if (code !== undefined) increment(this.errors, code);
+  }
+}
+
+/** The metrics of one gateway. Its HTTP answers are counted from the construction on. */
 export class Prometheus {
   readonly http = new HttpCounts();
   readonly #gateway: MetricsSource;
-  readonly #traffic: TrafficCounts;
   readonly #build: string;
   /** The text that is being made: scrapes at the same time share it. */
   #all: Promise<string> | undefined;
@@ -44,7 +50,6 @@ export class Prometheus {
   constructor(gateway: MetricsSource, build: string) {
     this.#gateway = gateway;
     this.#build = build;
-    this.#traffic = new TrafficCounts(gateway);
   }
 
   /** All metrics; for a viewer of some templates those of these templates only. Default: a viewer of all. */
@@ -71,10 +76,11 @@ export class Prometheus {
   }
 
   async #read(viewer: Viewer): Promise<Reading> {
+    const { metrics: traffic } = this.#gateway;
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
     const versions = { version: API_VERSION, build: this.#build };
-    return { templates, traffic: this.#traffic, http: this.http, isDatabaseConnected, ...versions };
+    return { templates, traffic, http: this.http, isDatabaseConnected, ...versions };
   }
 
   #ofProcess({ Registry, collectDefaultMetrics }: PromClient): Registry {

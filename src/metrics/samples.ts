@@ -6,21 +6,27 @@ import {
   defer,
   endWith,
   filter,
-  finalize,
   ignoreElements,
   map,
   type Observable,
   ReplaySubject,
+  scan,
   share,
   takeUntil,
   timer,
 } from 'rxjs';
+import { DurationHistogram } from '../actors/durations.ts';
+import {
+  getOrInsert,
+  type InstanceCounts,
+  type Tally,
+  type TemplateCounts,
+  tallyOf,
+} from '../actors/metrics.ts';
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
-import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
 import type { Gateway } from '../gateway.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
-import { getOrInsert } from './traffic-counts.ts';
 
 export const SAMPLED = 'gateway.sampled';
 
@@ -32,13 +38,15 @@ export interface SampleSelection {
   readonly template?: string | undefined;
 }
 
+type SampledGateway = Pick<Gateway, 'events$' | 'metrics' | 'snapshot'>;
+
 export class Samples {
-  readonly #gateway: Pick<Gateway, 'events$' | 'snapshot'>;
   readonly #samples$: Observable<Sample>;
 
-  constructor(gateway: Pick<Gateway, 'events$' | 'snapshot'>) {
-    this.#gateway = gateway;
-    this.#samples$ = defer(() => this.#take()).pipe(
+  constructor(gateway: SampledGateway) {
+    this.#samples$ = timer(0, INTERVAL_MS).pipe(
+      scan<number, Sample, undefined>((before) => new Sample(gateway, before), undefined),
+      takeUntil(gateway.events$.pipe(ignoreElements(), endWith(undefined))),
       share({ connector: () => new ReplaySubject<Sample>(1), resetOnRefCountZero: true }),
     );
   }
@@ -60,78 +68,15 @@ export class Samples {
       );
     });
   }
-
-  #take(): Observable<Sample> {
-    const { events$ } = this.#gateway;
-    let interval = new Interval();
-    const counting = events$.subscribe((event) => interval.count(event));
-    const isOver$ = events$.pipe(ignoreElements(), endWith(undefined));
-    let number = 0;
-    let parts: Parts = new Map();
-    return timer(0, INTERVAL_MS).pipe(
-      map(() => {
-        number += 1;
-        const sample = new Sample(number, interval, this.#gateway.snapshot(), parts);
-        parts = sample.parts;
-        interval = new Interval();
-        return sample;
-      }),
-      takeUntil(isOver$),
-      finalize(() => counting.unsubscribe()),
-    );
-  }
 }
 
-interface Tally {
-  requests: number;
-  failures: number;
+/** What was counted up to a sample. `source`: the counts, which begin anew with their template or instance. */
+interface Total extends Tally {
+  readonly source: TemplateCounts | InstanceCounts | undefined;
 }
 
-interface TemplateTally extends Tally {
-  readonly times: DurationHistogram;
-}
-
-/** The calls of one interval, by template, and by server id the exchanges with each instance. */
-class Interval {
-  readonly templates = new Map<string, TemplateTally>();
-  readonly instances = new Map<string, Tally>();
-  readonly #sinceMs = performance.now();
-
-  get passedMs(): number {
-    return Math.round(performance.now() - this.#sinceMs);
-  }
-
-  count(event: GatewayEvent): void {
-    switch (event.type) {
-      case 'exchange.finished': {
-        const isFailure = event.outcome === 'error' || event.outcome === 'failed';
-        countIn(getOrInsert(this.instances, event.serverId, newTally), isFailure);
-        if (!event.isLast) break;
-        const tally = this.#template(event.template);
-        countIn(tally, isFailure);
-        if (event.outcome !== 'cancelled') tally.times.record(event.waitMs + event.durationMs);
-        break;
-      }
-      case 'exchange.refused':
-        countIn(this.#template(event.template), true);
-        break;
-      case 'exchange.cancelled':
-        countIn(this.#template(event.template), false);
-        break;
-    }
-  }
-
-  #template(template: string): TemplateTally {
-    return getOrInsert(this.templates, template, newTemplateTally);
-  }
-}
-
-const newTally = (): Tally => ({ requests: 0, failures: 0 });
-const newTemplateTally = (): TemplateTally => ({ ...newTally(), times: new DurationHistogram() });
-
-function countIn(tally: Tally, isFailure: boolean): void {
-  tally.requests += 1;
-  if (isFailure) tally.failures += 1;
+interface TemplateTotal extends Total {
+  readonly times: DurationHistogram | undefined;
 }
 
 /** A template or an instance as text, and the number of the sample in which the text last changed. */
@@ -140,28 +85,37 @@ interface Part {
   readonly changedIn: number;
 }
 
-interface TemplatePart extends Part {
-  readonly snapshot: TemplateSnapshot;
-  readonly tally: TemplateTally | undefined;
-  readonly inFlight: number;
-  readonly instances: ReadonlyMap<string, Part>;
+interface InstancePart extends Part {
+  readonly total: Total;
 }
 
-type Parts = ReadonlyMap<string, TemplatePart>;
+interface TemplatePart extends Part {
+  readonly snapshot: TemplateSnapshot;
+  readonly total: TemplateTotal;
+  /** Of the interval. */
+  readonly tally: Tally;
+  readonly times: DurationHistogram | undefined;
+  readonly inFlight: number;
+  readonly instances: ReadonlyMap<string, InstancePart>;
+}
 
 class Sample {
   readonly number: number;
-  readonly parts: Parts;
+  readonly atMs = performance.now();
+  readonly #metrics: SampledGateway['metrics'];
+  readonly parts: ReadonlyMap<string, TemplatePart>;
   readonly #head: string;
   /** Texts by viewer, template and last sample: readers of the same kind share one. */
   readonly #texts = new Map<string, string>();
 
-  constructor(number: number, interval: Interval, snapshots: readonly TemplateSnapshot[], before: Parts) {
-    this.number = number;
-    this.#head = `{"type":"${SAMPLED}","at":"${new Date().toISOString()}","interval_ms":${interval.passedMs}`;
-    const parts = snapshots.map((snapshot) => {
+  constructor(gateway: SampledGateway, before: Sample | undefined) {
+    this.number = (before?.number ?? 0) + 1;
+    this.#metrics = gateway.metrics;
+    const intervalMs = Math.round(this.atMs - (before ?? this).atMs);
+    this.#head = `{"type":"${SAMPLED}","at":"${new Date().toISOString()}","interval_ms":${intervalMs}`;
+    const parts = gateway.snapshot().map((snapshot) => {
       const { template } = snapshot;
-      return [template, this.#partOf(snapshot, interval, before.get(template))] as const;
+      return [template, this.#partOf(snapshot, before?.parts.get(template))] as const;
     });
     this.parts = new Map(parts);
   }
@@ -188,34 +142,56 @@ class Sample {
     );
   }
 
-  #partOf(snapshot: TemplateSnapshot, interval: Interval, before: TemplatePart | undefined): TemplatePart {
+  #partOf(snapshot: TemplateSnapshot, before: TemplatePart | undefined): TemplatePart {
     const { template, queued } = snapshot;
-    const tally = interval.templates.get(template);
+    const source = this.#metrics.template(template);
+    const outcomes = [...(source?.requests.values() ?? [])].flatMap((times) => [...times]);
+    const counted = tallyOf(outcomes.map(([outcome, { count }]) => [outcome, count]));
+    const total = { source, ...counted, times: source?.times.since() };
+    const base = this.#baseOf(total, before?.total);
+    const tally = differenceOf(total, base);
+    const times = total.times?.since(base?.times);
     const inFlight = snapshot.instances.reduce((sum, instance) => sum + instance.inFlight, 0);
-    const times = { p50_ms: percentileOf(tally, 0.5), p95_ms: percentileOf(tally, 0.95) };
-    const { requests = 0, failures = 0 } = tally ?? {};
-    const text = JSON.stringify({ template, requests, failures, in_flight: inFlight, queued, ...times });
+    const percentiles = { p50_ms: percentileOf(times, 0.5), p95_ms: percentileOf(times, 0.95) };
+    const text = JSON.stringify({ template, ...tally, in_flight: inFlight, queued, ...percentiles });
     const instances = snapshot.instances.map((instance) => {
       const { serverId } = instance;
-      const instanceText = JSON.stringify(instanceView(instance, interval.instances.get(serverId)));
-      return [serverId, this.#renewed(instanceText, before?.instances.get(serverId))] as const;
+      return [serverId, this.#instancePartOf(instance, before?.instances.get(serverId))] as const;
     });
-    return { ...this.#renewed(text, before), snapshot, tally, inFlight, instances: new Map(instances) };
+    const renewed = this.#renewed(text, before);
+    return { ...renewed, snapshot, total, tally, times, inFlight, instances: new Map(instances) };
+  }
+
+  #instancePartOf(snapshot: InstanceSnapshot, before: InstancePart | undefined): InstancePart {
+    const source = this.#metrics.registered(snapshot.serverId);
+    const total = { source, ...tallyOf(source?.exchanges ?? []) };
+    const tally = differenceOf(total, this.#baseOf(total, before?.total));
+    return { ...this.#renewed(JSON.stringify(instanceView(snapshot, tally)), before), total };
+  }
+
+  /** Where the interval of a part begins: now in the first sample, and at zero if its counts are new. */
+  #baseOf<T extends Total>(total: T, before: T | undefined): T | undefined {
+    if (this.number === 1) return total;
+    return before?.source === total.source ? before : undefined;
   }
 
   #renewed(text: string, before: Part | undefined): Part {
-    return before?.text === text ? before : { text, changedIn: this.number };
+    return { text, changedIn: before?.text === text ? before.changedIn : this.number };
   }
+}
+
+function differenceOf(total: Tally, { requests = 0, failures = 0 }: Partial<Tally> = {}): Tally {
+  return { requests: total.requests - requests, failures: total.failures - failures };
 }
 
 function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Record<string, number | null> {
   const sum = (of: (part: TemplatePart) => number): number =>
     parts.reduce((total, part) => total + of(part), 0);
-  const all = newTemplateTally();
-  for (const { tally } of parts) if (tally !== undefined) all.times.add(tally.times);
+  const all = new DurationHistogram();
+  for (const { times } of parts) if (times !== undefined) all.add(times);
   return {
-    requests: sum(({ tally }) => tally?.requests ?? 0),
-    failures: sum(({ tally }) => tally?.failures ?? 0),
+    requests: sum(({ tally }) => tally.requests),
+    failures: sum(({ tally }) => tally.failures),
     in_flight: sum(({ inFlight }) => inFlight),
     queued: sum(({ snapshot }) => snapshot.queued),
     ...(isAdmin ? { sessions: sum(({ snapshot }) => snapshot.clients.sessions.open) } : {}),
@@ -225,8 +201,7 @@ function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Record<stri
   };
 }
 
-function instanceView(snapshot: InstanceSnapshot, tally: Tally | undefined): Record<string, unknown> {
-  const { requests = 0, failures = 0 } = tally ?? {};
+function instanceView(snapshot: InstanceSnapshot, { requests, failures }: Tally): Record<string, unknown> {
   return {
     server_id: snapshot.serverId,
     template: snapshot.template,
@@ -244,8 +219,8 @@ function instanceView(snapshot: InstanceSnapshot, tally: Tally | undefined): Rec
   };
 }
 
-function percentileOf(tally: TemplateTally | undefined, share: number): number | null {
-  return tenths(tally?.times.percentile(share) ?? null);
+function percentileOf(times: DurationHistogram | undefined, share: number): number | null {
+  return tenths(times?.percentile(share) ?? null);
 }
 
 function tenths(ms: number | null): number | null {
@@ -254,46 +229,4 @@ function tenths(ms: number | null): number | null {
 
 function textsOf(parts: readonly Part[]): string {
   return parts.map(({ text }) => text).join(',');
-}
-
-// Durations, for percentiles: counts in buckets that grow by a fixed factor, so that a percentile is exact to within 3 % and
-// recording costs a few nanoseconds.
-
-/** Buckets for each doubling of the duration. */
-const PER_OCTAVE = 16;
-/** The first bucket ends at this duration, in ms. */
-const SHORTEST_MS = 0.01;
-/** Up to about an hour and a half; longer durations are in the last bucket. */
-const BUCKETS = 29 * PER_OCTAVE;
-
-class DurationHistogram {
-  readonly #counts = new Uint32Array(BUCKETS);
-  #total = 0;
-
-  record(durationMs: number): void {
-    const bucket = Math.ceil(Math.log2(durationMs / SHORTEST_MS) * PER_OCTAVE);
-    this.#total += 1;
-    this.#count(Math.min(Math.max(bucket, 0), BUCKETS - 1), 1);
-  }
-
-  add(other: DurationHistogram): void {
-    this.#total += other.#total;
-    for (const [bucket, count] of other.#counts.entries()) this.#count(bucket, count);
-  }
-
-  /** In ms; null when nothing was recorded. `share`: 0.95 for the 95th percentile. */
-  percentile(share: number): number | null {
-    if (this.#total === 0) return null;
-    const wanted = Math.ceil(this.#total * share);
-    let seen = 0;
-    const bucket = this.#counts.findIndex((count) => {
-      seen += count;
-      return seen >= wanted;
-    });
-    return SHORTEST_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE);
-  }
-
-  #count(bucket: number, count: number): void {
-    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + count;
-  }
 }

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { parseKey } from '../../auth/api-keys.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
-import type { HttpCounts } from '../../metrics/traffic-counts.ts';
+import type { HttpCounts } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import {

@@ -1,0 +1,80 @@
+// Durations, counted in buckets: of a Prometheus histogram, and in finer ones, for percentiles.
+
+/** Upper bounds of the buckets, in seconds. Longer durations are only in the number and the sum. */
+export const BUCKET_SECONDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+];
+
+/** The counts of one Prometheus histogram: durations by bucket, their number and their sum. */
+export class BucketCounts {
+  /** Per bucket, not cumulative. */
+  readonly #counts = new Float64Array(BUCKET_SECONDS.length);
+  count = 0;
+  sumSeconds = 0;
+
+  observe(durationMs: number): void {
+    const seconds = durationMs / 1_000;
+    this.count += 1;
+    this.sumSeconds += seconds;
+    const bucket = BUCKET_SECONDS.findIndex((bound) => seconds <= bound);
+    if (bucket >= 0) this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
+  }
+
+  /** For each bound, the number of durations up to it. */
+  cumulative(): number[] {
+    let sum = 0;
+    return Array.from(this.#counts, (count) => {
+      sum += count;
+      return sum;
+    });
+  }
+}
+
+// Counts in buckets that grow by a fixed factor, so that a percentile is exact to within 3 % and recording costs a few nanoseconds.
+
+/** Buckets for each doubling of the duration. */
+const PER_OCTAVE = 16;
+/** The first bucket ends at this duration, in ms. */
+const SHORTEST_MS = 0.01;
+/** Up to about an hour and a half; longer durations are in the last bucket. */
+const BUCKETS = 29 * PER_OCTAVE;
+
+/** Durations, for percentiles. */
+export class DurationHistogram {
+  readonly #counts: Uint32Array;
+
+  constructor(counts = new Uint32Array(BUCKETS)) {
+    this.#counts = counts;
+  }
+
+  record(durationMs: number): void {
+    const bucket = Math.ceil(Math.log2(durationMs / SHORTEST_MS) * PER_OCTAVE);
+    this.#count(Math.min(Math.max(bucket, 0), BUCKETS - 1), 1);
+  }
+
+  add(other: DurationHistogram): void {
+    for (const [bucket, count] of other.#counts.entries()) this.#count(bucket, count);
+  }
+
+  /** A copy, without the durations of an earlier one. */
+  since(before = new DurationHistogram()): DurationHistogram {
+    return new DurationHistogram(this.#counts.map((count, bucket) => count - (before.#counts[bucket] ?? 0)));
+  }
+
+  /** In ms; null when nothing was recorded. `share`: 0.95 for the 95th percentile. */
+  percentile(share: number): number | null {
+    const total = this.#counts.reduce((sum, count) => sum + count, 0);
+    if (total === 0) return null;
+    const wanted = Math.ceil(total * share);
+    let seen = 0;
+    const bucket = this.#counts.findIndex((count) => {
+      seen += count;
+      return seen >= wanted;
+    });
+    return SHORTEST_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE);
+  }
+
+  #count(bucket: number, count: number): void {
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + count;
+  }
+}
