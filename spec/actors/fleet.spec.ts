@@ -16,7 +16,9 @@ import {
   definition,
   fails,
   Harness,
+  openOwn,
   pass,
+  STDIO,
   settled,
   silent,
   told,
@@ -25,7 +27,6 @@ import { codeOf } from '../helpers/outcome.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
-import { openOwn } from './instances/instance-harness.ts';
 
 const test = suite('fleet');
 let harness = new Harness();
@@ -167,10 +168,9 @@ test('waits for what a program of its own left on the endpoint', async () => {
 for (const isLost of [false, true]) {
   const when = isLost ? ' while it waits for another shared one' : '';
   test(`ends the processes of single clients, and waits for that, of an actor that broke${when}`, async () => {
-    const ref = await harness.add('a', { script: silent, fields: { transport: 'stdio', command: 'serve' } });
+    const ref = await harness.add('a', { script: silent, fields: STDIO });
     const backend = harness.backend('a');
-    backend.upstreamsAreIndependent = true;
-    await openOwn(ref, PROFILE);
+    await openOwn(ref);
     const [own] = backend.upstreams;
     assert.ok(own);
     own.closesSlowly = true;
@@ -367,8 +367,6 @@ test('is stopped, and its reason names the node', () => {
 });
 
 test.run();
-
-const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
 
 /** A refused connection makes it unhealthy, and the back-off of an unhealthy instance asks for randomness. */
 async function crash(id: string): Promise<void> {

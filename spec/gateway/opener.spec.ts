@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { openerOf } from '../../src/gateway/compose.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
-import { definition } from '../actors/instances/instance-harness.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
+import { definition } from '../helpers/failing-backend.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { codeOf, errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -18,7 +18,7 @@ const handlers = new Map<string, InProcessHandler>();
 
 test('opens a handler that is registered later', async () => {
   const open = openerOf({ deniedNetworks: [], handlers });
-  const instance = definition({ transport: 'in-process' });
+  const instance = definition('a', { transport: 'in-process' });
   assert.is(await codeOf(open(instance, signal)), 'BACKEND_UNAVAILABLE');
   handlers.set(instance.serverId, () => ({}));
   const transport = await open(instance, signal);
@@ -28,7 +28,7 @@ test('opens a handler that is registered later', async () => {
 
 test('opens nothing in a denied network', async () => {
   const server = await startHttpServer();
-  const instance = definition({ transport: 'http', endpoint: server.url });
+  const instance = definition('a', { transport: 'http', endpoint: server.url });
   const denied = openerOf({ deniedNetworks: ['127.0.0.0/8'], handlers });
   assert.is(await codeOf(denied(instance, signal)), 'BACKEND_UNAVAILABLE');
   const transport = await openerOf({ deniedNetworks: [], handlers })(instance, signal);
@@ -43,7 +43,7 @@ test('gives programs the environment of their template, which their own variable
   const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
   const open = openerOf({ deniedNetworks: [], handlers, definitions: new Map([['demo', rules]]) });
   const { stderr } = (
-    await errorOf(open(definition({ transport: 'stdio', template: 'demo', ...program }), signal))
+    await errorOf(open(definition('a', { transport: 'stdio', template: 'demo', ...program }), signal))
   ).facts;
   assert.equal(stderr?.at(-1), 'metric undefined instance');
 });
@@ -52,7 +52,7 @@ test('starts no program whose template requires what is not there', async () => 
   const reasonOf = async (requires: string[], command = 'node', env = {}) => {
     const rules = { id: 'demo', requires };
     const open = openerOf({ deniedNetworks: [], handlers, definitions: new Map([['demo', rules]]) });
-    const instance = definition({
+    const instance = definition('a', {
       transport: 'stdio',
       template: 'demo',
       command,

@@ -13,6 +13,7 @@ import { Fleet, type FleetOptions } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { StatelessClients } from '../../src/actors/stateless/stateless-clients.ts';
 import { StatelessPool } from '../../src/actors/stateless/stateless-pool.ts';
+import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/client.ts';
 import { type Alarm, alarmOf, clockOf } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
@@ -24,6 +25,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { DedicatedBounds } from '../../src/domain/limits.ts';
 import { META, type Peer, type Tool } from '../../src/domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import type { Upstream } from '../../src/transports/transport.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
 import { steadyPace } from './turns.ts';
@@ -321,6 +323,14 @@ export function told(end: string | GatewayError): unknown {
 /** The definition of an in-process instance of template `t`. */
 export function definition(id: string, fields: Partial<InstanceDefinition> = {}): InstanceDefinition {
   return instanceDefinition({ id, serverId: id, template: 't', transport: 'in-process', ...fields });
+}
+
+/** Opens a conversation on behalf of one client alone, as a session does. */
+export async function openOwn(
+  ref: Pick<InstanceRef, 'lease'>,
+  profile = PLAIN,
+): Promise<Upstream | undefined> {
+  return ref.lease({ owner: { id: ANONYMOUS.id }, profile }).conversation.opening;
 }
 
 /** Everything that can settle has settled, however many promises it goes through. */

@@ -1,36 +1,20 @@
 // What every spec of an instance needs: one actor on a simulated clock, a scripted backend behind it, and callers who
 // write down what they hear. Time passes only when the spec says so.
 
-import { setImmediate as turn } from 'node:timers/promises';
 import type { Subscription } from 'rxjs';
 import { createActor, SimulatedClock } from 'xstate';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import type { ClientProfile } from '../../../src/domain/client.ts';
 import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instance.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../../src/domain/policy.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
-import { definition as definitionOf } from '../../helpers/failing-backend.ts';
+import { definition, HTTP, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import type { Suite } from '../../helpers/suite.ts';
-
-/** An endpoint; `fields` says what is different. */
-export function definition(fields: Partial<InstanceDefinition> = {}): InstanceDefinition {
-  return definitionOf('a', { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', ...fields });
-}
-
-/** A program that the gateway runs. */
-export const CHILD = definition({ transport: 'stdio', command: 'serve' });
-
-/** Waits until every promise that can settle has settled. */
-export async function settled(): Promise<void> {
-  await turn();
-}
 
 /** One caller: the events it heard and how its exchange ended. */
 export interface Caller {
@@ -43,7 +27,8 @@ export interface Caller {
 }
 
 export interface HarnessOptions {
-  readonly definition?: InstanceDefinition;
+  /** Default: an endpoint. */
+  readonly fields?: Partial<InstanceDefinition>;
   readonly policy?: Partial<BalancerPolicy>;
   /** Random numbers in [0, 1); 0.5 makes every back-off exact. */
   readonly random?: () => number;
@@ -62,7 +47,7 @@ export class Harness {
   constructor(options: HarnessOptions = {}) {
     const now = () => this.clock.now();
     const input = {
-      definition: options.definition ?? definition(),
+      definition: definition('a', options.fields ?? HTTP),
       policy: { ...DEFAULT_POLICY, ...options.policy },
       open: this.opener.open,
       now,
@@ -148,13 +133,4 @@ export function onHarness(test: Suite) {
         await settled();
       }
     });
-}
-
-/** Opens a conversation on behalf of one client alone, as a session does. */
-export async function openOwn(
-  ref: Pick<InstanceRef, 'lease'>,
-  profile: ClientProfile = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} },
-  id: string = ANONYMOUS.id,
-): Promise<Upstream | undefined> {
-  return ref.lease({ owner: { id }, profile }).conversation.opening;
 }

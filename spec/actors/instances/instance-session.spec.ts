@@ -3,9 +3,10 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { openOwn, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Harness, onHarness, openOwn, settled } from './instance-harness.ts';
+import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance, session');
 const check = onHarness(test);

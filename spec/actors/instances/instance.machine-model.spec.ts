@@ -1,13 +1,15 @@
 // Whatever happens to an instance, in whatever order: it counts what it carries, nobody waits for ever, and it ends
 // when it has to. Sequences are made up by fast-check; a failing one is printed with its seed.
 
+import { setImmediate as settled } from 'node:timers/promises';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { STDIO } from '../../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Caller, CHILD, Harness, settled } from './instance-harness.ts';
+import { type Caller, Harness } from './instance-harness.ts';
 
 const test = suite('instance machine, model', { timeoutMs: 60_000 });
 
@@ -114,7 +116,7 @@ async function ends(world: World, isStopped: boolean): Promise<void> {
 }
 
 async function play(script: readonly Step[], settles: boolean, isStopped: boolean): Promise<void> {
-  const world: World = { harness: new Harness({ definition: CHILD }), callers: [] };
+  const world: World = { harness: new Harness({ fields: STDIO }), callers: [] };
   try {
     for (const { name, choice } of script) {
       steps[name]?.(world, choice);

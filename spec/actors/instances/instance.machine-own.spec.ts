@@ -4,15 +4,16 @@
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
+import { openOwn, STDIO, settled } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, type Harness, onHarness, openOwn, settled } from './instance-harness.ts';
+import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance machine, own');
 const declare = onHarness(test);
 const check = (sentence: string, body: (harness: Harness) => Promise<void>) =>
-  declare(sentence, body, { definition: CHILD });
+  declare(sentence, body, { fields: STDIO });
 
 check(
   'goes on, with its calls, while the shared process is lost, waits, opens and is back',
@@ -108,7 +109,7 @@ check(
       ending = signal;
       return held.promise;
     };
-    const opening = codeOf(openOwn(harness.ref, PROFILE));
+    const opening = codeOf(openOwn(harness.ref));
     harness.ref.leave(0);
     await settled();
     assert.equal([ending?.aborted, harness.ref.state], [true, 'draining']);
@@ -122,8 +123,6 @@ check(
 
 test.run();
 
-const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
-
 function withOwn(): ScriptedTransport {
   const transport = new ScriptedTransport();
   transport.kind = 'stdio';
@@ -132,7 +131,7 @@ function withOwn(): ScriptedTransport {
 }
 
 async function open(harness: Harness, transport: ScriptedTransport) {
-  const own = await openOwn(harness.ref, PROFILE);
+  const own = await openOwn(harness.ref);
   const [scripted] = transport.upstreams;
   assert.ok(own !== undefined && scripted !== undefined);
   return { own, scripted };

@@ -8,9 +8,10 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { settled } from '../../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Harness, onHarness, settled } from './instance-harness.ts';
+import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance machine');
 const check = onHarness(test);

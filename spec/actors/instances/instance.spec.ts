@@ -8,12 +8,12 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { HTTP, openOwn, STDIO, settled } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, definition, type Harness, onHarness, openOwn, settled } from './instance-harness.ts';
+import { type Harness, onHarness } from './instance-harness.ts';
 
-const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 const test = suite('instance');
 const check = onHarness(test);
 const WHO = { template: 't', instanceId: 'a', serverId: 'a' };
@@ -29,10 +29,10 @@ async function longestWait(harness: Harness): Promise<number> {
 const policy = { healthIntervalMs: 7_000, probeTimeoutMs: 1_234 };
 
 check('opens no conversation without a session, and none survives it', async (harness) => {
-  const open = () => codeOf(openOwn(harness.ref, PROFILE));
+  const open = () => codeOf(openOwn(harness.ref));
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
   const transport = await harness.healthy();
-  const upstream = await openOwn(harness.ref, PROFILE);
+  const upstream = await openOwn(harness.ref);
   transport.lose();
   await settled();
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
@@ -135,15 +135,15 @@ check('maps emissions to events of the gateway', async ({ ref }) => {
   assert.is(emissionEvent(ref, { type: 'listChanged', list: 'prompts' }), undefined);
 });
 
-for (const [kind, options, waitMs] of [
-  ['an endpoint', definition(), 7_000],
-  ['a program', CHILD, 30_000],
-  ['an endpoint whose program the gateway runs', definition({ command: 'serve' }), 30_000],
+for (const [kind, fields, waitMs] of [
+  ['an endpoint', HTTP, 7_000],
+  ['a program', STDIO, 30_000],
+  ['an endpoint whose program the gateway runs', { ...HTTP, command: 'serve' }, 30_000],
 ] as const) {
   check(
     `waits at most ${waitMs / 1_000} s to open ${kind} again`,
     async (harness) => assert.is(await longestWait(harness), waitMs),
-    { definition: options, policy },
+    { fields, policy },
   );
 }
 

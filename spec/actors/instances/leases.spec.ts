@@ -12,13 +12,13 @@ import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { DedicatedBounds } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
+import { PLAIN } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 
 const test = suite('leases');
-const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
 const FACT = { template: 't', instanceId: 'i', serverId: 's', principal: 'user:1' };
 function host(transport: TransportKind = 'stdio') {
   const opener = { next: Promise.resolve<Upstream | undefined>(undefined) };
@@ -31,7 +31,7 @@ function host(transport: TransportKind = 'stdio') {
   const lease = (opened: Promise<Upstream | undefined>, idleMs?: number) => {
     opener.next = opened;
     const idle = idleMs === undefined ? {} : { idleMs };
-    return leases.lease({ owner: { id: 'user:1' }, profile: PROFILE, ...idle });
+    return leases.lease({ owner: { id: 'user:1' }, profile: PLAIN, ...idle });
   };
   const open = async (opened: Promise<Upstream | undefined>) => lease(opened).conversation.opening;
   return { leases, facts, lease, open };
@@ -72,7 +72,7 @@ test('names the setting that bounds the owner: where the share is all there is, 
     [64, 'sessions.share'],
   ] as const) {
     const leases = make('stdio', async () => new ScriptedTransport(), { processes, share: 0.25 });
-    const open = async () => leases.lease({ owner: { id: 'user:1' }, profile: PROFILE });
+    const open = async () => leases.lease({ owner: { id: 'user:1' }, profile: PLAIN });
     for (let count = Math.ceil(processes / 4); count > 0; count -= 1) await open();
     const refusal = await open().catch((thrown: unknown) => thrown);
     assert.match(String(refusal), `(setting ${setting})`);
@@ -88,7 +88,7 @@ test('ends an idle conversation for one that needs its place, of the same owner 
   };
   const leases = make('stdio', open, bounds);
   const take = (id: string, idleMs?: number) =>
-    leases.lease({ owner: { id }, profile: PROFILE, ...(idleMs === undefined ? {} : { idleMs }) });
+    leases.lease({ owner: { id }, profile: PLAIN, ...(idleMs === undefined ? {} : { idleMs }) });
   const mine = Array.from({ length: 8 }, () => take('ann', 60_000));
   await settled();
   const refused = (id: string, idleMs?: number) => codeOf((async () => take(id, idleMs))());
@@ -192,7 +192,7 @@ function makeProcesses(processes: number) {
   const leases = make('stdio', () => next(), { processes, share: 1 });
   const openWith = async (id: string, how: typeof next) => {
     next = how;
-    return leases.lease({ owner: { id }, profile: PROFILE }).conversation.opening;
+    return leases.lease({ owner: { id }, profile: PLAIN }).conversation.opening;
   };
   const open = (ownerId: string) =>
     openWith(ownerId, async () => {

@@ -6,8 +6,8 @@ import * as assert from 'uvu/assert';
 import { MOST_ASKED, ToolCache, ToolRenewal } from '../../../src/actors/instances/tool-cache.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
+import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { settled } from './instance-harness.ts';
 
 const test = suite('tool cache');
 /** A cache whose listings the spec settles one by one, on a clock the spec turns. */

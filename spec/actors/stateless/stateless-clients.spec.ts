@@ -179,7 +179,6 @@ test('reopens, once, a conversation that had ended unnoticed', async () => {
 
 test('leaves no process of its own behind when its instance goes, whatever becomes of the shared one', async () => {
   await harness.add('a', { fields: STDIO, script: silent });
-  harness.backend('a').upstreamsAreIndependent = true;
   const call = harness.callStateless(modernCall(), { profile: ASKABLE });
   await settled();
   const [own] = harness.upstreams('a');

@@ -10,12 +10,11 @@ import { alarmOf } from '../../../src/domain/clock.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { ASKABLE, modernProfile, settled } from '../../helpers/failing-backend.ts';
+import { ASKABLE, definition, modernProfile, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
-import { definition } from '../instances/instance-harness.ts';
 
 const test = suite('the pool of guests');
 const MOST = LIMITS.isolatedProcesses;
@@ -181,7 +180,7 @@ function host(
   transport: 'http' | 'sse' | 'stdio',
 ): StatelessHost & { readonly transport: ScriptedTransport } {
   const backend = new ScriptedTransport();
-  const defined = definition({ transport });
+  const defined = definition('a', { transport });
   const leases = new Leases({
     host: defined,
     now: () => Date.now(),

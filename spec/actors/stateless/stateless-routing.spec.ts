@@ -12,10 +12,9 @@ import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import { type Era, META } from '../../../src/domain/mcp.ts';
 import type { SessionSharing } from '../../../src/domain/policy.ts';
-import { ASKABLE, modernCall, modernProfile } from '../../helpers/failing-backend.ts';
+import { ASKABLE, definition, modernCall, modernProfile } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { definition } from '../instances/instance-harness.ts';
 
 const test = suite('stateless routing');
 type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
@@ -67,12 +66,15 @@ for (const [era, transport, sharing, client, way] of rows) {
       logLevel: client === 'logging' || client === 'listing' ? 'info' : undefined,
       hasEqualTools: client === 'same tools',
     };
-    assert.is(routingTo({ peer, lastPeer: undefined, definition: definition({ transport }) }, facts), way);
+    assert.is(
+      routingTo({ peer, lastPeer: undefined, definition: definition('a', { transport }) }, facts),
+      way,
+    );
   });
 }
 
 test('follows the last instance while none is connected: a process of the client may exist all the same', () => {
-  const gone = { peer: undefined, lastPeer: PEER, definition: definition({ transport: 'stdio' }) };
+  const gone = { peer: undefined, lastPeer: PEER, definition: definition('a', { transport: 'stdio' }) };
   const facts = {
     sharing: 'auto',
     profile: modernProfile(),

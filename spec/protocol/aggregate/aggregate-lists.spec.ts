@@ -7,7 +7,7 @@ import type { Answer } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { settled } from '../../actors/instances/instance-harness.ts';
+import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 

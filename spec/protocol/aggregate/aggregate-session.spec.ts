@@ -12,7 +12,7 @@ import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-di
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
-import { settled } from '../../actors/instances/instance-harness.ts';
+import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
