@@ -63,6 +63,9 @@ export interface OmittedTool {
   readonly reason: string;
 }
 
+/** The part of a conversation that a call needs. */
+export type CallUpstream = Pick<Upstream, 'exchange' | 'isIndependent'>;
+
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
   /** Hot: tools left out of lists, once each, and again when the reason has changed. Absent for kinds that leave out none. */

@@ -3,8 +3,8 @@
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
 import { Leases } from '../../../src/actors/instances/leases.ts';
-import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';

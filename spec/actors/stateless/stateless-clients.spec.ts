@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
+import { NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
 import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

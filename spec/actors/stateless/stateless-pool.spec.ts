@@ -2,10 +2,10 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { Conversation } from '../../../src/actors/instances/conversation.ts';
+import { type Conversation, NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
 import { Leases } from '../../../src/actors/instances/leases.ts';
 import { type StatelessHost, StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
-import { NO_SUBSCRIBER, StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
+import { StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
@@ -87,14 +87,13 @@ test('does not begin more than as many again while those that end take their tim
 
 test('forwards messages outside of calls of a process, and over HTTP where questions are possible', async () => {
   const [web, pipe] = [host('http'), host('stdio')];
-  const opened = await Promise.all(
-    [
-      pool.lease(web, { ...guest('ann'), profile: ASKABLE }),
-      pool.lease(web, guest('ann')),
-      pool.lease(pipe, guest('ann')),
-    ].map(({ conversation }) => conversation.opened),
-  );
-  const found = opened.map((upstream) => upstream instanceof StatelessUpstream);
+  const leases = [
+    pool.lease(web, { ...guest('ann'), profile: ASKABLE }),
+    pool.lease(web, guest('ann')),
+    pool.lease(pipe, guest('ann')),
+  ];
+  await settled();
+  const found = leases.map(({ upstream }) => upstream instanceof StatelessUpstream);
   assert.equal(found, [true, false, true]);
 });
 

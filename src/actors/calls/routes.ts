@@ -7,7 +7,7 @@ import { ANONYMOUS } from '../../domain/account.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import type { InstanceState } from '../../domain/instance.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { CallUpstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-reply.ts';
@@ -51,7 +51,7 @@ export interface RunningCall {
 export interface AttemptPlan {
   readonly request: ExchangeRequest;
   /** The conversation for it; undefined: that of the instance. */
-  readonly upstream?: Upstream | undefined;
+  readonly upstream?: CallUpstream | undefined;
   /** Set when something has to be opened first: emits once when `next` is to be called again, or errors like an opening. Cold. */
   readonly opening?: Observable<unknown>;
   /** Set when nothing is sent: emits the answer, or errors like an attempt. Cold. */
@@ -111,7 +111,7 @@ export class BalancedRoute implements CallRoute {
 export interface BoundOptions {
   /** The instance may answer although it takes no new calls: the call continues something that is under way there. */
   readonly isContinuation: boolean;
-  readonly upstream?: Upstream | undefined;
+  readonly upstream?: CallUpstream | undefined;
 }
 
 export class BoundRoute implements CallRoute {

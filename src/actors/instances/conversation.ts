@@ -6,13 +6,14 @@
 
 import { filter, lastValueFrom, type Observable, type Observer, tap, throwError, timeout } from 'rxjs';
 import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
+import type { ClientReply } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
 import { includesLevel } from '../../domain/mcp.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 import { Feed } from '../sharing/feed.ts';
-import { NO_SUBSCRIBER, StatelessUpstream } from '../stateless/stateless-upstream.ts';
 
 export interface ConversationInput {
   /** The actor of its instance. Default: none, which only specs use. */
@@ -21,8 +22,6 @@ export interface ConversationInput {
   /** Equal for conversations that the same leases may use; undefined: no other lease may. */
   readonly key: string | undefined;
   readonly isExclusive: boolean;
-  /** Messages of the backend outside of calls go to the call under way. */
-  readonly forwardsMessages: boolean;
   /** How long it stays open without a lease, in ms; 0: it ends with its last lease. */
   readonly idleMs: number;
   /** Opens it; undefined: the backend keeps no dedicated conversations. `signal` ends the opening. */
@@ -110,8 +109,6 @@ export class Conversation implements Observer<Closed> {
   readonly #ending = new AbortController();
   readonly #resolveGone: () => void;
   #upstream: Upstream | undefined;
-  /** The same without forwarding of messages, for the gateway itself. */
-  #raw: Upstream | undefined;
   #feed: Feed | undefined;
   #leases = 0;
   #usedAtMs: number;
@@ -123,7 +120,7 @@ export class Conversation implements Observer<Closed> {
   #settingLevel: Promise<void> | undefined;
 
   constructor(clock: Clock, input: ConversationInput) {
-    const { parent, ownerId, key, isExclusive, forwardsMessages, idleMs, open, listener } = input;
+    const { parent, ownerId, key, isExclusive, idleMs, open, listener } = input;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
     this.key = key;
@@ -142,7 +139,7 @@ export class Conversation implements Observer<Closed> {
       input: { ownerId, close },
     });
     this.#actor.start();
-    this.opening = this.#open(open, forwardsMessages);
+    this.opening = this.#open(open);
     this.opening.catch(() => undefined); // its leases get the error
   }
 
@@ -155,10 +152,11 @@ export class Conversation implements Observer<Closed> {
   }
   /** Subscriptions and messages for clients that share it; undefined until it is open. */
   get feed(): Feed | undefined {
-    const raw = this.#raw;
-    if (raw === undefined) return undefined;
-    const { peer, messages$, closed$ } = raw;
-    this.#feed ??= new Feed({ peer, messages$, closed$, exchange: (request) => withoutClient(raw, request) });
+    const upstream = this.#upstream;
+    if (upstream === undefined) return undefined;
+    const { peer, messages$, closed$ } = upstream;
+    const exchange = (request: ExchangeRequest) => withoutClient(upstream, request);
+    this.#feed ??= new Feed({ peer, messages$, closed$, exchange });
     return this.#feed;
   }
   get isIdle(): boolean {
@@ -202,12 +200,12 @@ export class Conversation implements Observer<Closed> {
    * else undefined. The level is never raised again: other calls may have asked for more messages.
    */
   requireLogLevel(level: string): Promise<void> | undefined {
-    const raw = this.#raw;
-    if (raw?.peer.capabilities.logging === undefined) return undefined;
+    const upstream = this.#upstream;
+    if (upstream?.peer.capabilities.logging === undefined) return undefined;
     if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
     const request = { method: 'logging/setLevel', params: { level } };
-    const settingLevel: Promise<void> = answerOf(withoutClient(raw, request), LEVEL_MS)
+    const settingLevel: Promise<void> = answerOf(withoutClient(upstream, request), LEVEL_MS)
       .then(
         () => undefined,
         () => undefined, // the call is worth more than its log messages
@@ -238,29 +236,28 @@ export class Conversation implements Observer<Closed> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  async #open(open: ConversationInput['open'], forwardsMessages: boolean): Promise<Upstream | undefined> {
+  async #open(open: ConversationInput['open']): Promise<Upstream | undefined> {
     const { signal } = this.#ending;
-    let raw: Upstream | undefined;
+    let upstream: Upstream | undefined;
     try {
-      raw = await open(signal);
+      upstream = await open(signal);
     } catch (thrown) {
       this.#finish();
       throw thrown;
     }
-    if (raw === undefined) {
+    if (upstream === undefined) {
       this.#finish();
       return undefined;
     }
     if (signal.aborted) {
-      await closeQuietly(raw);
+      await closeQuietly(upstream);
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
-    this.#upstream = forwardsMessages ? new StatelessUpstream(raw) : raw;
-    this.#raw = raw;
-    this.#actor.send({ type: 'opened', pid: raw.pid });
-    this.#listener.opened(this, raw);
-    raw.closed$.subscribe(this);
-    return this.#upstream;
+    this.#upstream = upstream;
+    this.#actor.send({ type: 'opened', pid: upstream.pid });
+    this.#listener.opened(this, upstream);
+    upstream.closed$.subscribe(this);
+    return upstream;
   }
 
   /** Aborting ends an opening; if it succeeds all the same, the upstream is closed afterwards. */
@@ -294,6 +291,11 @@ export class Conversation implements Observer<Closed> {
     });
   }
 }
+
+/** The answer to a question of a backend while no call of its client is under way. */
+export const NO_SUBSCRIBER: ClientReply = {
+  error: { code: RPC.methodNotFound, message: 'The client is not there to be asked.' },
+};
 
 const NO_REASON: Closed = { reason: 'it did not say why', expected: false };
 

@@ -15,7 +15,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { CallUpstream } from '../../transports/transport.ts';
 import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
 import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';
@@ -43,7 +43,7 @@ export interface ExchangeHooks {
   /** Called with true when the exchange gave its place back, since its backend waits for its client, and with false afterwards. */
   readonly paused?: (isPaused: boolean) => void;
   /** The conversation of one client that it goes through. Default: the instance's own. */
-  readonly upstream?: Upstream | undefined;
+  readonly upstream?: CallUpstream | undefined;
 }
 
 export class InstanceRef implements Candidate {
@@ -127,7 +127,7 @@ export class InstanceRef implements Candidate {
   }
 
   /** True when it takes new calls in this conversation; undefined: that of the instance. See `acceptsCalls`. */
-  acceptsCalls(upstream?: Upstream): boolean {
+  acceptsCalls(upstream?: CallUpstream): boolean {
     return acceptsCalls(this.#actor.getSnapshot(), upstream?.isIndependent);
   }
 
@@ -158,7 +158,7 @@ export class InstanceRef implements Candidate {
   }
 
   /** A conversation that is independent may outlive the session. */
-  #send(request: ExchangeRequest, reply: CallReply, upstream: Upstream | undefined): void {
+  #send(request: ExchangeRequest, reply: CallReply, upstream: CallUpstream | undefined): void {
     try {
       const link = this.#link;
       if (upstream?.isIndependent === true) reply.follow(upstream.exchange(request));
@@ -222,7 +222,7 @@ export class InstanceRef implements Candidate {
    * conversation that is independent, when the instance ends (the conversation reports its own end). QUEUE_FULL, at once, when
    * LIMITS.parkedCalls wait here, or the owner's share of them; not where it `isContinuation`: then the call has a reservation already.
    */
-  reserve(ownerId: string, isContinuation = false, upstream?: Upstream): Observable<never> {
+  reserve(ownerId: string, isContinuation = false, upstream?: CallUpstream): Observable<never> {
     return new Observable((subscriber) => {
       const isIndependent = upstream?.isIndependent === true;
       const link = this.#link;

@@ -30,8 +30,6 @@ export interface LeaseRequest {
   readonly isExclusive?: boolean;
   /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
-  /** Messages of the backend outside of calls go to the call under way. Default false. */
-  readonly forwardsMessages?: boolean;
 }
 
 export interface Lease {
@@ -149,7 +147,7 @@ export class Leases implements ConversationListener {
   }
 
   #open(request: LeaseRequest, key: string | undefined): Conversation {
-    const { owner, profile, isExclusive = true, forwardsMessages = false, idleMs = 0 } = request;
+    const { owner, profile, isExclusive = true, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
@@ -158,7 +156,6 @@ export class Leases implements ConversationListener {
       ownerId: owner.id,
       key,
       isExclusive,
-      forwardsMessages,
       idleMs,
       open: (signal) => this.#openAfter(before, owner.id, profile, signal),
       listener: this,

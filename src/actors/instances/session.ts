@@ -12,7 +12,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type Era, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
-import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../transports/transport.ts';
+import type { CallUpstream, OmittedTool, Transport, TransportFacts } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 import { listChanges } from '../sharing/listen-client.ts';
@@ -53,7 +53,7 @@ export class SessionLink {
    * One call, in the conversation of the instance or in a dedicated one that depends on it. Throws BACKEND_UNAVAILABLE once the
    * session is ending.
    */
-  exchange(request: ExchangeRequest, upstream: Upstream = this.transport): Observable<ExchangeEvent> {
+  exchange(request: ExchangeRequest, upstream: CallUpstream = this.transport): Observable<ExchangeEvent> {
     if (this.#ending.aborted) throw notConnected();
     return upstream.exchange(request);
   }

@@ -10,7 +10,7 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { canonicalText, isJsonObject } from '../../domain/json.ts';
 import { LIST_METHODS, type Peer } from '../../domain/mcp.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { CallUpstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import {
   type AttemptPlan,
@@ -23,7 +23,7 @@ import {
 import type { QueueTarget } from '../calls/wait-queue.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
-import type { Conversation } from '../instances/conversation.ts';
+import { NO_SUBSCRIBER } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import {
@@ -36,7 +36,6 @@ import {
   type Routing,
   routingTo,
 } from './stateless-routing.ts';
-import { NO_SUBSCRIBER } from './stateless-upstream.ts';
 
 export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'equalToolLists'> {
   readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
@@ -84,7 +83,7 @@ interface HeldLease {
   readonly ref: InstanceRef;
   readonly lease: StatelessLease;
   /** Set once the call may be sent. */
-  upstream: Upstream | undefined;
+  upstream: CallUpstream | undefined;
 }
 
 class StatelessRoute implements CallRoute {
@@ -219,7 +218,7 @@ class StatelessRoute implements CallRoute {
 
   #hold(ref: InstanceRef): HeldLease {
     const lease = this.#deps.pool.lease(ref, this.#client);
-    const { upstream } = lease.conversation;
+    const { upstream } = lease;
     const level = this.#logLevel;
     const isReady =
       upstream !== undefined && (level === undefined || !lease.conversation.requireLogLevel(level));
@@ -241,12 +240,11 @@ class StatelessRoute implements CallRoute {
 
   /** The opening continues when the call stops waiting: other calls may use the conversation. */
   #open(held: HeldLease, tried: Tried): Observable<unknown> {
-    const { conversation } = held.lease;
-    const ready$ = from(ready(conversation, this.#logLevel));
+    const ready$ = from(ready(held.lease, this.#logLevel));
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
     return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
-      tap((upstream) => this.#opened(held, upstream)),
+      tap(() => this.#opened(held, held.lease.upstream)),
       catchError((thrown: unknown) => {
         this.end();
         if (!this.#mayShare(thrown)) throw thrown;
@@ -256,12 +254,12 @@ class StatelessRoute implements CallRoute {
     );
   }
 
-  #opened(held: HeldLease, upstream: Upstream): void {
+  #opened(held: HeldLease, upstream: CallUpstream | undefined): void {
     held.upstream = upstream;
     this.#leasedAt = this.#routeTo(held.ref, upstream);
   }
 
-  #routeTo(ref: InstanceRef, upstream?: Upstream): BoundRoute {
+  #routeTo(ref: InstanceRef, upstream?: CallUpstream): BoundRoute {
     return new BoundRoute(ref, this.#request, { isContinuation: this.bound !== undefined, upstream });
   }
 
@@ -313,10 +311,9 @@ class StatelessRoute implements CallRoute {
   }
 }
 
-async function ready(conversation: Conversation, logLevel: string | undefined): Promise<Upstream> {
-  const upstream = await conversation.opened;
+async function ready({ conversation }: StatelessLease, logLevel: string | undefined): Promise<void> {
+  await conversation.opened;
   if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
-  return upstream;
 }
 
 /** Most sets of capabilities that are remembered per backend. */

@@ -8,9 +8,11 @@ import { shuttingDown } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { CallUpstream } from '../../transports/transport.ts';
 import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
+import { StatelessUpstream } from './stateless-upstream.ts';
 
 export interface StatelessClient {
   readonly owner: { readonly id: string };
@@ -25,14 +27,21 @@ export type StatelessHost = Pick<InstanceRef, 'definition' | 'lease'>;
  */
 export interface StatelessLease {
   readonly conversation: Conversation;
+  /** The way of calls in it; undefined until it is open. */
+  readonly upstream: CallUpstream | undefined;
   /** True when it was opened for this lease. */
   readonly isNew: boolean;
   readonly release: (isOver: boolean) => void;
 }
 
+interface PooledConversation {
+  readonly host: StatelessHost;
+  upstream: CallUpstream | undefined;
+}
+
 export class StatelessPool {
   readonly #scheduler: TaskScheduler;
-  readonly #hosts = new Map<Conversation, StatelessHost>();
+  readonly #pooled = new Map<Conversation, PooledConversation>();
   readonly #opened = new Subject<Conversation>();
   #isClosed = false;
 
@@ -42,11 +51,11 @@ export class StatelessPool {
 
   /** The number of conversations of all instances, including those that end. */
   get size(): number {
-    return this.#hosts.size;
+    return this.#pooled.size;
   }
 
   get owners(): readonly string[] {
-    return [...this.#hosts.keys()].map(({ ownerId }) => ownerId);
+    return [...this.#pooled.keys()].map(({ ownerId }) => ownerId);
   }
 
   /**
@@ -60,13 +69,16 @@ export class StatelessPool {
       owner,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       isExclusive,
-      forwardsMessages: isExclusive || mayBeAsked(profile),
       idleMs: LIMITS.statelessIdleMs,
     });
-    if (isNew) this.#follow(host, conversation);
+    const forwardsMessages = isExclusive || mayBeAsked(profile);
+    const pooled = this.#pooled.get(conversation) ?? this.#add(conversation, host, forwardsMessages);
     let isHeld = true;
     return {
       conversation,
+      get upstream() {
+        return pooled.upstream;
+      },
       isNew,
       release: (isOver) => {
         const mayStillAsk = !isOver && isExclusive && mayBeAsked(profile);
@@ -80,31 +92,37 @@ export class StatelessPool {
   /** Cold: the conversations of that owner with the instance, present and future ones. */
   ofOwner(host: StatelessHost, owner: StatelessClient['owner']): Observable<Conversation> {
     return defer(() => {
-      const open = [...this.#hosts.keys()].filter(({ upstream }) => upstream !== undefined);
-      return merge(from(open), this.#opened).pipe(
-        filter((conversation) => this.#hosts.get(conversation) === host && conversation.ownerId === owner.id),
-      );
+      const open = [...this.#pooled.keys()].filter(({ upstream }) => upstream !== undefined);
+      const isTheirs = (conversation: Conversation) =>
+        this.#pooled.get(conversation)?.host === host && conversation.ownerId === owner.id;
+      return merge(from(open), this.#opened).pipe(filter(isTheirs));
     });
   }
 
   /** Ends all conversations of an owner, and their calls. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
-    const theirs = [...this.#hosts.keys()].filter((conversation) => conversation.ownerId === ownerId);
+    const theirs = [...this.#pooled.keys()].filter((conversation) => conversation.ownerId === ownerId);
     await this.#scheduler.each(theirs, (conversation) => conversation.close());
   }
 
   /** Ends all conversations, and takes no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#scheduler.each([...this.#hosts.keys()], (conversation) => conversation.close());
+    await this.#scheduler.each([...this.#pooled.keys()], (conversation) => conversation.close());
   }
 
-  #follow(host: StatelessHost, conversation: Conversation): void {
-    this.#hosts.set(conversation, host);
-    void conversation.gone.then(() => this.#hosts.delete(conversation));
+  /** `forwardsMessages`: messages of the backend outside of calls go to the call under way. */
+  #add(conversation: Conversation, host: StatelessHost, forwardsMessages: boolean): PooledConversation {
+    const pooled: PooledConversation = { host, upstream: undefined };
+    this.#pooled.set(conversation, pooled);
+    void conversation.gone.then(() => this.#pooled.delete(conversation));
     conversation.opened.then(
-      () => this.#opened.next(conversation),
+      (upstream) => {
+        pooled.upstream = forwardsMessages ? new StatelessUpstream(upstream) : upstream;
+        this.#opened.next(conversation);
+      },
       () => undefined, // callers that wait for it get the error
     );
+    return pooled;
   }
 }
