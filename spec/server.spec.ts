@@ -127,19 +127,25 @@ test('does not start with a registry file that cannot be read', async () => {
 });
 
 test('starts no program and makes no database, key or first admin when the port is taken', async () => {
-  const blocker = createServer().listen(0, '127.0.0.1');
-  await once(blocker, 'listening');
-  cleanups.push(() => blocker.close());
   const empty = await mkdtemp(join(folder, 'taken-'));
   const file = join(folder, 'commands.json');
   const script = `require('node:fs').writeFileSync(${JSON.stringify(join(empty, 'started'))}, '')`;
   const instance = { id: 'one', command: process.execPath, args: ['-e', script] };
   await writeFile(file, JSON.stringify({ templates: { demo: { instances: [instance] } } }));
-  const { port } = blocker.address() as AddressInfo;
   const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
-  const flags = { port: String(port), 'registry-file': file };
+  const flags = { port: String(await takenPort()), 'registry-file': file };
   assert.instance(await thrownBy(start(flags, { folder: empty }, env)), ListenError);
   assert.equal(await readdir(empty), []);
+});
+
+test('does without one default port that is taken, and warns of it', async () => {
+  const port = await takenPort();
+  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1' }, env: OPEN, cwd: folder });
+  const listeners = [{ host: '127.0.0.1', port, label: 'templates' as const }, ...config.listeners];
+  const server = await startServer({ ...config, listeners, portsDefaulted: true });
+  cleanups.push(() => server.close());
+  assert.is(server.urls.length, 1);
+  assert.ok(server.warnings.includes(`port ${port} is already in use; continuing without it`));
 });
 
 test('lets a call in flight finish while it is not ready any more and refuses new calls', async () => {
@@ -226,6 +232,13 @@ async function start(
   const server = await startServer(config, options);
   cleanups.push(() => server.close());
   return server;
+}
+
+async function takenPort(): Promise<number> {
+  const blocker = createServer().listen(0, '127.0.0.1');
+  await once(blocker, 'listening');
+  cleanups.push(() => blocker.close());
+  return (blocker.address() as AddressInfo).port;
 }
 
 /** Registers a tool that waits for the spec. */

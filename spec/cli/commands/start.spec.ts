@@ -3,7 +3,7 @@
 // What `gateway start` makes of its options. A start that succeeds is spec/cli/run-gateway.spec.ts and the journeys.
 
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -15,7 +15,7 @@ const test = suite('gateway start');
 const folder = folderOfEach(test);
 const blocker = createServer((socket) => socket.destroy());
 /** Runs that get as far as opening ports. */
-const RUNS = 4;
+const RUNS = 7;
 const allExited = Promise.withResolvers<void>();
 let exits = 0;
 let port = '';
@@ -64,6 +64,38 @@ test('lets a demo keep nothing, and refuses one that was given a database', asyn
     /^stagedoor: --demo cannot be combined with a database \(GATEWAY_DATABASE_URL\): a demo keeps nothing/,
   );
   assert.equal(await readdir(folder()), []);
+});
+
+test('names the place where each port that is taken was written, a line for each', async () => {
+  const other = createServer((socket) => socket.destroy()).listen(0);
+  await once(other, 'listening');
+  const second = String((other.address() as AddressInfo).port);
+  const line = (taken: string, place: string) =>
+    `port ${taken} on 127.0.0.1 is already in use; choose another in ${place}, ` +
+    'or with --port <port>, or --port 0 for a free one';
+  const hosts = { MCP_GATEWAY_HOST: '127.0.0.1', GATEWAY_HOST: '127.0.0.1' };
+  const env = { ...hosts, MCP_GATEWAY_PORT: port, GATEWAY_PORT: second };
+  const both = await runCommand(['gateway', 'start'], env, folder());
+  const lines = [line(port, 'MCP_GATEWAY_PORT'), line(second, 'GATEWAY_PORT')];
+  assert.equal([both.code, both.err], [2, `stagedoor: ${lines.join('\n')}`]);
+  await writeFile(folder('taken.yaml'), `host: 127.0.0.1\nport: ${port}\n`);
+  const yaml = await runCommand(['gateway', 'start', '--config', 'taken.yaml'], {}, folder());
+  assert.equal([yaml.code, yaml.err], [2, `stagedoor: ${line(port, 'taken.yaml:2, port')}`]);
+  await once(other.close(), 'close');
+});
+
+test('says in one line, and without a secret, which setting or database it cannot use', async () => {
+  await writeFile(folder('key.yaml'), 'prot: 9000\n');
+  const env = { GATEWAY_DATABASE_URL: 'postgresql://me:planted@127.0.0.1:1/db' };
+  for (const [words, reason] of [
+    [['--config', 'key.yaml'], /^stagedoor: key\.yaml.*"?prot"?.*port[^\n]*$/],
+    [['--port', '0', '--host', '127.0.0.1'], /^stagedoor: [^\n]*127\.0\.0\.1:1[^\n]*$/],
+  ] as const) {
+    const { code, out, err } = await runCommand(['gateway', 'start', ...words], env, folder());
+    assert.equal([code, out], [2, ''], err);
+    assert.match(err, reason);
+    assert.not.match(err, 'planted');
+  }
 });
 
 test.run();
