@@ -9,8 +9,6 @@ import {
   clientSessionMachine,
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { forwardNotification } from '../../../src/actors/client-sessions/client-session.ts';
-import { ClientProfiles } from '../../../src/actors/client-sessions/client-sessions.ts';
-import { ASKABLE, PLAIN } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -121,27 +119,6 @@ test('a modern backend gets only notifications that the legacy era does not defi
   for (const name of ['initialized', 'cancelled', 'roots/list_changed', 'progress', 'custom'])
     forwardNotification(backend, `notifications/${name}`, {});
   assert.equal(backend.notified, [{ method: 'notifications/custom', params: {} }]);
-});
-
-test('gives equal profiles the same object, whatever the order of their fields', () => {
-  const profiles = new ClientProfiles();
-  const one = profiles.take({ ...PLAIN, clientInfo: { name: 'x', version: '1' } });
-  const other = profiles.take({ ...PLAIN, clientInfo: { version: '1', name: 'x' } });
-  assert.is(one, other);
-  assert.equal(one, { ...PLAIN, clientInfo: { name: 'x', version: '1' } });
-  assert.is.not(profiles.take(ASKABLE), one);
-});
-
-test('forgets a profile without users', () => {
-  const profiles = new ClientProfiles();
-  const shared = [profiles.take(PLAIN), profiles.take({ ...PLAIN })];
-  const sizes = shared.map((profile) => {
-    profiles.release(profile);
-    return profiles.size;
-  });
-  assert.equal(sizes, [1, 0]);
-  profiles.release(PLAIN);
-  assert.is(profiles.size, 0);
 });
 
 test.run();

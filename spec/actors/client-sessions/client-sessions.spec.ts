@@ -172,6 +172,18 @@ test('has one timer for all of them', async () => {
   assert.ok(harness.sessionAlarms < 5, `${harness.sessionAlarms} timers were set`);
 });
 
+test('has one object for equal profiles, whatever the order of their fields', async () => {
+  await harness.add('a');
+  const [one, other, third] = [
+    await harness.open({ ...PLAIN, clientInfo: { name: 'x', version: '1' } }),
+    await harness.open({ ...PLAIN, clientInfo: { version: '1', name: 'x' } }),
+    await harness.open({ ...PLAIN, clientInfo: { name: 'y', version: '1' } }),
+  ];
+  assert.is(one.profile, other.profile);
+  assert.equal(one.profile, { ...PLAIN, clientInfo: { name: 'x', version: '1' } });
+  assert.equal(third.profile.clientInfo, { name: 'y', version: '1' });
+});
+
 test('gives anonymous callers all of them', async () => {
   await harness.add('a');
   for (let count = 0; count < MAX; count += 1) await harness.openSession(PLAIN, 'anonymous');

@@ -9,6 +9,7 @@ import { type Ending, eventOf } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import { canonicalText, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
@@ -32,13 +33,17 @@ export interface SessionSummary
   readonly bindings: readonly { readonly template: string; readonly at: InstanceRef | undefined }[];
 }
 
+/** Different profiles remembered, each of at most 32 KiB. */
+const PROFILES_REMEMBERED = 256;
+
 export class ClientSessions implements SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
   readonly #maxSessions: number;
   readonly #shares: OwnerShares;
   readonly #aggregateShares: OwnerShares;
-  readonly #profiles = new ClientProfiles();
+  /** The profiles of the latest sessions, once each: many clients are the same program. */
+  readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
   readonly #opening = new Set<ClientSession>();
   readonly #open: ExpiringSessions;
   readonly #closings = new Set<Promise<void>>();
@@ -96,7 +101,7 @@ export class ClientSessions implements SessionSupervisor {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
     this.#makeRoom(ownerId, this.#shares);
-    const session = new ClientSession(this, template, ownerId, this.#profiles.take(profile), lists);
+    const session = new ClientSession(this, template, ownerId, this.#shared(profile), lists);
     this.#opening.add(session);
     this.#shares.take(ownerId);
     const callOff = () => this.#end(session, CALLED_OFF);
@@ -209,7 +214,6 @@ export class ClientSessions implements SessionSupervisor {
 
   ended(session: ClientSession, ending?: Ending): void {
     const { reportedAt } = session;
-    this.#profiles.release(session.profile);
     this.#shares.release(session.ownerId);
     this.#opening.delete(session);
     this.#open.delete(session);
@@ -220,6 +224,14 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   // -----------------------------------------------------------------------------------------------------------------
+
+  #shared({ protocolVersion, capabilities, clientInfo }: ClientProfile): ClientProfile {
+    const profile = { protocolVersion, capabilities, clientInfo };
+    const key = canonicalText(profile);
+    const known = this.#profiles.get(key) ?? profile;
+    this.#profiles.set(key, known);
+    return known;
+  }
 
   #all(): SessionRecord[] {
     return [...this.#opening, ...this.#open.all()];
@@ -270,37 +282,4 @@ const SHUT_DOWN = 'the gateway shuts down';
 /** The fields of every event of a session. `at`: its present or last instance. */
 function eventFields({ id, ownerId }: ClientSession, at: InstanceRef) {
   return { ...eventOf(at), session: sessionFingerprint(id), principal: ownerId };
-}
-
-/** Shares one profile object among the sessions whose clients declared equal profiles: many clients are the same program. */
-export class ClientProfiles {
-  readonly #profiles = new Map<string, { readonly profile: ClientProfile; users: number }>();
-  readonly #keys = new WeakMap<ClientProfile, string>();
-
-  get size(): number {
-    return this.#profiles.size;
-  }
-
-  /** The shared object, until it was released as often as it was taken. */
-  take(profile: ClientProfile): ClientProfile {
-    const { protocolVersion, capabilities, clientInfo } = profile;
-    const key = canonicalText({ protocolVersion, capabilities, clientInfo });
-    const known = this.#profiles.get(key);
-    if (known !== undefined) {
-      known.users += 1;
-      return known.profile;
-    }
-    const shared = { protocolVersion, capabilities, clientInfo };
-    this.#profiles.set(key, { profile: shared, users: 1 });
-    this.#keys.set(shared, key);
-    return shared;
-  }
-
-  release(profile: ClientProfile): void {
-    const key = this.#keys.get(profile) ?? '';
-    const known = this.#profiles.get(key);
-    if (known === undefined) return;
-    known.users -= 1;
-    if (known.users === 0) this.#profiles.delete(key);
-  }
 }
