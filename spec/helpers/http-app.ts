@@ -1,13 +1,12 @@
 // A real app on a real port with a real gateway behind it, for the specs of src/http. Backends are functions that answer
 // like the fixture servers, unless a spec registers others.
 
-import type { Server } from 'node:http';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import type { Auth } from '../../src/auth/auth.ts';
 import { memoryBounds } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import { type AppOptions, createApp, type HttpApp } from '../../src/http/app.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
@@ -26,6 +25,8 @@ export interface Answer {
   readonly body: Json;
   /** The status, and the code of the error where it is one: `404 NOT_FOUND`. */
   readonly outcome: string;
+  /** Place and kind of the first issue of a 422: `body.name missing`. Empty when there is none. */
+  readonly issue: string;
 }
 
 /** What a request may carry besides method and path. */
@@ -54,11 +55,14 @@ export interface AppFixture {
 
 /** Starts an app on a free port of 127.0.0.1. */
 export async function startApp(
-  options: Partial<AppOptions> & { readonly logLevel?: string; readonly gateway?: GatewayOptions } = {},
+  options: Partial<AppOptions> & {
+    readonly logLevel?: string;
+    readonly gateway?: Gateway | GatewayOptions;
+  } = {},
 ): Promise<AppFixture> {
-  const { logLevel = 'silent', gateway: gatewayOptions = {}, auth = anonymousAuth(), ...rest } = options;
+  const { logLevel = 'silent', gateway: given = {}, auth = anonymousAuth(), ...rest } = options;
   const log: Json[] = [];
-  const gateway = await createGateway(gatewayOptions);
+  const gateway = given instanceof Gateway ? given : await createGateway(given);
   const app = createApp(gateway, {
     log: pino({ level: logLevel }, lineSink(log)),
     auth,
@@ -118,7 +122,9 @@ export async function send(method: string, url: string, ask: Ask = {}): Promise<
   const text = await response.text();
   const found = parse(text);
   const outcome = [status, found.error_code].filter(Boolean).join(' ');
-  return { status, headers: answered, text, body: found, outcome };
+  const { loc = [], type = '' } = Object([found.detail].flat()[0]);
+  const issue = `${loc.join('.')} ${type}`.trim();
+  return { status, headers: answered, text, body: found, outcome, issue };
 }
 
 function parse(text: string): Json {
@@ -130,17 +136,12 @@ function parse(text: string): Json {
   }
 }
 
-function lineSink(log: Json[]): Writable {
+/** Takes what pino writes, line by line. */
+export function lineSink(log: Json[]): Writable {
   return new Writable({
     write: (chunk, _encoding, done) => {
       log.push(parse(String(chunk)));
       done();
     },
   });
-}
-
-/** The port a server was given. */
-export function portOf(server: Server): number {
-  const address = server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

@@ -45,6 +45,16 @@ export async function readUntil(socket: Socket, text: string): Promise<string> {
   throw new Error(`the connection ended without "${text}": ${received}`);
 }
 
+/** A request with a body of JSON. */
+export function jsonRequest(
+  line: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): string {
+  const own = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
+  return head(line, { ...own, ...headers }) + body;
+}
+
 /** A request head: request line, Host unless one is given, and the headers. */
 export function head(line: string, headers: Readonly<Record<string, string>> = {}): string {
   const all = { Host: 'localhost', ...headers };

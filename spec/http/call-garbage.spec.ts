@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../fixtures/programs.ts';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { openSession, rpc } from '../helpers/http-mcp.ts';
-import { head, openRaw } from '../helpers/http-raw.ts';
+import { jsonRequest, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const CONNECTIONS = 16;
@@ -53,8 +53,7 @@ async function leavesNothing(
 ): Promise<void> {
   const requests = Array.from({ length: CONNECTIONS }, (_, connection) => {
     const body = JSON.stringify(bodyOf(connection + 1));
-    const more = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
-    return head(`POST ${path}`, { ...more, ...ACCEPT, ...headers }) + body;
+    return jsonRequest(`POST ${path}`, body, { ...ACCEPT, ...headers });
   });
   // The kept events, statistics and compiled code grow at first.
   await call(requests, CALLS);

@@ -6,7 +6,7 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import { queryReader } from '../../src/http/route.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
-import { head, sendRaw } from '../helpers/http-raw.ts';
+import { jsonRequest, sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('parameters of paths and queries');
@@ -71,19 +71,13 @@ const MISSED = [
 const REFUSED = ['a%00', '%ED%A0%80', '%00'];
 
 test('names in the path of every route are missed with 404 or refused with 422, whatever they are, and not repeated without end', async () => {
-  const { port } = app;
-  const body = '{}';
-  const json = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
   for (const { method, path } of ROUTES)
     for (const [param] of path.matchAll(/:\w+/g))
       for (const name of [...MISSED, ...REFUSED]) {
         const names = path.replace(param, () => name).replace(':template', 'demo');
         const target = names.replace(':instance_id', 'one');
-        const answer = await sendRaw(
-          port,
-          head(`${method} ${target}`, { Connection: 'close', ...json }),
-          body,
-        );
+        const request = jsonRequest(`${method} ${target}`, '{}', { Connection: 'close' });
+        const answer = await sendRaw(app.port, request);
         const [status, code] = REFUSED.includes(name)
           ? [422, /"loc":\["path","\w+"\][^}]*"string_unicode"/]
           : [404, param === ':template' ? /"TEMPLATE_NOT_FOUND"|"NOT_FOUND"/ : /"[A-Z_]*NOT_FOUND"/];

@@ -1,7 +1,6 @@
 // The two error exits: of ordinary routes, and of those that speak JSON-RPC. What a known error becomes, and what is kept from
 // callers.
 
-import { Writable } from 'node:stream';
 import { type Logger, pino } from 'pino';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
@@ -28,6 +27,8 @@ import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ErrorBody, errorBody } from '../../../src/http/reply.ts';
 import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
+import type { Json } from '../../fixtures/wire.ts';
+import { lineSink } from '../../helpers/http-app.ts';
 import { startMiddlewares, startRoute } from '../../helpers/http-middlewares.ts';
 import { head, openRaw, readAll } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -40,14 +41,8 @@ const rpc: Exit = (log) => (context, next) => rpcErrors(log)(Object.assign(conte
 
 /** What is answered when the middlewares below throw this, and what is logged. */
 async function answerTo(thrown: unknown, exit: Exit = errors) {
-  const logged: Record<string, unknown>[] = [];
-  const sink = new Writable({
-    write: (chunk, _encoding, done) => {
-      logged.push(JSON.parse(String(chunk)));
-      done();
-    },
-  });
-  const app = await startMiddlewares(exit(pino(sink)), () => {
+  const logged: Json[] = [];
+  const app = await startMiddlewares(exit(pino(lineSink(logged))), () => {
     throw thrown;
   });
   const answer = await app.ask('POST', '/', { headers: { 'x-request-id': 'r1' } });
@@ -182,17 +177,14 @@ test('tell the log the code of JSON-RPC, unless it knows of an earlier error', a
 
 for (const [name, exit] of Object.entries({ errors, rpc }))
   test(`${name}: break the connection when half an answer is out, and say nothing to a client that has gone`, async () => {
-    const logged: unknown[] = [];
-    const log = pino(
-      new Writable({ write: (chunk, _encoding, done) => done(void logged.push(String(chunk))) }),
-    );
+    const logged: Json[] = [];
     let passed: unknown;
     const app = await startMiddlewares(
       async (context, next) => {
         passed = await Promise.resolve(next()).catch((thrown: unknown) => thrown);
         if (context.path === '/gone') context.res.destroy();
       },
-      exit(log),
+      exit(pino(lineSink(logged))),
       (context) => {
         if (context.path === '/gone') throw new ClientGone();
         context.res.writeHead(200, { 'Content-Length': '100' });

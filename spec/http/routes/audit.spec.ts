@@ -87,7 +87,7 @@ test('names accounts that were made, and never what they were given', async () =
   await app.close();
 });
 
-test('comes in pages, and refuses unknown or invalid fields of the query', async () => {
+test('comes in pages', async () => {
   const { app, page } = await start();
   for (let number = 0; number < 5; number += 1) {
     await app.as(app.admin, 'DELETE', `/servers/number-${number}`);
@@ -102,18 +102,6 @@ test('comes in pages, and refuses unknown or invalid fields of the query', async
   }
   assert.equal(seen, ['4', '3', '2', '1', '0']);
   assert.equal((await page('?limit=5')).next_cursor, null);
-  for (const [query, loc, type] of [
-    ['?limit=0', 'limit', 'greater_than_equal'],
-    ['?limit=1001', 'limit', 'less_than_equal'],
-    ['?limit=x', 'limit', 'int_parsing'],
-    ["?cursor=';drop", 'cursor', 'string_pattern_mismatch'],
-    ['?cursor=deadbeef', 'cursor', 'string_pattern_mismatch'],
-    ['?limt=2', 'limt', 'extra_forbidden'],
-  ] as const) {
-    const { status, body } = await app.as(app.admin, 'GET', `/gateway/audit${query}`);
-    const [first] = Array.isArray(body.detail) ? body.detail : [];
-    assert.equal([status, first.loc, first.type], [422, ['query', loc], type]);
-  }
   await app.close();
 });
 

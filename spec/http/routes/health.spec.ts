@@ -1,16 +1,10 @@
 // Health of templates and of the gateway, and whether the process takes requests.
 
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { Gateway } from '../../../src/gateway.ts';
-import { createApp } from '../../../src/http/app.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
-import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
-import { fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type AppFixture, portOf, send, startApp } from '../../helpers/http-app.ts';
+import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of health');
@@ -147,22 +141,13 @@ test('say that the process is alive, and ready until the gateway closes', async 
 });
 
 test('say that it starts while it loads what was registered', async () => {
-  const gateway = new Gateway(new MemoryStore(), {});
-  const starting = createApp(gateway, {
-    ...{ log: pino({ level: 'silent' }), auth: anonymousAuth(), mcp: fakeMcp(), isPublic: false },
-    ...{ corsOrigins: [], allowedCommands: [], definitions: [], allowedHosts: [], allowedOrigins: [] },
-    ...{ trustedProxies: [], build: '0.0.0-spec', settings: [], maxBodyBytes: 1 },
-    bodyBounds: { totalBytes: 1, ownerBytes: 1 },
-  });
-  const server = createServer(starting.callback()).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { status, body } = await send('GET', `http://127.0.0.1:${portOf(server)}/readyz`);
+  const starting = await startApp({ gateway: new Gateway(new MemoryStore(), {}) });
+  const { status, body } = await starting.ask('GET', '/readyz');
   assert.equal(
     [status, body.status, body.detail, body.error_code],
     [503, 'starting', 'The gateway is starting.', 'NO_HEALTHY_INSTANCE'],
   );
-  server.close();
-  await gateway.close();
+  await starting.close();
 });
 
 test.run();

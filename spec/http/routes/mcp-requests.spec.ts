@@ -1,19 +1,18 @@
 // Tools, resources and prompts over REST: results, lists, event streams and errors, of backends behind each transport.
 
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ToolList, toolList } from '../../../src/http/routes/mcp-requests.ts';
 import type { InProcessHandler } from '../../../src/transports/transport.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { tools } from '../../fixtures/tools.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
-import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { head, jsonRequest, openRaw, readUntil } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('MCP requests over REST');
-const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
 const app = appFor(test, () => startApp());
 // Answers as event streams: a JSON answer has no room for notifications.
 const backend = startHttpServer({ name: 'over-http', answers: 'sse' });
@@ -22,7 +21,7 @@ test.before(async () => {
   await app.serve('function', 'f');
   await app.gateway.register('http', { id: 'h', endpoint: (await backend).url }, { waitMs: 5_000 });
   await app.gateway.register('bare', { endpoint: (await toolsOnly).url }, { waitMs: 5_000 });
-  const command = { id: 's', command: process.execPath, args: [stdioServer, '--name=over-stdio'] };
+  const command = { id: 's', command: process.execPath, args: [stdioServerPath, '--name=over-stdio'] };
   await app.gateway.register('stdio', command, { waitMs: 5_000 });
 });
 test.after(async () => {
@@ -153,10 +152,10 @@ for (const [kind, request, headers] of [
       await once(signal, 'abort');
       return {};
     });
-    const body = '{"name":"tool"}';
-    const length = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
     const socket = await openRaw(other.port);
-    socket.write(request.startsWith('GET') ? head(request) : head(request, { ...length, ...headers }) + body);
+    socket.write(
+      request.startsWith('GET') ? head(request) : jsonRequest(request, '{"name":"tool"}', headers),
+    );
     if ('Accept' in headers) await readUntil(socket, 'progress');
     const signal = await running.promise;
     socket.destroy();

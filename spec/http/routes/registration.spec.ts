@@ -1,16 +1,15 @@
-import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { duplicateServer } from '../../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { failingStore } from '../../helpers/failing-store.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of registration');
-const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
 const app = appFor(test, () => startApp({ allowedOrigins: ['https://console.example'] }));
 const backend = startHttpServer();
 test.after(async () => {
@@ -79,7 +78,12 @@ test('refuse an address in a denied network, however it is written', async () =>
 });
 
 test('start a command for a caller on this machine', async () => {
-  const instance = { id: 's', command: process.execPath, args: [stdioServer], env_vars: { TOKEN: 'secret' } };
+  const instance = {
+    id: 's',
+    command: process.execPath,
+    args: [stdioServerPath],
+    env_vars: { TOKEN: 'secret' },
+  };
   const { status, body, text } = await register({ template_name: 'command', instance }, '?wait=5');
   assert.equal([status, body.transport, body.status], [201, 'stdio', 'healthy']);
   assert.equal(body.env_vars, { TOKEN: '***' });
@@ -123,7 +127,7 @@ test('replace a command by an endpoint, without its variables and arguments', as
   const app = await startWithAccounts();
   const writer = await app.key(['gateway:write', 'gateway:read']);
   const instance = {
-    ...{ id: 's', command: process.execPath, args: [stdioServer], working_dir: import.meta.dirname },
+    ...{ id: 's', command: process.execPath, args: [stdioServerPath], working_dir: import.meta.dirname },
     env_vars: { TOKEN: 'planted-secret' },
   };
   const first = await app.as(app.admin, 'POST', '/gateway/register', {

@@ -1,21 +1,20 @@
-import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of servers');
-const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
 const fixture: TemplateDefinition = {
   ...{ id: 'fixture', name: 'Fixture', description: 'A server of the specs.', version: '1.0.0' },
-  ...{ command: process.execPath, args: [stdioServer], transport: 'stdio' },
+  ...{ command: process.execPath, args: [stdioServerPath], transport: 'stdio' },
   environment: { MODE: 'plain' },
   config_schema: { properties: { token: { type: 'string', env_mapping: 'TOKEN' } } },
 };
 const app = appFor(test, () =>
-  startWithAccounts({ definitions: [fixture], allowedCommands: [[process.execPath, stdioServer]] }),
+  startWithAccounts({ definitions: [fixture], allowedCommands: [[process.execPath, stdioServerPath]] }),
 );
 const backend = startHttpServer();
 test.after(async () => {

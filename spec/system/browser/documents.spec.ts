@@ -2,7 +2,7 @@
 // and with a key, a call can be tried and its answer seen. Whatever a page asks of another place, says on the console
 // or does against its own policy is a failure.
 
-import { createServer, request as forward, type Server } from 'node:http';
+import { request as forward } from 'node:http';
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import { TAGS, tagOf } from '../../../src/http/openapi/document.ts';
@@ -16,8 +16,8 @@ import {
 } from '../../helpers/browser.ts';
 import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { type AccountsFixture, PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { portOf } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
+import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 
 const test = suite('the pages that show the API', { timeoutMs: 240_000 });
 const inBrowser = test.needs(chromiumPath, NO_CHROMIUM);
@@ -84,7 +84,7 @@ inBrowser('Swagger UI sends an API key, and shows the limit that the key has', (
 
 inBrowser('both pages work behind a path prefix', async () => {
   const proxy = await prefixed('/tools/gate', app.port);
-  const base = `http://127.0.0.1:${portOf(proxy)}/tools/gate`;
+  const base = `http://127.0.0.1:${proxy.port}/tools/gate`;
   await visit(
     'docs/',
     async (watched) => {
@@ -95,8 +95,7 @@ inBrowser('both pages work behind a path prefix', async () => {
     base,
   );
   await visit('redoc/', ({ page }) => page.getByText(base, { exact: true }).first().waitFor(), base);
-  proxy.close();
-  proxy.closeAllConnections();
+  await proxy.close();
 });
 
 inBrowser('ReDoc shows every operation', () =>
@@ -165,8 +164,8 @@ async function execute(box: Locator): Promise<[status: string, body: string]> {
 }
 
 /** A proxy that serves the app below a path, as one that rewrites host and origin. */
-async function prefixed(prefix: string, port: number): Promise<Server> {
-  const server = createServer((request, response) => {
+function prefixed(prefix: string, port: number): Promise<RawServer> {
+  return startRawServer((request, response) => {
     const { method, headers, url = '' } = request;
     const { origin: _origin, ...others } = headers;
     const onward = forward(
@@ -179,8 +178,6 @@ async function prefixed(prefix: string, port: number): Promise<Server> {
     onward.on('error', () => response.destroy());
     request.pipe(onward);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return server;
 }
 
 test.run();
