@@ -5,10 +5,12 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { openOwn, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance, session');
+simulateTime(test);
 const check = onHarness(test);
 const changes = ({ emissions }: Harness) =>
   emissions.flatMap((emission) => (emission.type === 'listChanged' ? [emission.list] : []));
@@ -42,19 +44,14 @@ check('is probed because of a doubt of its transport, which is no sign of life',
 });
 
 check('gives up a probe after its time, and cancels it', async (harness) => {
-  mock.timers.enable({ apis: ['setInterval'] });
-  try {
-    const transport = await harness.healthy();
-    await harness.pass(30_000);
-    transport.last.notify('notifications/progress');
-    mock.timers.tick(9_999);
-    assert.is(transport.last.isOpen, true);
-    mock.timers.tick(1);
-    await settled();
-    assert.equal([transport.last.isCancelled, harness.ref.snapshot(0).consecutiveFailures], [true, 1]);
-  } finally {
-    mock.timers.reset();
-  }
+  const transport = await harness.healthy();
+  await harness.pass(30_000);
+  transport.last.notify('notifications/progress');
+  mock.timers.tick(9_999);
+  assert.is(transport.last.isOpen, true);
+  mock.timers.tick(1);
+  await settled();
+  assert.equal([transport.last.isCancelled, harness.ref.snapshot(0).consecutiveFailures], [true, 1]);
 });
 
 check('lists the tools after the handshake, and again when they changed', async (harness) => {

@@ -15,10 +15,12 @@ import type { Upstream } from '../../../src/transports/transport.ts';
 import { PLAIN } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 
 const test = suite('leases');
+simulateTime(test);
 const FACT = { template: 't', instanceId: 'i', serverId: 's', principal: 'user:1' };
 function host(transport: TransportKind = 'stdio') {
   const opener = { next: Promise.resolve<Upstream | undefined>(undefined) };
@@ -137,27 +139,22 @@ test('a refused or failed opening leaves its place to others', async () => {
 });
 
 test('waits for a log level at most five seconds, sets it once, and accepts a refusal', async () => {
-  mock.timers.enable({ apis: ['setInterval'] });
-  try {
-    const { lease } = host();
-    const upstream = new ScriptedTransport({ capabilities: { logging: {} } });
-    const { conversation } = lease(Promise.resolve(upstream), 60_000);
-    await settled();
-    const late = conversation.requireLogLevel('error');
-    assert.is(conversation.requireLogLevel('error'), late);
-    await settled();
-    mock.timers.tick(5_000);
-    await late;
-    assert.is(upstream.last.isCancelled, true);
-    assert.is(conversation.requireLogLevel('alert'), undefined);
-    const refused = conversation.requireLogLevel('info');
-    await settled();
-    upstream.last.refuse(-32601);
-    await refused;
-    await conversation.close();
-  } finally {
-    mock.timers.reset();
-  }
+  const { lease } = host();
+  const upstream = new ScriptedTransport({ capabilities: { logging: {} } });
+  const { conversation } = lease(Promise.resolve(upstream), 60_000);
+  await settled();
+  const late = conversation.requireLogLevel('error');
+  assert.is(conversation.requireLogLevel('error'), late);
+  await settled();
+  mock.timers.tick(5_000);
+  await late;
+  assert.is(upstream.last.isCancelled, true);
+  assert.is(conversation.requireLogLevel('alert'), undefined);
+  const refused = conversation.requireLogLevel('info');
+  await settled();
+  upstream.last.refuse(-32601);
+  await refused;
+  await conversation.close();
 });
 
 test('refuses questions of the backend during a request of the gateway itself', async () => {

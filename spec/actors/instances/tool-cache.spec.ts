@@ -7,28 +7,32 @@ import { MOST_ASKED, ToolCache, ToolRenewal } from '../../../src/actors/instance
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { settled } from '../../helpers/failing-backend.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('tool cache');
-/** A cache whose listings the spec settles one by one, on a clock the spec turns. */
-function staged() {
+simulateTime(test);
+
+/** Caches whose listings the spec settles, on a clock the spec turns. */
+function staged(count = 1) {
   const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
   const clock = { nowMs: 0 };
+  const now = () => clock.nowMs;
   const load = () => {
     const listing = Promise.withResolvers<readonly Tool[]>();
     listings.push(listing);
     return listing.promise;
   };
-  const cache = new ToolCache(load, () => clock.nowMs);
+  const cache = new ToolCache(load, now);
+  const instances: { tools: ToolCache | undefined }[] = Array.from({ length: count }, () => ({
+    tools: new ToolCache(load, now),
+  }));
+  const renewal = new ToolRenewal(() => instances, now);
   const answer = async (...names: string[]) => {
-    listings.at(-1)?.resolve(names.map((name) => ({ name })));
+    for (const listing of listings) listing.resolve(names.map((name) => ({ name })));
     await settled();
   };
-  const fail = async () => {
-    listings.at(-1)?.reject(new Error('it does not list'));
-    await settled();
-  };
-  return { cache, listings, clock, answer, fail };
+  return { cache, listings, clock, instances, renewal, answer };
 }
 
 test('bounds the calls that wait for one look-up', async () => {
@@ -141,7 +145,7 @@ test('lists at most once a second for a backend that notifies a change after eve
 });
 
 test('renewal: does not list again within three seconds, which count from the end', async () => {
-  const { clock, listings, renewal, answer } = renewing();
+  const { clock, listings, renewal, answer } = staged();
   void renewal.renew();
   clock.nowMs = 2_000;
   await answer();
@@ -154,7 +158,7 @@ test('renewal: does not list again within three seconds, which count from the en
 });
 
 test('renewal: asks several instances, and no more than are needed to see what changed', async () => {
-  const { listings, renewal, answer } = renewing(3 * MOST_ASKED);
+  const { listings, renewal, answer } = staged(3 * MOST_ASKED);
   let isDone = false;
   void renewal.renew()?.then(() => {
     isDone = true;
@@ -168,38 +172,33 @@ test('renewal: asks several instances, and no more than are needed to see what c
 });
 
 test('renewal: lets no caller wait longer than five seconds', async () => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  try {
-    const { clock, renewal, answer } = renewing(2);
-    let isDone = false;
-    void renewal.renew()?.then(() => {
-      isDone = true;
-    });
-    mock.timers.tick(LIMITS.toolLookupMs - 1);
-    await settled();
-    assert.is(isDone, false);
-    mock.timers.tick(1);
-    await settled();
-    assert.is(isDone, true);
-    assert.is(renewal.renew(), undefined);
-    clock.nowMs = LIMITS.toolRenewalMs;
-    assert.is.not(renewal.renew(), undefined);
-    await answer();
-  } finally {
-    mock.timers.reset();
-  }
+  const { clock, renewal, answer } = staged(2);
+  let isDone = false;
+  void renewal.renew()?.then(() => {
+    isDone = true;
+  });
+  mock.timers.tick(LIMITS.toolLookupMs - 1);
+  await settled();
+  assert.is(isDone, false);
+  mock.timers.tick(1);
+  await settled();
+  assert.is(isDone, true);
+  assert.is(renewal.renew(), undefined);
+  clock.nowMs = LIMITS.toolRenewalMs;
+  assert.is.not(renewal.renew(), undefined);
+  await answer();
 });
 
 test('renewal: lets no more wait than may queue per instance', async () => {
-  const { renewal, answer } = renewing();
+  const { renewal, answer } = staged();
   for (let asker = 0; asker < LIMITS.queuedPerInstance; asker += 1) assert.is.not(renewal.renew(), undefined);
   assert.is(renewal.renew(), undefined);
   await answer();
 });
 
 test('renewal: is undefined without an instance, and lists as soon as there is one', async () => {
-  const { instances, renewal } = renewing(0);
-  const other = renewing();
+  const { instances, renewal } = staged(0);
+  const other = staged();
   assert.is(renewal.renew(), undefined);
   instances.push({ tools: undefined });
   assert.is(renewal.renew(), undefined);
@@ -210,24 +209,3 @@ test('renewal: is undefined without an instance, and lists as soon as there is o
 });
 
 test.run();
-
-/** A renewal over so many instances, whose listings the spec settles, on a clock the spec turns. */
-function renewing(count = 1) {
-  const clock = { nowMs: 0 };
-  const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
-  const load = () => {
-    const listing = Promise.withResolvers<readonly Tool[]>();
-    listings.push(listing);
-    return listing.promise;
-  };
-  const now = () => clock.nowMs;
-  const instances: { tools: ToolCache | undefined }[] = Array.from({ length: count }, () => ({
-    tools: new ToolCache(load, now),
-  }));
-  const renewal = new ToolRenewal(() => instances, now);
-  const answer = async () => {
-    for (const listing of listings) listing.resolve([{ name: 'a' }]);
-    await settled();
-  };
-  return { clock, listings, instances, renewal, answer };
-}
