@@ -30,6 +30,7 @@ const test = suite('client sessions');
 const MAX = 40;
 const SHARE = MAX * LIMITS.ownerShare;
 const MANY = 60;
+const GO_MS = 20;
 const PER_TURN = 5;
 let count = 0;
 let harness = new Harness();
@@ -244,15 +245,33 @@ test('leaves room for sessions with all templates, beside those with one templat
   assert.is(harness.sessions.size, MAX + 1);
 });
 
-test('makes room with sessions that expired: of the owner where the share is full, else of all', () => {
+test('makes room with a few sessions that expired: of the owner where the share is full, else of all', () => {
   const idle = Array.from({ length: SHARE }, () => add());
   const others = Array.from({ length: MAX - SHARE }, (_, owner) => add(`${owner}`));
-  for (const session of others) session.isHeld = true;
+  const [held] = others;
+  if (held !== undefined) held.isHeld = true;
   mock.timers.setTime(Date.now() + LIMITS.sessionParkMs - 1);
   mock.timers.setTime(Date.now() + LIMITS.sessionIdleMs);
   add();
-  const found = [idle.some(({ endReason }) => endReason === undefined), others[0]?.endReason];
-  assert.equal(found, [false, undefined]);
+  assert.equal([ended(idle).length, ended(others).length], [SHARE, 0]);
+  for (let owner = 1; owner < SHARE; owner += 1) add(`new ${owner}`);
+  add('one more');
+  assert.equal([ended(others).length, held?.endReason], [LIMITS.paceTasks, undefined]);
+});
+
+test('ends a few idle ones in one go, those first that were not used for longest', async () => {
+  await harness.close();
+  harness = new Harness({ maxSessions: MANY });
+  const sessions = Array.from({ length: MANY }, (_, owner) => add(`${owner}`));
+  const [first] = sessions;
+  mock.timers.tick(LIMITS.sessionParkMs);
+  if (first !== undefined) harness.sessions.used(first);
+  mock.timers.tick(LIMITS.sessionIdleMs - LIMITS.sessionParkMs);
+  assert.equal(ended(sessions), sessions.slice(1, 1 + LIMITS.paceTasks));
+  mock.timers.tick(GO_MS);
+  assert.is(ended(sessions).length, 2 * LIMITS.paceTasks);
+  mock.timers.tick(GO_MS);
+  assert.equal([ended(sessions).length, harness.sessions.size], [MANY - 1, 1]);
 });
 
 test('when it is closed refuses new ones, and ends all: those with calls under way after these, or after the grace', async () => {
@@ -368,6 +387,10 @@ function add(ownerId = 'ann'): AggregateSession {
   const session = new AggregateSession(ownerId);
   harness.sessions.add(session);
   return session;
+}
+
+function ended(sessions: readonly AggregateSession[]): AggregateSession[] {
+  return sessions.filter(({ endReason }) => endReason !== undefined);
 }
 
 async function paced(): Promise<void> {
