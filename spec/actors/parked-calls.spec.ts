@@ -1,14 +1,14 @@
 // Calls whose backend asks its client: through without a trace, parked and resumed, and nobody else's.
 
 import { mock } from 'node:test';
-import { Observable, type Subscriber, type Subscription, take } from 'rxjs';
+import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ParkedCalls } from '../../src/actors/parked-calls.ts';
 import type { ClientQuestion, ClientReply } from '../../src/domain/client.ts';
 import { asGatewayError } from '../../src/domain/errors.ts';
-import type { Answer, ExchangeEvent } from '../../src/domain/exchange.ts';
-import { JsonText } from '../../src/domain/json.ts';
+import type { Answer } from '../../src/domain/exchange.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { steadyPace } from '../helpers/turns.ts';
@@ -18,37 +18,6 @@ const ANN = { id: 'ann' };
 const BOB = { id: 'bob' };
 const CALL = 'tools/call book';
 const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
-
-/** One exchange with instance `a`. */
-class Exchange {
-  isCancelled = false;
-  /** What the client replied, by method and in order. */
-  readonly replies: [string, ClientReply][] = [];
-  #subscriber: Subscriber<Answer> | undefined;
-  #isOver = false;
-  readonly answers$ = new Observable<Answer>((subscriber) => {
-    this.#subscriber = subscriber;
-    return () => {
-      this.isCancelled = !this.#isOver;
-    };
-  });
-
-  say(event: ExchangeEvent): void {
-    this.#subscriber?.next({ event, instanceId: 'a', serverId: 'a' });
-  }
-  notify(n: number): void {
-    this.say({ kind: 'notification', method: 'notifications/progress', params: { progress: n } });
-  }
-  ask(method: string): void {
-    const answer = (reply: ClientReply) => void this.replies.push([method, reply]);
-    this.say({ kind: 'request', method, params: { about: method }, answer });
-  }
-  result(value: unknown): void {
-    this.#isOver = true;
-    this.say({ kind: 'result', result: JsonText.ofValue(value) });
-    this.#subscriber?.complete();
-  }
-}
 
 const ACCEPTED: ClientReply = { result: { action: 'accept' } };
 
@@ -87,60 +56,66 @@ class Client {
 }
 
 let calls = new ParkedCalls(steadyPace());
-let exchange = new Exchange();
+let backend = new ScriptedTransport();
 
 simulateTime(test, () => {
   calls = new ParkedCalls(steadyPace());
-  exchange = new Exchange();
+  backend = new ScriptedTransport();
 });
 
+/** One exchange with instance `a`. */
+function answers(): Observable<Answer> {
+  const event$ = backend.exchange({ method: 'tools/call' });
+  return event$.pipe(map((event) => ({ event, instanceId: 'a', serverId: 'a' })));
+}
+
 test('only passes a call on that is asked nothing', () => {
-  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  exchange.notify(1);
-  exchange.result('done');
+  const client = new Client(calls.follow(ANN, CALL, answers()));
+  progress(1);
+  backend.last.result('done');
   assert.equal([client.heard, calls.size], [[1, 'done', 'end'], 0]);
 });
 
 test('asks the client, and continues with its answer', () => {
   const first = park('elicitation/create');
   assert.equal(first.heard, ['elicitation/create', 'end']);
-  assert.is(exchange.isCancelled, false);
+  assert.is(backend.last.isCancelled, false);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('elicitation/create'))));
-  assert.equal(exchange.replies, [['elicitation/create', ACCEPTED]]);
-  exchange.notify(2);
-  exchange.result('done');
-  assert.equal([second.heard, calls.size, exchange.isCancelled], [[2, 'done', 'end'], 0, false]);
+  assert.equal(backend.last.replies, [ACCEPTED]);
+  progress(2);
+  backend.last.result('done');
+  assert.equal([second.heard, calls.size, backend.last.isCancelled], [[2, 'done', 'end'], 0, false]);
 });
 
 test('asks at once what is asked within a few milliseconds, and passes on what is said meanwhile', () => {
-  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  exchange.ask('roots/list');
-  exchange.notify(1);
+  const client = new Client(calls.follow(ANN, CALL, answers()));
+  backend.last.ask('roots/list');
+  progress(1);
   mock.timers.tick(4);
-  exchange.ask('sampling/createMessage');
+  backend.last.ask('sampling/createMessage');
   mock.timers.tick(1);
   assert.equal(client.heard, [1, 'roots/list,sampling/createMessage', 'end']);
 });
 
 test('keeps the last 64 of what is said', () => {
   const first = park('roots/list');
-  for (let n = 0; n < 100; n += 1) exchange.notify(n);
+  for (let n = 0; n < 100; n += 1) progress(n);
   const second = new Client(calls.resume(first.id, ANN, CALL, new Map()));
   assert.equal([second.heard.length, second.heard[0], second.heard.at(-1)], [64, 36, 99]);
 });
 
 test('keeps the answer of a backend that did not wait, until it is fetched', () => {
   const first = park('roots/list');
-  exchange.notify(1);
-  exchange.result('done');
+  progress(1);
+  backend.last.result('done');
   assert.is(calls.size, 1);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  assert.equal([second.heard, calls.size, exchange.replies], [[1, 'done', 'end'], 0, [['roots/list', LATE]]]);
+  assert.equal([second.heard, calls.size, backend.last.replies], [[1, 'done', 'end'], 0, [LATE]]);
 });
 
 test('asks in the next round what the backend asked without a subscriber', () => {
   const first = park('roots/list');
-  exchange.ask('sampling/createMessage');
+  backend.last.ask('sampling/createMessage');
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
   mock.timers.tick(5);
   assert.equal(second.heard, ['sampling/createMessage', 'end']);
@@ -152,25 +127,24 @@ test('is resumed only by its owner, under its name, once; other attempts have no
   assert.is(calls.resume(first.id, BOB, CALL, all), undefined);
   assert.is(calls.resume(first.id, ANN, 'tools/call other', all), undefined);
   assert.is(calls.resume('no such id', ANN, CALL, all), undefined);
-  assert.equal(exchange.replies, []);
+  assert.equal(backend.last.replies, []);
   const second = new Client(calls.resume(first.id, ANN, CALL, all));
   assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
-  exchange.result('done');
+  backend.last.result('done');
   assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
-  assert.equal([second.heard, exchange.replies.length], [['done', 'end'], 1]);
+  assert.equal([second.heard, backend.last.replies.length], [['done', 'end'], 1]);
 });
 
 test('cancels the exchange when its client leaves in the middle of a stretch', () => {
-  const asking = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  exchange.ask('roots/list');
+  const asking = new Client(calls.follow(ANN, CALL, answers()));
+  backend.last.ask('roots/list');
   asking.subscription.unsubscribe();
-  assert.equal([exchange.isCancelled, exchange.replies, calls.size], [true, [['roots/list', LATE]], 0]);
-  exchange = new Exchange();
+  assert.equal([backend.last.isCancelled, backend.last.replies, calls.size], [true, [LATE], 0]);
   const first = park('roots/list');
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  assert.is(exchange.isCancelled, false);
+  assert.is(backend.last.isCancelled, false);
   second.subscription.unsubscribe();
-  assert.equal([exchange.isCancelled, calls.size], [true, 0]);
+  assert.equal([backend.last.isCancelled, calls.size], [true, 0]);
 });
 
 test('ends a call whose client does not return, and answers the backend first', () => {
@@ -178,15 +152,15 @@ test('ends a call whose client does not return, and answers the backend first', 
   mock.timers.tick(LIMITS.parkedCallMs - 1);
   assert.is(calls.size, 1);
   mock.timers.tick(1);
-  assert.equal([exchange.isCancelled, exchange.replies, calls.size], [true, [['roots/list', LATE]], 0]);
+  assert.equal([backend.last.isCancelled, backend.last.replies, calls.size], [true, [LATE], 0]);
 });
 
 test('refuses a call that would be one too many, and leaves the others alone', () => {
   for (let n = 0; n < LIMITS.parkedCalls; n += 1) parkFor(`owner ${n % 4}`);
-  const last = exchange;
+  const last = backend.last;
   const refused = parkFor('ann');
   assert.equal(refused.heard, ['QUEUE_FULL']);
-  assert.equal([exchange.isCancelled, exchange.replies], [true, [['roots/list', LATE]]]);
+  assert.equal([backend.last.isCancelled, backend.last.replies], [true, [LATE]]);
   assert.equal([last.isCancelled, calls.size], [false, LIMITS.parkedCalls]);
 });
 
@@ -204,11 +178,11 @@ test('parks at most a quarter of them for one owner, unless callers are anonymou
 
 test('ends those of one owner', () => {
   parkFor('ann');
-  const theirs = exchange;
+  const theirs = backend.last;
   parkFor('bob');
   assert.equal([...calls.owners], ['ann', 'bob']);
   calls.endOf('ann');
-  assert.equal([theirs.isCancelled, exchange.isCancelled, calls.size], [true, false, 1]);
+  assert.equal([theirs.isCancelled, backend.last.isCancelled, calls.size], [true, false, 1]);
   assert.equal([...calls.owners], ['bob']);
 });
 
@@ -217,27 +191,26 @@ test('fails the resumption of an ended call', () => {
     [() => calls.endOf('ann'), 'BACKEND_UNAVAILABLE'],
     [() => calls.close(), 'SHUTTING_DOWN'],
   ] as const) {
-    exchange = new Exchange();
     const first = park('roots/list');
     const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
     end();
-    assert.equal([second.heard, exchange.isCancelled, calls.size], [[code], true, 0]);
+    assert.equal([second.heard, backend.last.isCancelled, calls.size], [[code], true, 0]);
   }
 });
 
 test('ends when its client leaves on hearing what was kept, without the replies', () => {
   const first = park('roots/list');
-  exchange.notify(1);
+  progress(1);
   calls
     .resume(first.id, ANN, CALL, replies(first.key('roots/list')))
     ?.pipe(take(1))
     .subscribe();
-  assert.equal([calls.size, exchange.isCancelled, exchange.replies], [0, true, [['roots/list', LATE]]]);
+  assert.equal([calls.size, backend.last.isCancelled, backend.last.replies], [0, true, [LATE]]);
 });
 
 test('takes only 64 questions at a time', () => {
   const client = park(...Array.from({ length: 66 }, () => 'roots/list'));
-  assert.equal([exchange.replies.length, exchange.replies[0]], [2, ['roots/list', LATE]]);
+  assert.equal([backend.last.replies.length, backend.last.replies[0]], [2, LATE]);
   assert.is(client.asked?.requests.size, 64);
 });
 
@@ -246,27 +219,31 @@ test('does not expire while it runs, and asks again when it is asked again', () 
   mock.timers.tick(LIMITS.parkedCallMs - 1);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
   mock.timers.tick(2 * LIMITS.parkedCallMs);
-  assert.equal([exchange.isCancelled, second.heard], [false, []]);
-  exchange.ask('sampling/createMessage');
+  assert.equal([backend.last.isCancelled, second.heard], [false, []]);
+  backend.last.ask('sampling/createMessage');
   mock.timers.tick(5);
   assert.equal(second.heard, ['sampling/createMessage', 'end']);
 });
 
 test.run();
 
+/** The backend says how far it is. */
+function progress(n: number): void {
+  backend.last.notify('notifications/progress', { progress: n });
+}
+
 /** A call of ann's that waits for answers to these. */
 function park(...methods: string[]): Client {
-  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
-  for (const method of methods) exchange.ask(method);
+  const client = new Client(calls.follow(ANN, CALL, answers()));
+  for (const method of methods) backend.last.ask(method);
   mock.timers.tick(5);
   return client;
 }
 
 /** One more call of that owner whose backend asks something. */
 function parkFor(id: string): Client {
-  exchange = new Exchange();
-  const client = new Client(calls.follow({ id }, CALL, exchange.answers$));
-  exchange.ask('roots/list');
+  const client = new Client(calls.follow({ id }, CALL, answers()));
+  backend.last.ask('roots/list');
   return client;
 }
 
