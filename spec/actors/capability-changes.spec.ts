@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { CapabilityChanges } from '../../src/actors/capability-changes.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
-import { definition, Harness, pass, settled } from '../helpers/failing-backend.ts';
+import { Harness, pass, settled } from '../helpers/failing-backend.ts';
 import { PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
@@ -19,28 +19,14 @@ const OTHER: Partial<Peer> = {
 
 let harness = new Harness();
 let events$ = new Subject<GatewayEvent>();
-let peers = new Map<string, Partial<Peer>>();
-let backends = new Map<string, ScriptedTransport>();
 let heard: string[] = [];
 let isOver = false;
-/** What all say of themselves; undefined: what `peers` says. */
-let common: Peer | undefined;
 
 simulateTime(test, () => {
   harness = new Harness();
   events$ = new Subject();
-  peers = new Map();
-  backends = new Map();
   heard = [];
   isOver = false;
-  common = undefined;
-  harness.open = async ({ id }) => {
-    const transport = new ScriptedTransport({ ...PEER, ...peers.get(id) });
-    transport.onExchange = (exchange) => exchange.result({ tools: [] });
-    if (common !== undefined) Object.assign(transport, { peer: common });
-    backends.set(id, transport);
-    return transport;
-  };
   const { fleet } = harness;
   new CapabilityChanges(fleet, events$).changes$.subscribe({
     next: ({ template, list }) => heard.push(`${template} ${list}`),
@@ -61,11 +47,7 @@ function taken(): string[] {
   return heard.splice(0);
 }
 
-async function add(id: string, peer: Partial<Peer>): Promise<void> {
-  peers.set(id, peer);
-  harness.fleet.add(definition(id));
-  await settled();
-}
+const add = (id: string, peer: Partial<Peer>) => harness.add(id, { peer, tools: [] });
 
 /** As the registry does it. */
 function drop(id: string): void {
@@ -77,10 +59,10 @@ function drop(id: string): void {
 
 test('treats servers that do not describe themselves as different', async () => {
   const bare: Peer = { ...PEER, era: 'bare', greeting: {} }; // they are all described by the same object
-  common = bare;
-  await add('a', bare);
+  harness.open = async () => Object.assign(new ScriptedTransport(), { peer: bare });
+  await add('a', {});
   taken();
-  await add('b', bare);
+  await add('b', {});
   assert.equal(taken(), ['t tools', 't prompts', 't resources']);
 });
 
@@ -88,7 +70,7 @@ test('reports nothing when one of several equal instances restarts', async () =>
   await add('a', TOOLS);
   await add('b', TOOLS);
   taken();
-  backends.get('a')?.lose();
+  harness.backend('a').lose();
   await settled();
   await pass(500);
   assert.is(harness.ref('a').state, 'healthy');
@@ -149,7 +131,7 @@ test('reads the handshake of a server once, however many others come and go', as
 test('passes on the notices of instances, and completes with the fleet', async () => {
   await add('a', TOOLS);
   taken();
-  backends.get('a')?.tell('notifications/prompts/list_changed');
+  harness.backend('a').tell('notifications/prompts/list_changed');
   assert.equal(taken(), ['t prompts']);
   await harness.fleet.close(0);
   assert.equal([isOver, events$.observed], [true, false]);

@@ -174,7 +174,7 @@ for (const isLost of [false, true]) {
     const [own] = backend.upstreams;
     assert.ok(own);
     own.closesSlowly = true;
-    if (isLost) await breakInWaiting(backend);
+    if (isLost) await breakBy(() => backend.lose());
     else await crash('a');
     assert.equal([ref.state, own.isClosed], ['stopped', true]);
     let isClosed = false;
@@ -369,23 +369,18 @@ test('is stopped, and its reason names the node', () => {
 test.run();
 
 /** A refused connection makes it unhealthy, and the back-off of an unhealthy instance asks for randomness. */
-async function crash(id: string): Promise<void> {
-  harness.random = () => {
-    throw new Error('no randomness');
-  };
+function crash(id: string): Promise<void> {
   harness.backend(id).onExchange = (exchange) =>
     exchange.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
-  await harness.call('write', { instanceId: id }).end;
-  await settled();
-  harness.random = () => 0.5;
+  return breakBy(() => harness.call('write', { instanceId: id }).end);
 }
 
 /** The back-off of one whose session is lost asks for randomness, too. */
-async function breakInWaiting(backend: ScriptedTransport): Promise<void> {
+async function breakBy(cause: () => unknown): Promise<void> {
   harness.random = () => {
     throw new Error('no randomness');
   };
-  backend.lose();
+  await cause();
   await settled();
   harness.random = () => 0.5;
 }
