@@ -45,5 +45,5 @@ export function modern(
   };
   const name: Headers = params.name === undefined ? {} : { 'mcp-name': params.name };
   const headers: Headers = { ...MCP_TYPES, 'mcp-protocol-version': MODERN, 'mcp-method': method, ...name };
-  return { body: rpc(method, { ...params, _meta }), headers };
+  return { body: { ...rpc(method), params: { ...params, _meta } }, headers };
 }

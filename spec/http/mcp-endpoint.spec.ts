@@ -3,10 +3,10 @@
 // the listeners: spec/listeners.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { META } from '../../src/domain/mcp.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
-import type { Answer, Ask } from '../helpers/http-app.ts';
-import { appFor } from '../helpers/http-app.ts';
-import { initialize, MCP_TYPES, toolCall } from '../helpers/http-mcp.ts';
+import { type Answer, type Ask, appFor } from '../helpers/http-app.ts';
+import { MCP_TYPES, modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
 import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -21,17 +21,11 @@ test.before(async () => {
 type Headers = Readonly<Record<string, string>>;
 
 const VERSION = '2025-06-18';
-const MODERN = '2026-07-28';
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
 /** Opens a session of `ada` and returns the headers that belong to it. */
 async function open(version = VERSION): Promise<Headers> {
-  const answer = await app.as(app.user, 'POST', '/mcp/demo', {
-    body: initialize(version),
-    headers: MCP_TYPES,
-  });
-  assert.is(answer.status, 200, answer.text);
-  const id = answer.headers.get('mcp-session-id') ?? '';
+  const { 'mcp-session-id': id = '' } = await openSession(app, '/mcp/demo', { who: app.user, version });
   return { 'mcp-session-id': id, 'mcp-protocol-version': version };
 }
 
@@ -173,20 +167,12 @@ test('lists of messages where a revision has them: more than may be is 400, the 
   await assertUnharmed(session, 'a list');
 });
 
-const META = {
-  'io.modelcontextprotocol/protocolVersion': MODERN,
-  'io.modelcontextprotocol/clientCapabilities': {},
-};
-const listing = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: META } };
-const calling = {
-  ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
-  params: { name: 'name', arguments: {}, _meta: META },
-};
-const named = { 'mcp-protocol-version': MODERN, 'mcp-method': 'tools/list' };
-const called = { ...named, 'mcp-method': 'tools/call' };
-const unnamed = { 'mcp-protocol-version': MODERN };
-const future = { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
-const ofFuture = { ...listing, params: { _meta: { ...META, ...future } } };
+const { body: listing, headers: named } = modern('tools/list');
+const { body: calling } = modern('tools/call', { name: 'name', arguments: {} });
+const { headers: called } = modern('tools/call');
+const { 'mcp-method': _, ...unnamed } = named;
+const FUTURE = '2099-01-01';
+const ofFuture = rpc('tools/list', { _meta: { ...listing.params._meta, [META.protocolVersion]: FUTURE } });
 
 /** What a client without sessions may get wrong. */
 const STATELESS: readonly (readonly [what: string, expected: string, body: unknown, headers: Headers])[] = [
@@ -197,18 +183,8 @@ const STATELESS: readonly (readonly [what: string, expected: string, body: unkno
   ['no Mcp-Name', '400 -32020', calling, called],
   ['another Mcp-Name than in the body', '400 -32020', calling, { ...called, 'mcp-name': 'other' }],
   ['no envelope', '400 -32602', { ...listing, params: {} }, named],
-  [
-    'a revision that nobody knows',
-    '400 -32022',
-    ofFuture,
-    { ...named, 'mcp-protocol-version': '2099-01-01' },
-  ],
-  [
-    'an unknown method',
-    '404 -32601',
-    { ...listing, method: 'no/such' },
-    { ...named, 'mcp-method': 'no/such' },
-  ],
+  ['a revision that nobody knows', '400 -32022', ofFuture, { ...named, 'mcp-protocol-version': FUTURE }],
+  ['an unknown method', '404 -32601', modern('no/such').body, modern('no/such').headers],
   ['a list of messages', '400 -32600', [listing], named],
   ['GET', '405 -32000', undefined, unnamed],
   ['DELETE', '405 -32000', undefined, unnamed],
@@ -216,7 +192,7 @@ const STATELESS: readonly (readonly [what: string, expected: string, body: unkno
 
 for (const [what, expected, body, headers] of STATELESS) {
   test(`without sessions, ${what}: ${expected}`, async () => {
-    const ask = { headers: { ...MCP_TYPES, ...headers }, ...(body === undefined ? {} : { body }) };
+    const ask = { headers, ...(body === undefined ? {} : { body }) };
     const answer = await app.as(app.user, body === undefined ? what : 'POST', '/mcp/demo', ask);
     assert.is(codeOf(answer), expected, answer.text);
     assert.is(answer.headers.get('mcp-session-id'), null);
