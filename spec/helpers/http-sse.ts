@@ -5,15 +5,10 @@ import { StringDecoder } from 'node:string_decoder';
 import * as assert from 'uvu/assert';
 import type { AccountsFixture, Credentials } from './http-accounts.ts';
 import type { Answer } from './http-app.ts';
-import { rpc, toolCall } from './http-mcp.ts';
+import { initialize, rpc, toolCall } from './http-mcp.ts';
 import { head, openRaw, readUntil } from './http-raw.ts';
 
-/** What `initialize` says of this client. */
-export const PROFILE = {
-  protocolVersion: '2024-11-05',
-  capabilities: {},
-  clientInfo: { name: 'raw', version: '1' },
-};
+export const hello = (id = 0, version = '2024-11-05') => ({ ...initialize(version), id });
 export const message = (id: number, method: string, params?: object) => rpc(method, params, id);
 export const call = (id: number, name: string, args?: object) => toolCall(name, args, id);
 
@@ -90,7 +85,7 @@ export async function initialized(
   who?: Credentials,
 ): Promise<SseStream> {
   const stream = await open(app, path, who);
-  assert.is((await stream.post({ ...message(0, 'initialize'), params: PROFILE })).status, 202);
+  assert.is((await stream.post(hello())).status, 202);
   const { result } = await stream.answer(0);
   assert.is(Object(result).protocolVersion, '2024-11-05');
   assert.is((await stream.post({ jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202);

@@ -9,8 +9,8 @@ import { until } from '../conformance/transport.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';
-import { head, openRaw, readAll, readUntil, untilClosed } from '../helpers/http-raw.ts';
-import { call, inFlight, initialized, message, open, PROFILE, sessions } from '../helpers/http-sse.ts';
+import { jsonRequest, openRaw, readAll, readUntil, untilClosed } from '../helpers/http-raw.ts';
+import { call, hello, inFlight, initialized, message, open, sessions } from '../helpers/http-sse.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('HTTP+SSE towards clients', { timeoutMs: 30_000 });
@@ -117,9 +117,8 @@ test('a template that is named sse keeps its path', async () => {
   assert.ok((await names(client)).includes('name'));
   assert.ok((await names(own)).includes('name'));
   assert.ok((await names(all)).includes('sse__name'));
-  const initialize = { ...message(0, 'initialize'), params: PROFILE };
   const headers = { accept: 'application/json, text/event-stream' };
-  const opened = await app.as(app.user, 'POST', '/mcp/sse', { body: initialize, headers });
+  const opened = await app.as(app.user, 'POST', '/mcp/sse', { body: hello(), headers });
   const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
   assert.is((await app.as(app.user, 'DELETE', '/mcp/sse', { headers: session })).status, 200);
   await Promise.all([client, all, own].map((one) => one.close()));
@@ -180,7 +179,7 @@ test('a message that is none is refused by status, and the session goes on', asy
   assert.is(await post([message(1, 'ping')]), 400);
   assert.is(await post('x'.repeat(64 * 1024 + 1)), 413);
   assert.is(await post('{}', { 'content-type': 'text/plain' }), 415);
-  assert.is(await post({ ...message(0, 'initialize'), params: PROFILE }), 400);
+  assert.is(await post(hello()), 400);
   await stream.post(message(2, 'ping'));
   assert.ok((await stream.answer(2)).result);
   stream.socket.destroy();
@@ -191,15 +190,14 @@ test('nothing but initialize is taken before the session, and a bad one is answe
   assert.is((await stream.post(message(1, 'tools/list'))).status, 400);
   assert.is((await stream.post(message(2, 'initialize'))).status, 202);
   assert.is((await stream.answer(2)).error?.code, -32602);
-  assert.is((await stream.post({ ...message(3, 'initialize'), params: PROFILE })).status, 202);
+  assert.is((await stream.post(hello(3))).status, 202);
   assert.ok((await stream.answer(3)).result);
   stream.socket.destroy();
 });
 
 test('a batch is answered one by one where its revision has batches', async () => {
   const stream = await open(app);
-  const params = { ...PROFILE, protocolVersion: '2025-03-26' };
-  await stream.post({ ...message(0, 'initialize'), params });
+  await stream.post(hello(0, '2025-03-26'));
   await stream.answer(0);
   assert.is((await stream.post([message(1, 'ping'), call(2, 'name')])).status, 202);
   assert.ok((await stream.answer(1)).result);
@@ -230,7 +228,7 @@ test('two streams of one caller are two sessions; closing one cancels its calls 
 
 test('of two that initialize at once one is refused, and the stream has one session', async () => {
   const stream = await open(app);
-  const posted = [1, 2].map((id) => stream.post({ ...message(id, 'initialize'), params: PROFILE }));
+  const posted = [1, 2].map((id) => stream.post(hello(id)));
   const statuses = (await Promise.all(posted)).map(({ status }) => status);
   assert.equal(statuses.toSorted(), [202, 400]);
   assert.ok((await stream.answer(statuses.indexOf(202) + 1)).result);
@@ -257,22 +255,21 @@ test('a message that is still being sent when its stream ends is not found', asy
   const stream = await initialized(app);
   const body = JSON.stringify(call(1, 'name'));
   const sender = await openRaw(app.port);
-  const length = String(body.length);
-  const headers = { ...app.user, 'Content-Type': 'application/json', 'Content-Length': length };
-  sender.write(head(`POST ${stream.path}`, { ...headers, Connection: 'close' }) + body.slice(0, 10));
+  const request = jsonRequest(`POST ${stream.path}`, body, { ...app.user, Connection: 'close' });
+  sender.write(request.slice(0, -10));
   stream.socket.destroy();
   await until(() => sessions(app) === 0, 'no session is left');
-  sender.write(body.slice(10));
+  sender.write(request.slice(-10));
   assert.match(await readAll(sender), /^HTTP\/1\.1 404 /);
 });
 
 test('a client that no instance can serve is answered on its stream, and may try again there', async () => {
   await app.gateway.register('late', { id: 'gone', endpoint: 'http://127.0.0.1:9/mcp' });
   const stream = await open(app, '/mcp/late/sse');
-  assert.is((await stream.post({ ...message(1, 'initialize'), params: PROFILE })).status, 202);
+  assert.is((await stream.post(hello(1))).status, 202);
   assert.is((await stream.answer(1)).error?.code, 503);
   await app.serve('late', 'one');
-  assert.is((await stream.post({ ...message(2, 'initialize'), params: PROFILE })).status, 202);
+  assert.is((await stream.post(hello(2))).status, 202);
   assert.ok((await stream.answer(2)).result);
   stream.socket.destroy();
 });
@@ -291,7 +288,7 @@ test('cancelling a call leaves it without an answer', async () => {
 
 test('a client that goes before its session is open leaves none', async () => {
   const stream = await open(app, '/mcp/all/sse');
-  const posted = stream.post({ ...message(0, 'initialize'), params: PROFILE });
+  const posted = stream.post(hello());
   stream.socket.destroy();
   await posted;
   await until(() => sessions(app) === 0, 'no session is left');
