@@ -10,7 +10,6 @@ import { json } from '../../../src/http/reply.ts';
 import type { Trail } from '../../../src/http/request.ts';
 import { ClientGone } from '../../../src/http/request.ts';
 import { respond } from '../../../src/http/respond.ts';
-import type { Method } from '../../../src/http/route.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { startRoute } from '../../helpers/http-middlewares.ts';
 import { head, openRaw } from '../../helpers/http-raw.ts';
@@ -22,22 +21,23 @@ type Entry = Parameters<Auth['audit']['record']>[0];
 const ADA: Principal = { ...ANONYMOUS, id: 'user:1', kind: 'user', name: 'ada' };
 
 /** An app with one recorded route; `work` is what comes after the recording. */
-const NO_CALLS = { recordsCalls: false, recordCall: () => {}, list: () => Promise.resolve([]) };
-
-async function serve(
-  work: (state: { principal?: Principal; trail?: Trail }) => void,
-  { method = 'POST', now = () => 0 }: { method?: Method; now?: () => number } = {},
-) {
+async function serve(work: (state: { principal?: Principal; trail?: Trail }) => void, now = () => 0) {
   const entries: Entry[] = [];
-  const audit = { ...NO_CALLS, record: (entry: Entry) => entries.push(entry) };
-  const trail = auditTrail(audit, { address: () => '192.0.2.7' }, now);
-  const route = { method, path: '/servers/:server_id', scope: 'gateway:write' } as const;
+  const trail = auditTrail({ record: (entry) => entries.push(entry) }, { address: () => '192.0.2.7' }, now);
+  const route = { method: 'POST', path: '/servers/:server_id', scope: 'gateway:write' } as const;
   const app = await startRoute('/servers/:server_id', ...trail(route), (context) => {
     work(context.state);
     respond(context, json(200, {}));
   });
-  return { entries, ...app };
+  /** Asks so many times; the number of entries after that. */
+  const ask = async (times: number) => {
+    for (let time = 0; time < times; time += 1) await app.ask('POST', '/servers/one');
+    return entries.length;
+  };
+  return { ...app, entries, ask };
 }
+
+const MOST = HTTP_LIMITS.recordedRefusalsPerMinute;
 
 test('records a client that left as 499', async () => {
   const app = await serve(() => {
@@ -58,53 +58,40 @@ test('limits the entries of unknown callers per minute, not those of others', as
     (state) => {
       if (principal !== undefined) state.principal = principal;
     },
-    { now: () => nowMs },
+    () => nowMs,
   );
-  const most = HTTP_LIMITS.recordedRefusalsPerMinute;
-  const ask = async (times: number) => {
-    for (let time = 0; time < times; time += 1) await app.ask('POST', '/servers/one');
-    return app.entries.length;
-  };
-  assert.is(await ask(most + 5), most);
+  assert.is(await app.ask(MOST + 5), MOST);
   nowMs = 59_999;
-  assert.is(await ask(1), most);
+  assert.is(await app.ask(1), MOST);
   principal = ADA;
-  assert.is(await ask(3), most + 3);
+  assert.is(await app.ask(3), MOST + 3);
   principal = undefined;
   nowMs = 60_000;
-  assert.is(await ask(2), most + 5);
+  assert.is(await app.ask(2), MOST + 5);
   app.close();
 });
 
 test('limits the refusals of one caller per minute, not its changes, and records none over the rate limit', async () => {
   let error: GatewayError | undefined;
   let principal: Principal = ADA;
-  const app = await serve(
-    (state) => {
-      state.principal = principal;
-      if (error !== undefined) throw error;
-    },
-    { now: () => 0 },
-  );
-  const most = HTTP_LIMITS.recordedRefusalsPerMinute;
-  const ask = async (times: number) => {
-    for (let time = 0; time < times; time += 1) await app.ask('POST', '/servers/one');
-    return app.entries.length;
-  };
+  const app = await serve((state) => {
+    state.principal = principal;
+    if (error !== undefined) throw error;
+  });
   error = insufficientPermissions(['admin']);
-  assert.is(await ask(most + 5), most);
+  assert.is(await app.ask(MOST + 5), MOST);
   error = rateLimitExceeded(1_000, 60);
-  assert.is(await ask(3), most);
+  assert.is(await app.ask(3), MOST);
   error = undefined;
-  assert.is(await ask(3), most + 3);
+  assert.is(await app.ask(3), MOST + 3);
   error = insufficientPermissions(['admin']);
   principal = { ...ADA, id: 'user:other' };
-  assert.is(await ask(1), most + 4);
+  assert.is(await app.ask(1), MOST + 4);
   app.close();
 });
 
 test('has the routes that change something, and logins', () => {
-  const trail = auditTrail({ ...NO_CALLS, record: () => {} }, { address: () => undefined });
+  const trail = auditTrail({ record: () => {} }, { address: () => undefined });
   assert.equal(
     ROUTES.filter((route) => trail(route).length > 0)
       .map(({ method, path }) => `${method} ${path}`)
