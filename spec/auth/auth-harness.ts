@@ -2,7 +2,7 @@
 
 import { Subject } from 'rxjs';
 import type { NewApiKey } from '../../src/auth/accounts.ts';
-import { Auth } from '../../src/auth/auth.ts';
+import { Auth, type AuthOptions } from '../../src/auth/auth.ts';
 import type { Credentials, StoreChange } from '../../src/auth/authenticator.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
@@ -14,7 +14,6 @@ import type { AccountStore } from '../../src/persistence/store.ts';
 export const SECRET = new TextEncoder().encode('the secret of the specs, long enough');
 export const START_MS = Date.parse('2030-05-06T07:08:09.250Z');
 export const LIFETIME_MS = 3_600_000;
-export const LIMITS = { userPerHour: 1_000, apiKeyPerHour: 5_000 };
 
 /** The cheapest bcrypt there is, which notes what it was asked to compare. */
 export class CountedPasswords extends Passwords {
@@ -65,8 +64,15 @@ export function watchedAccounts(accounts: AccountStore) {
   return watch;
 }
 
-/** `hasAnswered`: the store was heard of once, as it is behind every start. */
-export function authHarness({ enabled = true, hasAnswered = true } = {}) {
+interface HarnessOptions {
+  readonly enabled?: boolean;
+  /** The store was heard of once, as it is behind every start. Default true. */
+  readonly hasAnswered?: boolean;
+  /** What the store reports. Default: what the spec does, by `hear`. */
+  readonly reports$?: AuthOptions['storeChanges$'];
+}
+
+export function authHarness({ enabled = true, hasAnswered = true, reports$ }: HarnessOptions = {}) {
   const clock = stoppedClock();
   const store = new MemoryStore();
   const watch = watchedAccounts(store.accounts);
@@ -75,18 +81,19 @@ export function authHarness({ enabled = true, hasAnswered = true } = {}) {
   const warnings: unknown[] = [];
   const adminChanges: number[] = [];
   const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
-  const auth = new Auth({
+  const options: AuthOptions = {
     enabled,
     store: { accounts: watch.accounts, audit: store.audit },
     secret: SECRET,
     tokenLifetimeMs: LIFETIME_MS,
-    limits: LIMITS,
-    storeChanges$,
+    limits: { userPerHour: 1_000, apiKeyPerHour: 5_000 },
+    storeChanges$: reports$ ?? storeChanges$,
     log: { warn: (...args: unknown[]) => void warnings.push(args) },
     now: clock.now,
     passwords,
     onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),
-  });
+  };
+  const auth = new Auth(options);
   if (hasAnswered) storeChanges$.next({ kind: 'answered' });
   const createUser = (username: string, role: Role = 'user'): Promise<User> =>
     auth.accounts.createUser({
@@ -100,6 +107,7 @@ export function authHarness({ enabled = true, hasAnswered = true } = {}) {
     auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'], ...change });
   return {
     auth,
+    options,
     clock,
     store,
     watch,

@@ -1,31 +1,19 @@
-import { NEVER, of, Subject, throwError } from 'rxjs';
+import { NEVER, of, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createAuth } from '../../src/auth/auth.ts';
-import type { StoreChange } from '../../src/auth/authenticator.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import {
-  authHarness,
-  CountedPasswords,
-  codeOf,
-  LIFETIME_MS,
-  LIMITS,
-  passwordOf,
-  SECRET,
-} from './auth-harness.ts';
+import { authHarness, LIFETIME_MS, passwordOf, SECRET } from './auth-harness.ts';
 
 const test = suite('the whole of authentication');
 
 test('reports principals whose credentials or permissions change on this node', async () => {
-  const { auth, createUser } = authHarness();
+  const { auth, createUser, createKey } = authHarness();
   const told: string[] = [];
   auth.changed$.subscribe({ next: (id) => told.push(id), complete: () => told.push('end') });
   const ada = await createUser('ada');
-  const create = () =>
-    auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'], ownerId: ada.id });
-  const [used, unused] = await Promise.all([create(), create()]);
+  const [used, unused] = await Promise.all([createKey({ ownerId: ada.id }), createKey({ ownerId: ada.id })]);
   await auth.authenticate({ apiKey: used.key });
   assert.equal(told, []);
   await auth.accounts.changeUser(ada.id, { email: 'ada@example.org' });
@@ -55,24 +43,22 @@ test('the end writes the audit log and the times of use of keys', async () => {
 });
 
 test('credentials are verified every 10 s when reports of the store end or fail', async () => {
-  for (const storeChanges$ of [
-    NEVER,
-    of({ kind: 'answered' as const }),
-    throwError(() => new Error('watch broke')),
-  ]) {
-    const { auth, store, clock, warnings } = await made({ storeChanges$ });
-    const { key, apiKey } = await auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
+  const broken$ = throwError(() => new Error('watch broke'));
+  for (const reports$ of [NEVER, of({ kind: 'answered' as const }), broken$]) {
+    const { auth, store, clock, warnings, createKey, codeFor } = authHarness({ reports$ });
+    const { key, apiKey } = await createKey();
     await auth.authenticate({ apiKey: key });
     await store.accounts.deleteApiKey(apiKey.apiKey.id);
-    clock.nowMs += 10_001;
-    assert.is(await codeOf(() => auth.authenticate({ apiKey: key })), 'INVALID_CREDENTIALS');
-    assert.ok(warnings.length <= 1);
+    clock.pass(10_001);
+    assert.is(await codeFor({ apiKey: key }), 'INVALID_CREDENTIALS');
+    assert.is(warnings.length, reports$ === broken$ ? 1 : 0);
     await auth.close();
   }
 });
 
 test('an invalid URL of Redis is an error that does not repeat it', async () => {
-  const message = await messageOf(made({ redisUrl: 'http://user:planted-secret@host' }), ConfigError);
+  const redisUrl = 'http://user:planted-secret@host';
+  const message = await messageOf(createAuth({ ...authHarness().options, redisUrl }), ConfigError);
   assert.not.match(message, /planted/);
 });
 
@@ -96,11 +82,7 @@ test('no secret reaches a log, an error, the audit log or a record, whatever goe
     }
   };
   const { accessToken } = await auth.login({ username: 'ada', password: passwordOf('ada'), address: '::1' });
-  const { key, apiKey } = await auth.accounts.createApiKey({
-    name: 'robot',
-    permissions: ['admin'],
-    ownerId: user.id,
-  });
+  const { key, apiKey } = await harness.createKey({ permissions: ['admin'], ownerId: user.id });
   secrets.push(accessToken, accessToken.split('.')[2] ?? '', key, key.slice(20));
   said.push(apiKey, await auth.accounts.apiKeys());
   for (const isAway of [false, true]) {
@@ -125,24 +107,5 @@ test('no secret reaches a log, an error, the audit log or a record, whatever goe
   assert.ok(text.length > 1_000, 'there is something to look through');
   for (const secret of secrets) assert.not.ok(text.includes(secret), secret);
 });
-
-async function made(options: Partial<Parameters<typeof createAuth>[0]> & { store?: MemoryStore }) {
-  const clock = { nowMs: 1_900_000_000_000 };
-  const store = options.store ?? new MemoryStore();
-  const warnings: unknown[] = [];
-  const auth = await createAuth({
-    enabled: true,
-    secret: SECRET,
-    tokenLifetimeMs: LIFETIME_MS,
-    limits: LIMITS,
-    storeChanges$: new Subject<{ readonly kind: StoreChange }>(),
-    log: { warn: (...args: unknown[]) => void warnings.push(args) },
-    now: () => clock.nowMs,
-    passwords: new CountedPasswords(),
-    ...options,
-    store,
-  });
-  return { auth, store, clock, warnings };
-}
 
 test.run();

@@ -238,20 +238,6 @@ test('give a token for a form or JSON, also with other fields, a charset and wro
     assert.is(answer.status, 200);
 });
 
-test('answer a wrong password like an unknown user', async () => {
-  const answers = await Promise.all([
-    form(written({ ...ADA, password: 'wrong horse' })),
-    form(written({ ...ADA, username: 'nobody-at-all' })),
-  ]);
-  for (const { status, body, headers } of answers) {
-    assert.is(status, 401);
-    assert.is(headers.get('www-authenticate'), 'Bearer');
-    assert.equal({ ...body, request_id: '' }, { ...answers[0]?.body, request_id: '' });
-    assert.is(body.error_code, 'INVALID_CREDENTIALS');
-    assert.not.match(JSON.stringify({ ...body, request_id: '' }), /horse|ada|nobody-at-all/);
-  }
-});
-
 for (const type of [
   ...['text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded; charset=latin1'],
   ...['application/x-www-form-urlencodedx', ''],
@@ -267,19 +253,17 @@ test('refuse a large login', async () => {
   assert.is((await form(`username=ada&password=${'x'.repeat(70_000)}`)).outcome, '413 PAYLOAD_TOO_LARGE');
 });
 
-test('refuse logins after ten failures', async () => {
-  const answers: number[] = [];
-  let retryAfter: string | null = null;
-  for (let attempt = 0; attempt < 12; attempt += 1) {
-    const { status, body, headers } = await json({ username: 'guessed', password: 'wrong horse' });
-    answers.push(status);
-    if (status === 429) {
-      assert.is(body.error_code, 'TOO_MANY_ATTEMPTS');
-      retryAfter = headers.get('retry-after');
-    }
+test('refuse the right password, too, after ten failures; successes are not counted', async () => {
+  await app.createUser('guessed');
+  const right = { username: 'guessed', password: PASSWORD };
+  for (let attempt = 0; attempt < 11; attempt += 1) assert.is((await json(right)).status, 200);
+  for (let attempt = 0; attempt < 10; attempt += 1) {
+    const { outcome, headers } = await json({ ...right, password: 'wrong horse' });
+    assert.equal([outcome, headers.get('www-authenticate')], ['401 INVALID_CREDENTIALS', 'Bearer']);
   }
-  assert.equal(answers, [...Array<number>(10).fill(401), 429, 429]);
-  assert.ok(Number(retryAfter) >= 1);
+  const refused = await json(right);
+  assert.is(refused.outcome, '429 TOO_MANY_ATTEMPTS');
+  assert.ok(Number(refused.headers.get('retry-after')) >= 1);
 });
 
 test('show a user and an admin their accounts', async () => {
@@ -309,6 +293,7 @@ test('show the anonymous admin while authentication is off', async () => {
   const { status, body } = await app.ask('GET', '/auth/me');
   assert.equal([status, body.id, body.kind, body.user_id], [200, 'anonymous', 'anonymous', null]);
   assert.equal([body.role, body.auth_enabled], ['admin', false]);
+  assert.is((await app.ask('POST', '/auth/logout')).status, 204);
   assert.equal(body.scopes, ['gateway:read', 'gateway:write', 'tools:call', 'admin']);
   await app.close();
 });
