@@ -9,7 +9,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { Backend } from '../transports/http/tool-headers-harness.ts';
-import { messageOf, type RawServer, startRawServer } from '../transports/raw-server.ts';
+import { type RawServer, startRawServer } from '../transports/raw-server.ts';
 import { modernRequest, postTo } from './mcp-post.ts';
 
 /** What clients get: the status, and the result or the error. */
@@ -131,8 +131,5 @@ export class ToolHeadersGateway {
 
 async function serve(): Promise<Served> {
   const backend = new Backend();
-  const server = await startRawServer(async (request, response) =>
-    backend.respond(response, await messageOf(request), request.headers),
-  );
-  return { ...server, backend };
+  return { ...(await startRawServer(backend.respond)), backend };
 }

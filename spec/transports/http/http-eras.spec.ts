@@ -1,16 +1,25 @@
 // What only the modern era has over HTTP: mirrored parameters, and subscriptions whose answer lasts. And whose conversations are kept
 // by which backend: one of both eras keeps one for each legacy client beside the modern one of the transport.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { answering, clientSide, everyCapability, noCapability, openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf } from '../raw-server.ts';
+import {
+  type Answer,
+  type Asked,
+  cut,
+  discovered,
+  refused,
+  result,
+  SESSION,
+  serving,
+  status,
+} from '../scripted-server.ts';
 import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http, whose conversations', { timeoutMs: 20_000 });
@@ -54,39 +63,12 @@ test('a backend that refuses is asked once, a bare one never', async () => {
 
 // --- what counts as a refusal ----------------------------------------------------------------------------------------
 
-const RESULT = { supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, resultType: 'complete' };
-
-type Answer = (response: ServerResponse, id: unknown) => void;
-
-const plain =
-  (status: number, body = ''): Answer =>
-  (response) =>
-    void response.writeHead(status).end(body);
-const withError =
-  (status: number, code: number, of?: null): Answer =>
-  (response, id) =>
-    answerJson(response, status, {
-      jsonrpc: '2.0',
-      id: of === undefined ? id : of,
-      error: { code, message: 'no' },
-    });
-const withResult =
-  (result: object): Answer =>
-  (response, id) =>
-    answerJson(response, 200, { jsonrpc: '2.0', id, result }, { 'mcp-session-id': 'given' });
-
 /** Opens three times with a modern server that answers `initialize` so; what came of it, and how often it was asked. */
 async function openThrice(answer: Answer) {
   const outcomes: string[] = [];
-  let times = 0;
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { id, method } = await messageOf(request);
-    if (request.method === 'DELETE') return void response.writeHead(200).end();
-    if (method !== 'initialize') return answerJson(response, 200, { jsonrpc: '2.0', id, result: RESULT });
-    times += 1;
-    answer(response, id);
-  };
-  await withRawTransport(serve, async (transport) => {
+  const asked: string[] = [];
+  const answers = { initialize: answer, DELETE: status(200), otherwise: discovered };
+  await withRawTransport(serving(answers, asked), async (transport) => {
     for (let index = 0; index < 3; index += 1) {
       const outcome = await opening(transport).catch((thrown: unknown) => thrown);
       outcomes.push(
@@ -94,17 +76,17 @@ async function openThrice(answer: Answer) {
       );
     }
   });
-  return { outcomes, times };
+  return { outcomes, times: asked.filter((method) => method === 'initialize').length };
 }
 
 for (const [name, answer] of Object.entries<Answer>({
-  'an unsupported version': withError(400, -32022),
-  'an error in a success': withError(200, -32603),
-  'an error that names no request': withError(200, -32600, null),
-  'a status': plain(405),
-  nothing: plain(202),
-  'a page in a success': plain(200, '<h1>Welcome</h1>'),
-  'a modern revision': withResult({ protocolVersion: '2026-07-28', capabilities: {} }),
+  'an unsupported version': refused(400, -32022),
+  'an error in a success': refused(200, -32603),
+  'an error that names no request': refused(200, -32600, null),
+  'a status': status(405),
+  nothing: status(202),
+  'a page in a success': status(200, '<h1>Welcome</h1>'),
+  'a modern revision': result({ protocolVersion: '2026-07-28', capabilities: {} }, SESSION),
 })) {
   test(`${name} instead of a handshake is a refusal, and remembered`, async () => {
     const outcomes = ['undefined', 'undefined', 'undefined'];
@@ -113,10 +95,10 @@ for (const [name, answer] of Object.entries<Answer>({
 }
 
 for (const [name, answer] of Object.entries<Answer>({
-  'a fault': plain(500),
-  'a fault with an error': withError(500, -32603),
-  'a proxy in trouble': plain(503),
-  'a broken connection': (response) => void response.socket?.resetAndDestroy(),
+  'a fault': status(500),
+  'a fault with an error': refused(500, -32603),
+  'a proxy in trouble': status(503),
+  'a broken connection': cut,
 })) {
   test(`${name} instead of a handshake is a failure, and it is asked again`, async () => {
     const failure = 'BACKEND_UNAVAILABLE no';
@@ -126,27 +108,21 @@ for (const [name, answer] of Object.entries<Answer>({
 
 /** A modern server that leaves subscriptions open. */
 async function listening(
-  body: (backend: { transport: Transport; streams: ServerResponse[]; sent: JsonObject[] }) => Promise<void>,
+  body: (backend: {
+    transport: Transport;
+    streams: ServerResponse[];
+    sent: Omit<Asked, 'request'>[];
+  }) => Promise<void>,
 ): Promise<void> {
   const streams: ServerResponse[] = [];
-  const sent: JsonObject[] = [];
-  await withRawTransport(
-    async (request, response) => {
-      const message = await messageOf(request);
-      const { id, method } = message;
-      if (method !== 'subscriptions/listen') {
-        const result = {
-          supportedVersions: ['2026-07-28'],
-          capabilities: { tools: {} },
-          resultType: 'complete',
-        };
-        return answerJson(response, 200, { jsonrpc: '2.0', id, result });
-      }
-      sent.push(message);
-      streams.push(response.writeHead(200, { 'content-type': 'text/event-stream' }));
-      response.flushHeaders();
-    },
-    (transport) => body({ transport, streams, sent }),
+  const sent: Omit<Asked, 'request'>[] = [];
+  const listen: Answer = (response, { request: _, ...message }) => {
+    sent.push(message);
+    streams.push(response.writeHead(200, { 'content-type': 'text/event-stream' }));
+    response.flushHeaders();
+  };
+  await withRawTransport(serving({ 'subscriptions/listen': listen, otherwise: discovered }), (transport) =>
+    body({ transport, streams, sent }),
   );
 }
 

@@ -2,7 +2,7 @@
 // marked with `…` was waited for in vain, which takes time; everything else is as fast as the server. And servers that do not
 // answer `server/discover` at once: which of them are modern all the same, when a mistake is found out, and what is remembered.
 
-import type { ServerResponse } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
@@ -17,7 +17,19 @@ import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { until } from '../../conformance/transport.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
+import { withRawServer } from '../raw-server.ts';
+import {
+  type Answer,
+  type Answers,
+  cut,
+  discovered,
+  initialized,
+  initializedInSession,
+  refused,
+  serving,
+  silence,
+  status,
+} from '../scripted-server.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
 
 const test = suite('http, first contact', { timeoutMs: 30_000 });
@@ -26,51 +38,16 @@ const D = 'server/discover';
 const I = 'initialize';
 const DONE = 'notifications/initialized';
 
-/** What a server does with one request. */
-type Answer = (response: ServerResponse, id: unknown) => void;
-
-const LEGACY = {
-  protocolVersion: '2025-11-25',
-  capabilities: {},
-  serverInfo: { name: 'legacy', version: '1' },
-};
-const MODERN = { supportedVersions: ['2026-07-28'], capabilities: {}, resultType: 'complete' };
-
-const result =
-  (value: object, headers: object = {}): Answer =>
-  (response, id) =>
-    answerJson(response, 200, { jsonrpc: '2.0', id, result: value }, headers);
-
-/** Answers to `initialize`, to `server/discover`, and to both. */
-const initialized = result(LEGACY);
-const initializedInSession = result(LEGACY, { 'mcp-session-id': 'given' });
-const discovered = result(MODERN);
-const refused =
-  (status = 200, code = -32601): Answer =>
-  (response, id) =>
-    answerJson(response, status, { jsonrpc: '2.0', id, error: { code, message: 'no' } });
-const status =
-  (code: number, body = ''): Answer =>
-  (response) =>
-    void response.writeHead(code, { location: '/elsewhere', 'content-type': 'text/html' }).end(body);
-const silence: Answer = () => {};
 /** An event stream on which nothing ever comes. */
 const emptyStream: Answer = (response) =>
   response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
-const cut: Answer = (response) => void response.socket?.resetAndDestroy();
-
-/** The answers of one server, by method; `otherwise` for methods without one. */
-interface Manners {
-  readonly [method: string]: Answer;
-  readonly otherwise: Answer;
-}
 
 /** A server under test. */
 interface Contact {
   /** What came of one more opening, and what was asked meanwhile, session deletes included. */
   open(more?: Opening): Promise<{ readonly outcome: string; readonly asked: readonly string[] }>;
   /** It treats methods so from now on. */
-  behave(manners: Manners): void;
+  behave(manners: Answers): void;
   /** Questions so far. */
   readonly asked: readonly string[];
 }
@@ -84,7 +61,7 @@ interface Opening {
 }
 
 interface Row {
-  readonly manners: Manners;
+  readonly manners: Answers;
   readonly outcome?: string | RegExp;
   readonly first: readonly string[];
   /** Default: the same. */
@@ -93,15 +70,15 @@ interface Row {
 }
 
 /** A legacy server that does so with `server/discover`. */
-const legacy = (discover: Answer): Manners => ({ [D]: discover, [I]: initialized, otherwise: refused() });
+const legacy = (discover: Answer): Answers => ({ [D]: discover, [I]: initialized });
 const PLAIN = [D, I, DONE];
 /** Asked in vain before and after `initialize`, and never again. */
 const SILENT = { first: [`${D} …`, I, `${D} …`, DONE], later: [I, DONE] };
 const CUT = { first: [D, I, D, DONE], later: [I, DONE] };
 const ROWS: Readonly<Record<string, Row>> = {
-  'a modern server': { manners: { [D]: discovered, otherwise: refused() }, outcome: 'modern', first: [D] },
+  'a modern server': { manners: { [D]: discovered }, outcome: 'modern', first: [D] },
   'one of both eras': {
-    manners: { [D]: discovered, [I]: initialized, otherwise: refused() },
+    manners: { [D]: discovered, [I]: initialized },
     outcome: 'modern',
     first: [D],
   },
@@ -114,12 +91,12 @@ const ROWS: Readonly<Record<string, Row>> = {
   'one that opens a stream and says nothing': { manners: legacy(emptyStream), ...SILENT },
   'one that closes the connection': { manners: legacy(cut), ...CUT },
   'a bare server': {
-    manners: { ping: discovered, otherwise: refused() },
+    manners: { ping: discovered },
     outcome: 'bare',
     first: [D, I, 'ping'],
   },
   'a bare server without ping': {
-    manners: { 'tools/list': discovered, otherwise: refused() },
+    manners: { 'tools/list': discovered },
     outcome: 'bare',
     first: [D, I, 'ping', 'tools/list'],
   },
@@ -212,14 +189,14 @@ test('a server that answers nothing at all: the whole time for the handshake, wi
 const SHORT_MS = 500;
 
 /** A server that starts slowly: it does as it says when all of these were asked, and then in this order. */
-function slow(order: readonly string[], manners: Manners): Manners {
+function slow(order: readonly string[], manners: Answers): Answers {
   const waiting = new Map<string, () => void>();
   let isUp = false;
   const held =
     (method: string): Answer =>
-    (response, id) => {
-      const answer = () => (manners[method] ?? manners.otherwise)(response, id);
-      if (isUp) return answer();
+    (...asked) => {
+      const answer = () => manners[method]?.(...asked);
+      if (isUp) return void answer();
       waiting.set(method, answer);
       if (waiting.size < order.length) return;
       isUp = true;
@@ -231,16 +208,16 @@ function slow(order: readonly string[], manners: Manners): Manners {
 /** The first question is lost on its way, or takes for ever. */
 function losing(answer: Answer): Answer {
   let isLost = false;
-  return (response, id) => {
-    if (isLost) return answer(response, id);
+  return (...asked) => {
+    if (isLost) answer(...asked);
     isLost = true;
   };
 }
 
-const modern: Manners = { [D]: discovered, otherwise: refused() };
-const dual: Manners = { ...modern, [I]: initialized };
+const modern: Answers = { [D]: discovered };
+const dual: Answers = { ...modern, [I]: initialized };
 
-for (const [name, { manners, asked }] of Object.entries<{ manners: Manners; asked: readonly string[] }>({
+for (const [name, { manners, asked }] of Object.entries<{ manners: Answers; asked: readonly string[] }>({
   'one of both eras that answers both questions at once, this one first': {
     manners: slow([D, I], dual),
     asked: [D, I],
@@ -274,7 +251,7 @@ for (const [name, { manners, asked }] of Object.entries<{ manners: Manners; aske
 }
 
 test('a legacy server that is slow to answer `initialize`, too', () => {
-  const late: Answer = (response, id) => void setTimeout(() => initialized(response, id), 300);
+  const late: Answer = (...asked) => setTimeout(() => initialized(...asked), 300);
   return withContact({ ...legacy(silence), [I]: late }, async (contact) => {
     const opened = await contact.open({ discoverTimeoutMs: SHORT_MS });
     assert.equal(opened, { outcome: 'legacy', asked: [D, I, D, DONE] });
@@ -283,9 +260,9 @@ test('a legacy server that is slow to answer `initialize`, too', () => {
 
 test('a server that closes connections while it starts is asked again, and is a modern one', () => {
   let times = 0;
-  const starting: Answer = (response, id) => {
+  const starting: Answer = (...asked) => {
     times += 1;
-    (times === 1 ? cut : discovered)(response, id);
+    (times === 1 ? cut : discovered)(...asked);
   };
   return withContact({ ...dual, [D]: starting }, async (contact) => {
     const memory: OpeningMemory = {};
@@ -311,7 +288,7 @@ test('lets go of the question that nobody waits for any more', async () => {
       open.delete(response);
     });
   };
-  await withContact({ [D]: hanging, [I]: initialized, otherwise: refused() }, async (contact) => {
+  await withContact({ [D]: hanging, [I]: initialized }, async (contact) => {
     await contact.open({ discoverTimeoutMs: 50 });
     await until(() => open.size === 0, 'its connections are closed');
     assert.equal(left, [D, D]);
@@ -321,9 +298,9 @@ test('lets go of the question that nobody waits for any more', async () => {
 test('corrects itself about a server that is another one by now, whichever that is', async () => {
   for (const [now, outcome, asked] of [
     [modern, 'modern', [I, D]],
-    [{ ping: discovered, otherwise: refused() }, 'bare', [I, D, 'ping']],
-  ] as const satisfies readonly (readonly [Manners, string, readonly string[]])[]) {
-    await withContact({ [D]: silence, [I]: initialized, otherwise: refused() }, async (contact) => {
+    [{ ping: discovered }, 'bare', [I, D, 'ping']],
+  ] as const satisfies readonly (readonly [Answers, string, readonly string[]])[]) {
+    await withContact({ [D]: silence, [I]: initialized }, async (contact) => {
       const memory: OpeningMemory = {};
       assert.is((await contact.open({ memory, discoverTimeoutMs: 50 })).outcome, 'legacy');
       assert.type(memory.unansweredAtMs, 'number');
@@ -335,7 +312,7 @@ test('corrects itself about a server that is another one by now, whichever that 
 });
 
 test('leaves time for the handshake, however little of that there is', () =>
-  withContact({ [D]: silence, [I]: initialized, otherwise: refused() }, async (contact) => {
+  withContact({ [D]: silence, [I]: initialized }, async (contact) => {
     assert.ok(DISCOVER_TIMEOUT_MS > 1_000);
     assert.is((await contact.open({ handshakeTimeoutMs: 1_000 })).outcome, 'legacy');
   }));
@@ -391,19 +368,14 @@ test.run();
 
 /** Runs the body against such a server. Everything but the listening stream, which there is none of, is counted. */
 async function withContact(
-  manners: Manners,
+  manners: Answers,
   body: (contact: Contact) => Promise<void>,
   path = '/mcp',
 ): Promise<void> {
   const asked: string[] = [];
   let present = manners;
-  const listener = async (...[request, response]: Parameters<Parameters<typeof withRawServer>[0]>) => {
-    if (request.method === 'GET') return void response.writeHead(405).end();
-    const { id, method } = await messageOf(request);
-    asked.push(request.method === 'DELETE' ? 'DELETE' : String(method));
-    if (id === undefined) return void response.writeHead(202).end();
-    (present[String(method)] ?? present.otherwise)(response, id);
-  };
+  const listener: RequestListener = (...exchange) =>
+    serving({ DELETE: status(202), ...present }, asked)(...exchange);
   await withRawServer(listener, ({ url }) =>
     body({
       asked,

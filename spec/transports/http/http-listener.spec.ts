@@ -8,7 +8,8 @@ import { HttpListener, type Send } from '../../../src/transports/http/http-liste
 import { HttpSession } from '../../../src/transports/http/http-session.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
+import { withRawServer } from '../raw-server.ts';
+import { type Answers, result, serving, status } from '../scripted-server.ts';
 import { withBackend } from './open-http.ts';
 
 const test = suite('http listener');
@@ -22,18 +23,16 @@ async function listening(
   sessionId: string | undefined = 'abc',
 ): Promise<void> {
   let gets = 0;
-  const onRequest: RequestListener = async (request, response) => {
-    if (request.method === 'GET') {
+  const headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
+  const answers: Answers = {
+    GET: (response, { request }) => {
       gets += 1;
-      return onGet(request, response);
-    }
-    const { id, method } = await messageOf(request);
-    if (id === undefined) return void response.writeHead(202).end();
-    if (method !== 'initialize') return void response.writeHead(400).end();
-    const headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
-    answerJson(response, 200, { jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } }, headers);
+      onGet(request, response);
+    },
+    initialize: result({ protocolVersion: '2025-11-25' }, headers),
+    otherwise: status(400),
   };
-  await withRawServer(onRequest, async ({ url }) => {
+  await withRawServer(serving(answers), async ({ url }) => {
     const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
     const client = { name: 'spec', version: '0' };
     const session = new HttpSession(connection, { client, handshakeTimeoutMs: 5_000 });

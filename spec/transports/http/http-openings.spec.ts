@@ -13,7 +13,8 @@ import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
-import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
+import { withRawServer } from '../raw-server.ts';
+import { type Answer, discovered, initialized, result, serving, silence } from '../scripted-server.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
 
 const test = suite('http openings', { timeoutMs: 30_000 });
@@ -58,7 +59,7 @@ test('refuses an owner who has as many waiting as he may have sessions', () =>
   }));
 
 test('waits once for a modern backend that never answers initialize, with all who come meanwhile', () =>
-  withModern(never, async ({ open, asked }) => {
+  withModern(silence, async ({ open, asked }) => {
     const startedAtMs = performance.now();
     const all = ['ada', 'bo', 'cy'].map((ownerId) => open(ownerId));
     assert.equal(await Promise.all(all), [undefined, undefined, undefined]);
@@ -70,12 +71,10 @@ test('waits once for a modern backend that never answers initialize, with all wh
 
 test('learns nothing from a backend that answers nothing at all for a while', () => {
   let isHanging = false;
-  const initialize: Answer = (response, id) => {
-    if (isHanging) return;
-    const result = { protocolVersion: '2025-11-25', capabilities: {} };
-    answerJson(response, 200, { jsonrpc: '2.0', id, result });
-  };
-  const discover: Answer = (response, id) => void (isHanging || discovered(response, id));
+  const unlessHanging =
+    (answer: Answer): Answer =>
+    (...asked) =>
+      isHanging || answer(...asked);
   const body = async ({ open, asked }: Harness): Promise<void> => {
     isHanging = true;
     assert.is(await codeOf(open('ada')), 'BACKEND_UNAVAILABLE');
@@ -85,11 +84,11 @@ test('learns nothing from a backend that answers nothing at all for a while', ()
     assert.is((await open('bo'))?.peer, upstream?.peer, 'one object for all equal ones');
     assert.is(asked(), 3);
   };
-  return withModern(initialize, body, discover);
+  return withModern(unlessHanging(initialized), body, unlessHanging(discovered));
 });
 
 test('goes on asking when the one who asked has left, and does not take that for silence', () =>
-  withModern(never, async ({ open, asked }) => {
+  withModern(silence, async ({ open, asked }) => {
     const caller = new AbortController();
     const left = codeOf(open('ada', caller.signal));
     const other = open('bo');
@@ -101,7 +100,7 @@ test('goes on asking when the one who asked has left, and does not take that for
   }));
 
 test('opens nothing any more when it is closed, and ends what is under way or waits', () =>
-  withModern(never, async ({ open, asked, close }) => {
+  withModern(silence, async ({ open, asked, close }) => {
     const all = ['ada', 'bo'].map((ownerId) => codeOf(open(ownerId)));
     await until(() => asked() === 1, 'it is asked');
     await close();
@@ -136,15 +135,6 @@ function openHanging(transport: Transport) {
   return transport.openUpstream(profile, new AbortController().signal, 'ada');
 }
 
-function never(): void {}
-
-function discovered(response: ServerResponse, id: unknown): void {
-  const result = { supportedVersions: ['2026-07-28'], capabilities: {}, resultType: 'complete' };
-  answerJson(response, 200, { jsonrpc: '2.0', id, result });
-}
-
-type Answer = (response: ServerResponse, id: unknown) => unknown;
-
 interface Harness {
   readonly open: (ownerId: string, signal?: AbortSignal) => Promise<Upstream | undefined>;
   /** How often `initialize` came. */
@@ -158,24 +148,17 @@ async function withModern(
   body: (harness: Harness) => Promise<void>,
   discover: Answer = discovered,
 ): Promise<void> {
-  let asked = 0;
-  await withRawServer(
-    async (request, response) => {
-      const { id, method } = await messageOf(request);
-      if (method === 'server/discover') return void discover(response, id);
-      if (method !== 'initialize') return void response.writeHead(202).end();
-      asked += 1;
-      await initialize(response, id);
-    },
-    async ({ url }) => {
-      const options = openOptions({ handshakeTimeoutMs: 1_000, scheduler: steadyPace() });
-      const transport = await openHttp(httpDefinition(url), options, { initializeTimeoutMs: PATIENCE_MS });
-      const open = (ownerId: string, signal = new AbortController().signal) =>
-        transport.openUpstream(noCapability, signal, ownerId);
-      const close = () => transport.close();
-      await body({ open, asked: () => asked, close }).finally(close);
-    },
-  );
+  const asked: string[] = [];
+  const answers = { 'server/discover': discover, initialize };
+  await withRawServer(serving(answers, asked), async ({ url }) => {
+    const options = openOptions({ handshakeTimeoutMs: 1_000, scheduler: steadyPace() });
+    const transport = await openHttp(httpDefinition(url), options, { initializeTimeoutMs: PATIENCE_MS });
+    const open = (ownerId: string, signal = new AbortController().signal) =>
+      transport.openUpstream(noCapability, signal, ownerId);
+    const close = () => transport.close();
+    const times = () => asked.filter((method) => method === 'initialize').length;
+    await body({ open, asked: times, close }).finally(close);
+  });
 }
 
 /** A legacy backend that never answers `initialize` of clients called so; `hanging` are those that wait. */
@@ -183,21 +166,11 @@ async function withHanging(
   body: (backend: { readonly url: string; readonly hanging: ReadonlySet<unknown> }) => Promise<void>,
 ): Promise<void> {
   const hanging = new Set<ServerResponse>();
-  await withRawServer(
-    async (request, response) => {
-      if (request.method === 'GET') return void response.writeHead(405).end();
-      const { id, method, params } = await messageOf(request);
-      if (id === undefined) return void response.writeHead(202).end();
-      const say = (answer: object) => answerJson(response, 200, { jsonrpc: '2.0', id, ...answer });
-      if (method === 'tools/call') return say({ result: { content: [{ type: 'text', text: 'here' }] } });
-      if (method !== 'initialize') return say({ error: { code: -32601, message: 'no' } });
-      if (JSON.stringify(params).includes('"hangs"')) {
-        hanging.add(response);
-        response.on('close', () => hanging.delete(response));
-        return;
-      }
-      say({ result: { protocolVersion: '2025-11-25', capabilities: {} } });
-    },
-    ({ url }) => body({ url, hanging }),
-  );
+  const initialize: Answer = (response, asked) => {
+    if (!JSON.stringify(asked.params).includes('"hangs"')) return void initialized(response, asked);
+    hanging.add(response);
+    response.on('close', () => hanging.delete(response));
+  };
+  const here = result({ content: [{ type: 'text', text: 'here' }] });
+  await withRawServer(serving({ initialize, 'tools/call': here }), ({ url }) => body({ url, hanging }));
 }

@@ -1,6 +1,6 @@
 // Calls whose event stream the backend closes before the answer: told once per interruption, polled for, answered.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
@@ -8,7 +8,7 @@ import type { Transport } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson, messageOf } from '../raw-server.ts';
+import { type Answers, result, SESSION, serving, status } from '../scripted-server.ts';
 import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http polling');
@@ -35,48 +35,40 @@ interface Behaviour {
 /** A legacy server that starts the answer of every call with `begin`; polls are answered by the functions in turn. */
 async function polling(
   begin: string,
-  answers: readonly ((response: ServerResponse, id: unknown, request: IncomingMessage) => void)[],
+  answers: readonly ((response: ServerResponse, id: unknown) => void)[],
   body: (backend: Polled) => Promise<void>,
   { sessions = true, breaks = false }: Behaviour = {},
 ): Promise<void> {
   const polls: { from: unknown; atMs: number }[] = [];
   const cancelled: unknown[] = [];
   let calledId: unknown;
-  await withRawTransport(
-    async (request, response) => {
-      if (request.method === 'DELETE') return void response.end();
-      if (request.method === 'GET') {
-        const from = request.headers['last-event-id'];
-        if (from === undefined) return void response.writeHead(405).end();
-        polls.push({ from, atMs: performance.now() });
-        const answer = answers[Math.min(polls.length, answers.length) - 1];
-        return answer?.(response, calledId, request);
-      }
-      const { id, method, params } = await messageOf(request);
-      if (method === 'notifications/cancelled') cancelled.push(params);
-      if (id === undefined) return void response.writeHead(202).end();
-      if (method === 'server/discover') return void response.writeHead(400).end();
-      if (method === 'initialize') {
-        const headers = sessions ? { 'mcp-session-id': 'abc' } : {};
-        return answerJson(
-          response,
-          200,
-          { jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } },
-          headers,
-        );
-      }
+  const behaviour: Answers = {
+    DELETE: status(200),
+    GET: (response, { request }) => {
+      const from = request.headers['last-event-id'];
+      if (from === undefined) return void response.writeHead(405).end();
+      polls.push({ from, atMs: performance.now() });
+      answers[Math.min(polls.length, answers.length) - 1]?.(response, calledId);
+    },
+    'notifications/cancelled': (response, { params }) => {
+      cancelled.push(params);
+      response.writeHead(202).end();
+    },
+    'server/discover': status(400),
+    initialize: result({ protocolVersion: '2025-11-25' }, sessions ? SESSION : {}),
+    otherwise: (response, { id }) => {
       calledId = id;
       if (breaks) stream(response).write(begin, () => response.socket?.resetAndDestroy());
       else stream(response).end(begin);
     },
-    async (transport) => {
-      let doubts = 0;
-      transport.suspected$?.subscribe(() => {
-        doubts += 1;
-      });
-      await body({ transport, polls, cancelled, doubts: () => doubts });
-    },
-  );
+  };
+  await withRawTransport(serving(behaviour), async (transport) => {
+    let doubts = 0;
+    transport.suspected$?.subscribe(() => {
+      doubts += 1;
+    });
+    await body({ transport, polls, cancelled, doubts: () => doubts });
+  });
 }
 
 function stream(response: ServerResponse): ServerResponse {

@@ -6,13 +6,12 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answerJson } from '../raw-server.ts';
+import { type Answer, refused } from '../scripted-server.ts';
 import {
   CALL,
   callWith,
   heardBy,
   MISSED,
-  type OnCall,
   outcomeOf,
   REGION,
   tool,
@@ -93,7 +92,7 @@ test('are not waited for by a caller who left, nor by a transport that closes', 
 });
 
 /** Writes an event stream. */
-function eventStream(status: number, ...messages: object[]): OnCall {
+function eventStream(status: number, ...messages: object[]): Answer {
   return (response, { id }) => {
     response.writeHead(status, { 'content-type': 'text/event-stream' });
     for (const message of messages) {
@@ -106,20 +105,17 @@ function eventStream(status: number, ...messages: object[]): OnCall {
 
 const ANSWERED_400 = 'BACKEND_UNAVAILABLE: The backend is unavailable: answered 400.';
 const LOG_LINE = { method: 'notifications/message', params: { level: 'info', data: 'work is done' } };
-const refusalWith =
-  (status: number, id?: null): OnCall =>
-  (response, call) =>
-    answerJson(response, status, { jsonrpc: '2.0', id: id === null ? null : call.id, error: MISSED });
+const ERROR = { code: MISSED, message: 'a header is missing' };
 
 /** Where the server may have done something, or it was not the server: the error is the answer, at once. */
-const unsure: readonly [how: string, onCall: OnCall, heard: readonly unknown[]][] = [
-  ['with status 200', refusalWith(200), [-32020]],
-  ['with status 500', refusalWith(500), [-32020]],
-  ['with status 404', refusalWith(404), [-32020]],
-  ['on an event stream', eventStream(200, { error: MISSED }), [-32020]],
-  ['on an event stream that is a refusal', eventStream(400, { error: MISSED }), [ANSWERED_400]],
-  ['after a message', eventStream(200, LOG_LINE, { error: MISSED }), ['notifications/message', -32020]],
-  ['before a late result', eventStream(200, { error: MISSED }, { result: { stale: true } }), [-32020]],
+const unsure: readonly [how: string, onCall: Answer, heard: readonly unknown[]][] = [
+  ['with status 200', refused(200, MISSED), [-32020]],
+  ['with status 500', refused(500, MISSED), [-32020]],
+  ['with status 404', refused(404, MISSED), [-32020]],
+  ['on an event stream', eventStream(200, { error: ERROR }), [-32020]],
+  ['on an event stream that is a refusal', eventStream(400, { error: ERROR }), [ANSWERED_400]],
+  ['after a message', eventStream(200, LOG_LINE, { error: ERROR }), ['notifications/message', -32020]],
+  ['before a late result', eventStream(200, { error: ERROR }, { result: { stale: true } }), [-32020]],
 ];
 
 for (const [how, onCall, heard] of unsure) {
@@ -136,10 +132,11 @@ for (const [how, onCall, heard] of unsure) {
 
 test('are no reason to call again after something was heard, on whatever stream', async () => {
   await withBackend(async (transport, backend) => {
-    let refuse = (): void => undefined;
-    backend.onCall = (response, call) => {
-      refuse = () => refusalWith(400)(response, call);
-      const progress = { method: 'notifications/progress', params: { progressToken: call.id, progress: 1 } };
+    let refuse = (): unknown => undefined;
+    backend.onCall = (...asked) => {
+      refuse = () => refused(400, MISSED)(...asked);
+      const progressToken = asked[1].id;
+      const progress = { method: 'notifications/progress', params: { progressToken, progress: 1 } };
       backend.onCall = eventStream(200, progress, { result: {} });
     };
     const heard = heardBy(transport);

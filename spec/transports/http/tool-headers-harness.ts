@@ -1,18 +1,19 @@
 // A backend of the modern era whose tools want arguments repeated in headers, for specs of the calls
 // that get them and of calls that are refused without them.
 
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { lastValueFrom, toArray } from 'rxjs';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import { answerJson, messageOf } from '../raw-server.ts';
+import { type Answer, discovered, refused, result, serving } from '../scripted-server.ts';
 import { withRawTransport } from './open-http.ts';
 
 export const REGION = { type: 'string', 'x-mcp-header': 'Region' };
 export const CALL: ExchangeRequest = callWith({ region: 'x' });
-export const MISSED = { code: -32020, message: 'a header is missing' };
+/** The code of servers that miss a header. */
+export const MISSED = -32020;
 
 export function callWith(args: JsonObject): ExchangeRequest {
   return { method: 'tools/call', params: { name: 'one', arguments: args } };
@@ -22,9 +23,6 @@ export function tool(name: string, properties: JsonObject): JsonObject {
   return { name, inputSchema: { type: 'object', properties } };
 }
 
-/** Answers a call. `number` counts from 1. */
-export type OnCall = (response: ServerResponse, call: { id: unknown; number: number }) => void;
-
 /** The backend, as far as it is needed here. */
 export class Backend {
   /** Pages of its list of tools. */
@@ -32,7 +30,7 @@ export class Backend {
   /** Whether it refuses a call, as a server does that misses a header. */
   refuses: (headers: IncomingHttpHeaders) => boolean = () => false;
   /** Answers a call in another way than most servers. */
-  onCall: OnCall | undefined;
+  onCall: Answer | undefined;
   /** When it answers a listing. */
   onList: (answer: () => void) => void = (answer) => answer();
   readonly calls: IncomingHttpHeaders[] = [];
@@ -43,22 +41,20 @@ export class Backend {
     return this.calls.map((headers) => headers['mcp-param-region']);
   }
 
-  respond(response: ServerResponse, { id, method, params }: JsonObject, headers: IncomingHttpHeaders): void {
-    const say = (status: number, answer: object) =>
-      answerJson(response, status, { jsonrpc: '2.0', id, ...answer });
-    if (method === 'server/discover') {
-      say(200, { result: { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } } });
-    } else if (method === 'tools/list') {
+  readonly respond = serving({
+    'server/discover': discovered,
+    'tools/list': (...asked) => {
       this.lists += 1;
-      this.onList(() => say(200, { result: this.#page(Number(Object(params).cursor ?? 0)) }));
-    } else {
+      const page = this.#page(Number(asked[1].params?.cursor ?? 0));
+      this.onList(() => result(page)(...asked));
+    },
+    'tools/call': (...asked) => {
+      const { headers } = asked[1].request;
       this.calls.push(headers);
-      const number = this.calls.length;
-      if (this.onCall !== undefined) this.onCall(response, { id, number });
-      else if (this.refuses(headers)) say(400, { error: MISSED });
-      else say(200, { result: { content: [] } });
-    }
-  }
+      const usual = this.refuses(headers) ? refused(400, MISSED) : result({ content: [] });
+      (this.onCall ?? usual)(...asked);
+    },
+  });
 
   #page(at: number): JsonObject {
     const more = at + 1 < this.pages.length ? { nextCursor: String(at + 1) } : {};
@@ -71,10 +67,7 @@ export async function withBackend(
   body: (transport: Transport, backend: Backend) => Promise<void>,
 ): Promise<void> {
   const backend = new Backend();
-  await withRawTransport(
-    async (request, response) => backend.respond(response, await messageOf(request), request.headers),
-    (transport) => body(transport, backend),
-  );
+  await withRawTransport(backend.respond, (transport) => body(transport, backend));
 }
 
 /** All that a caller hears: results by value, errors by code, messages by method, and what it fails with. */
