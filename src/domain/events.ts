@@ -75,118 +75,99 @@ export interface Ending {
   readonly isLost: boolean;
 }
 
-/** Every event by its name. */
-export interface GatewayEvents {
-  'gateway.started': Plain;
-  'gateway.closing': Plain & Outstanding;
-  'instance.registered': InstanceFact & { readonly replaced: boolean };
-  'instance.deregistered': InstanceFact;
-  'instance.changed': InstanceFact;
-  'instance.starting': InstanceFact;
-  'instance.healthy': InstanceFact & { readonly era: string };
+/** TABLE of all events: the name of each, and its fields. */
+export const EVENTS = {
+  'gateway.started': fields<Plain>(),
+  'gateway.closing': fields<Plain & Outstanding>(),
+  'instance.registered': fields<InstanceFact & { readonly replaced: boolean }>(),
+  'instance.deregistered': fields<InstanceFact>(),
+  'instance.changed': fields<InstanceFact>(),
+  'instance.starting': fields<InstanceFact>(),
+  'instance.healthy': fields<InstanceFact & { readonly era: string }>(),
   /** `isPlanned`: a restart was requested, so this is no failure. */
-  'instance.unhealthy': InstanceFact & { readonly reason: string; readonly isPlanned: boolean };
+  'instance.unhealthy': fields<InstanceFact & { readonly reason: string; readonly isPlanned: boolean }>(),
   /** `isProgram`: it is started again; else only its connection is reopened. */
-  'instance.restarting': InstanceFact & {
-    readonly reason: string;
-    readonly delayMs: number;
-    readonly isPlanned: boolean;
-    readonly isProgram: boolean;
-  };
-  'instance.draining': InstanceFact;
-  'instance.stopped': InstanceFact;
+  'instance.restarting': fields<
+    InstanceFact & {
+      readonly reason: string;
+      readonly delayMs: number;
+      readonly isPlanned: boolean;
+      readonly isProgram: boolean;
+    }
+  >(),
+  'instance.draining': fields<InstanceFact>(),
+  'instance.stopped': fields<InstanceFact>(),
   /** The actor of the instance failed, by a bug of the gateway: its calls are answered, and it is started again. */
-  'instance.crashed': InstanceFact & { readonly reason: string };
+  'instance.crashed': fields<InstanceFact & { readonly reason: string }>(),
   /** Its calls failed or are unanswered: it gets no calls for this time, whatever its health. `reason` is a clause. */
-  'instance.ejected': InstanceFact & { readonly reason: string; readonly forMs: number };
+  'instance.ejected': fields<InstanceFact & { readonly reason: string; readonly forMs: number }>(),
   /** It gets calls again: a trial call was answered, or too many others are ejected. */
-  'instance.readmitted': InstanceFact;
-  'probe.finished': InstanceFact & { readonly passed: boolean; readonly durationMs: number };
+  'instance.readmitted': fields<InstanceFact>(),
+  'probe.finished': fields<InstanceFact & { readonly passed: boolean; readonly durationMs: number }>(),
   /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
-  'tools.changed': InstanceFact;
+  'tools.changed': fields<InstanceFact>(),
   /**
    * The tool is left out of lists, because no client may call it: `reason` is a clause. Emitted again only for another reason, or
    * after a list that had the tool.
    */
-  'tool.omitted': InstanceFact & { readonly tool: string; readonly reason: string };
+  'tool.omitted': fields<InstanceFact & { readonly tool: string; readonly reason: string }>(),
   /**
    * A call came in. There is an `exchange.finished` for each instance that was tried, and one last event: an `exchange.finished`
    * with `isLast`, an `exchange.refused` or an `exchange.cancelled`.
    */
-  'exchange.started': Plain & CallFact & { readonly template: string };
+  'exchange.started': fields<Plain & CallFact & { readonly template: string }>(),
   /** No instance could take it. */
-  'exchange.refused': Plain & CallFact & WaitFact & { readonly template: string; readonly code: ErrorCode };
+  'exchange.refused': fields<
+    Plain & CallFact & WaitFact & { readonly template: string; readonly code: ErrorCode }
+  >(),
   /** Its caller disconnected while no instance worked on it. */
-  'exchange.cancelled': Plain & CallFact & WaitFact & { readonly template: string };
-  'exchange.finished': AttemptFact &
-    WaitFact & {
-      readonly outcome: ExchangeOutcome;
-      readonly durationMs: number;
-      /** The call has ended with it. */
-      readonly isLast: boolean;
-      /** Set for the outcome `failed`. */
-      readonly code?: ErrorCode | undefined;
-    };
+  'exchange.cancelled': fields<Plain & CallFact & WaitFact & { readonly template: string }>(),
+  'exchange.finished': fields<
+    AttemptFact &
+      WaitFact & {
+        readonly outcome: ExchangeOutcome;
+        readonly durationMs: number;
+        /** The call has ended with it. */
+        readonly isLast: boolean;
+        /** Set for the outcome `failed`. */
+        readonly code?: ErrorCode | undefined;
+      }
+  >(),
   /** The call continues at another instance after this one failed. */
-  'exchange.retried': AttemptFact & { readonly code: ErrorCode };
+  'exchange.retried': fields<AttemptFact & { readonly code: ErrorCode }>(),
   /** A client has a session. A session that cannot be opened is no event: its client gets the error. */
-  'session.opened': SessionFact;
+  'session.opened': fields<SessionFact>(),
   /** It continues at this instance instead of `fromInstanceId`, without its state in the old backend. */
-  'session.moved': SessionFact & { readonly fromInstanceId: string; readonly fromServerId: string };
+  'session.moved': fields<SessionFact & { readonly fromInstanceId: string; readonly fromServerId: string }>(),
   /** Once per `session.opened`. `isLost`: no instance could continue it. */
-  'session.ended': SessionFact & Ending;
+  'session.ended': fields<SessionFact & Ending>(),
   /** Followed by one `upstream.ended`. Not emitted for the shared conversation of an instance. */
-  'upstream.opened': UpstreamFact;
+  'upstream.opened': fields<UpstreamFact>(),
   /** It could not be opened. Not emitted when its client disconnected meanwhile. */
-  'upstream.failed': UpstreamFact & { readonly code: ErrorCode; readonly reason: string };
+  'upstream.failed': fields<UpstreamFact & { readonly code: ErrorCode; readonly reason: string }>(),
   /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
-  'upstream.ended': UpstreamFact & Ending;
-  'template.changed': Plain & { readonly template: string };
+  'upstream.ended': fields<UpstreamFact & Ending>(),
+  'template.changed': fields<Plain & { readonly template: string }>(),
   /** Changes of other nodes could not be read, which is tried again. Emitted once; `registry.current` follows. */
-  'registry.behind': Plain & { readonly code: ErrorCode };
-  'registry.current': Plain;
+  'registry.behind': fields<Plain & { readonly code: ErrorCode }>(),
+  'registry.current': fields<Plain>(),
+};
+
+/** A row has the type of the fields and no value. */
+function fields<F>(): { readonly fields?: F } {
+  return {};
 }
+
+/** The fields of every event by its name. */
+export type GatewayEvents = {
+  readonly [N in keyof typeof EVENTS]: Required<(typeof EVENTS)[N]>['fields'];
+};
 
 /** `error`: answered with a JSON-RPC error; `failed`: no answer; `cancelled`: the caller disconnected. */
 export type ExchangeOutcome = 'result' | 'error' | 'failed' | 'cancelled';
 
 export type EventName = keyof GatewayEvents;
 export type GatewayEvent = { [N in EventName]: { readonly type: N } & GatewayEvents[N] }[EventName];
-
-/** The names of all events, for programs without types. */
-export const EVENT_NAMES: Readonly<Record<EventName, true>> = {
-  'gateway.started': true,
-  'gateway.closing': true,
-  'instance.registered': true,
-  'instance.deregistered': true,
-  'instance.changed': true,
-  'instance.starting': true,
-  'instance.healthy': true,
-  'instance.unhealthy': true,
-  'instance.restarting': true,
-  'instance.draining': true,
-  'instance.stopped': true,
-  'instance.crashed': true,
-  'instance.ejected': true,
-  'instance.readmitted': true,
-  'probe.finished': true,
-  'tools.changed': true,
-  'tool.omitted': true,
-  'exchange.started': true,
-  'exchange.refused': true,
-  'exchange.cancelled': true,
-  'exchange.finished': true,
-  'exchange.retried': true,
-  'session.opened': true,
-  'session.moved': true,
-  'session.ended': true,
-  'upstream.opened': true,
-  'upstream.failed': true,
-  'upstream.ended': true,
-  'template.changed': true,
-  'registry.behind': true,
-  'registry.current': true,
-};
 
 /** The fields of every event of an instance, with the present time. */
 export function eventOf({

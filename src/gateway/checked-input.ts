@@ -8,7 +8,7 @@ import type { ErrorAnswer, RequestOptions } from '../actors/calls/requests.ts';
 import { nearest } from '../config/nearest.ts';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors.ts';
-import { EVENT_NAMES, type EventName } from '../domain/events.ts';
+import { EVENTS, type EventName } from '../domain/events.ts';
 import type { ExchangeRequest } from '../domain/exchange.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { LIST_METHODS, type ListField } from '../domain/mcp.ts';
@@ -260,8 +260,8 @@ export function refusalOfAnswer(request: ExchangeRequest, answered: ErrorAnswer)
 /** VALIDATION_ERROR for a name that is not the name of an event. */
 export function checkEventName(name: EventName): void {
   if (typeof name !== 'string') throw refused('name', 'expected the name of an event');
-  if (Object.hasOwn(EVENT_NAMES, name)) return;
-  const nearestName = nearest(name, Object.keys(EVENT_NAMES));
+  if (Object.hasOwn(EVENTS, name)) return;
+  const nearestName = nearest(name, Object.keys(EVENTS));
   throw refused('name', `there is no such event; "${nearestName}" is the nearest`);
 }
 

@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { nearest } from '../../config/nearest.ts';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
-import { EVENT_NAMES, type GatewayEvent } from '../../domain/events.ts';
+import { EVENTS, type GatewayEvent } from '../../domain/events.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { eventStream } from '../reply.ts';
@@ -13,7 +13,7 @@ import { defineRoute, type Route } from '../route.ts';
 import { CLOSED } from '../schemas.ts';
 import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
 
-const NAMES = Object.keys(EVENT_NAMES);
+const NAMES = Object.keys(EVENTS);
 /** `instance` selects all types that begin with `instance.`. */
 const GROUPS = [...new Set(NAMES.map(groupOf))];
 const SELECTABLE = [...NAMES, ...GROUPS, SAMPLED];

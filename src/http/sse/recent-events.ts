@@ -4,7 +4,7 @@
 // readers cannot slow down a busy gateway. The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
-import { EVENT_NAMES, type GatewayEvent } from '../../domain/events.ts';
+import { EVENTS, type GatewayEvent } from '../../domain/events.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
 
@@ -34,7 +34,7 @@ export class RecentEvents {
   readonly #run = crypto.randomUUID().slice(0, 8);
   readonly #readings = new Set<Reading>();
   readonly #followers = new Map<string, Set<Reading>>(
-    Object.keys(EVENT_NAMES).map((name) => [name, new Set<Reading>()]),
+    Object.keys(EVENTS).map((name) => [name, new Set<Reading>()]),
   );
   #next = 0;
   readonly #pace: EventPace;
