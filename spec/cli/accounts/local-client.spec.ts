@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { openLocalClient } from '../../../src/cli/accounts/local-client.ts';
+import { withLocalClient } from '../../../src/cli/accounts/local-client.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { openStore } from '../../../src/persistence/open.ts';
@@ -25,8 +25,7 @@ const key = { name: 'ci', permissions: ['tools:call'], templates: undefined, exp
 test.before.each(async () => (await openStore(url, { cwd: folder(), migrations: 'apply' })).close());
 
 test('makes, changes, lists and removes users, with records as the API has them', async () => {
-  const client = await open();
-  const made = await client.createUser({ ...ada, role: 'admin', templates: ['files'] });
+  const made = await use((client) => client.createUser({ ...ada, role: 'admin', templates: ['files'] }));
   const { id, created_at, updated_at, ...rest } = made;
   assert.equal(rest, {
     username: 'ada',
@@ -36,52 +35,53 @@ test('makes, changes, lists and removes users, with records as the API has them'
     templates: ['files'],
     is_active: true,
   });
-  await client.createUser({ ...ada, username: 'bo', role: 'user' });
-  await client.setPassword(String(id), 'battery staple');
-  const names = (await client.users()).map(({ username }) => username);
-  assert.equal(names, ['ada', 'bo']);
-  await rejects(
-    client.deleteUser(String(id)),
-    CommandFailure,
-    /^This is the last active admin.*\(LAST_ADMIN\)$/,
+  await use(async (client) => {
+    await client.createUser({ ...ada, username: 'bo', role: 'user' });
+    await client.setPassword(String(id), 'battery staple');
+    const names = (await client.users()).map(({ username }) => username);
+    assert.equal(names, ['ada', 'bo']);
+  });
+  const refused = (work: Work<unknown>, reason: RegExp) => rejects(use(work), CommandFailure, reason);
+  await refused((client) => client.deleteUser(String(id)), /^This is the last active admin.*\(LAST_ADMIN\)$/);
+  await refused((client) => client.createUser({ ...ada, role: 'user' }), /\(DUPLICATE_USERNAME\)$/);
+  await refused(
+    (client) => client.createUser({ ...ada, password: 'short', role: 'user' }),
+    /^--password: .*\(VALIDATION_ERROR\)$/,
   );
-  await rejects(client.createUser({ ...ada, role: 'user' }), CommandFailure, /\(DUPLICATE_USERNAME\)$/);
-  const short = client.createUser({ ...ada, password: 'short', role: 'user' });
-  await rejects(short, CommandFailure, /^--password: .*\(VALIDATION_ERROR\)$/);
-  await rejects(client.deleteUser('nobody'), CommandFailure, /\(USER_NOT_FOUND\)$/);
-  await client.close();
+  await refused((client) => client.deleteUser('nobody'), /\(USER_NOT_FOUND\)$/);
 });
 
 test('makes and revokes keys of the operator', async () => {
-  const client = await open();
-  const { key: secret, ...record } = await client.createApiKey(key);
-  assert.match(String(secret), /^sd_[0-9a-f]{16}_/);
-  assert.equal(await client.apiKeys(), [record]);
-  assert.equal([record.created_by, record.is_active], [null, true]);
-  await client.revokeApiKey(String(record.id));
-  assert.equal(await client.apiKeys(), []);
-  await rejects(client.revokeApiKey(String(record.id)), CommandFailure, /\(API_KEY_NOT_FOUND\)$/);
-  await client.close();
+  await use(async (client) => {
+    const { key: secret, ...record } = await client.createApiKey(key);
+    assert.match(String(secret), /^sd_[0-9a-f]{16}_/);
+    assert.equal(await client.apiKeys(), [record]);
+    assert.equal([record.created_by, record.is_active], [null, true]);
+    await client.revokeApiKey(String(record.id));
+    assert.equal(await client.apiKeys(), []);
+  });
+  const again = use((client) => client.revokeApiKey('0123456789abcdef'));
+  await rejects(again, CommandFailure, /\(API_KEY_NOT_FOUND\)$/);
 });
 
 test('knows the templates of the database and those of the folder', async () => {
   const store = await openStore(url, { cwd: folder(), migrations: 'require' });
   await store.saveTemplate({ name: 'saved', loadBalancer: {} });
   await store.close();
-  const client = await open();
   const { templates } = await readCatalogue();
-  assert.equal([...(await client.templates())].sort(), [...templates.map(({ id }) => id), 'saved'].sort());
-  await client.close();
+  const names = await use((client) => client.templates());
+  assert.equal([...names].sort(), [...templates.map(({ id }) => id), 'saved'].sort());
 });
 
 test('writes every change into the audit log, with who did it and no secret', async () => {
-  const client = await open();
-  const { id } = await client.createUser({ ...ada, role: 'admin' });
-  await client.setPassword(String(id), 'battery staple');
-  const { id: keyId } = await client.createApiKey(key);
-  await client.revokeApiKey(String(keyId));
-  await client.deleteUser('nobody').catch(() => undefined); // what did not happen is no entry
-  await client.close();
+  const { id, keyId } = await use(async (client) => {
+    const { id } = await client.createUser({ ...ada, role: 'admin' });
+    await client.setPassword(String(id), 'battery staple');
+    const { id: keyId } = await client.createApiKey(key);
+    await client.revokeApiKey(String(keyId));
+    await client.deleteUser('nobody').catch(() => undefined); // what did not happen is no entry
+    return { id, keyId };
+  });
   const store = await openStore(url, { cwd: folder(), migrations: 'require' });
   const entries = (await store.audit.list({ limit: 10 })).reverse();
   await store.close();
@@ -99,25 +99,31 @@ test('writes every change into the audit log, with who did it and no secret', as
 test('deletes the file of the first password when that is one no more', async () => {
   const file = folder('initial-admin-password');
   writeFileSync(file, 'x');
-  const client = await open();
-  const { id } = await client.createUser({ ...ada, username: 'admin', role: 'admin' });
-  await client.createUser({ ...ada, role: 'admin' });
-  assert.is(existsSync(file), true);
-  await client.setPassword(String(id), 'battery staple');
-  await client.close();
+  await use(async (client) => {
+    const { id } = await client.createUser({ ...ada, username: 'admin', role: 'admin' });
+    await client.createUser({ ...ada, role: 'admin' });
+    assert.is(existsSync(file), true);
+    await client.setPassword(String(id), 'battery staple');
+  });
   assert.is(existsSync(file), false);
 });
 
 test('makes no database and no key of one', async () => {
   mkdirSync(folder('empty'));
   const advice = /^there is no database .*: start the gateway once, or run "npx stagedoor db migrate"$/;
-  await rejects(open(folder('empty')), CommandFailure, advice);
+  await rejects(
+    use(() => Promise.resolve(), folder('empty')),
+    CommandFailure,
+    advice,
+  );
   assert.equal(readdirSync(folder('empty')), []);
 });
 
 test.run();
 
-function open(place = folder()) {
+type Work<T> = Parameters<typeof withLocalClient<T>>[2];
+
+function use<T>(work: Work<T>, place = folder()): Promise<T> {
   const terminal = recordingTerminal({ folder: place, env: { USER: 'grace' } });
-  return openLocalClient(new CommandInput([], new Map([['database', url]])), terminal);
+  return withLocalClient(new CommandInput([], new Map([['database', url]])), terminal, work);
 }

@@ -35,7 +35,6 @@ export function remoteClient(gateway: Remote): AccountClient {
     },
     revokeApiKey: (id) => remove('/auth/api-keys', id),
     templates: () => templateNames(gateway),
-    close: async () => {}, // every request was a connection of its own
   };
 }
 
@@ -113,7 +112,7 @@ export const DATABASE_CLIENT_OPTIONS: OptionTable = {
 };
 
 /**
- * Opens the account client, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
+ * Lets `work` use the account client. It is the gateway that `--url` or STAGEDOOR_URL names, else the one that
  * answers at a usual address, else the database; `--local` and `--database` choose the database at once, and so does
  * `prefersDatabase` without `--url`. The choice is written to standard error.
  */
@@ -123,19 +122,6 @@ export async function withAccountClient<T>(
   work: (client: AccountClient) => Promise<T>,
   { prefersDatabase = false } = {},
 ): Promise<T> {
-  const client = await openClient(input, terminal, prefersDatabase);
-  try {
-    return await work(client);
-  } finally {
-    await client.close();
-  }
-}
-
-async function openClient(
-  input: CommandInput,
-  terminal: Terminal,
-  prefersDatabase: boolean,
-): Promise<AccountClient> {
   const url = input.text('url');
   const isLocal = input.has('local') || input.has('database');
   if (isLocal && url !== undefined) {
@@ -145,10 +131,10 @@ async function openClient(
     const remote = namedGateway(url, terminal) ?? (await seekGateway(terminal));
     if (remote !== undefined) {
       terminal.note(`using the gateway ${remote.url}`);
-      return remoteClient(remote);
+      return work(remoteClient(remote));
     }
   }
   // Heavy: it loads a database driver.
-  const { openLocalClient } = await import('./local-client.ts');
-  return openLocalClient(input, terminal);
+  const { withLocalClient } = await import('./local-client.ts');
+  return withLocalClient(input, terminal, work);
 }

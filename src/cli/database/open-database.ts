@@ -18,31 +18,24 @@ export interface OpenedDatabase extends Storage {
   readonly name: string;
 }
 
-/** Throws CommandFailure with one line and what to do. The caller closes the store. */
-export async function openDatabase(config: Config, { folder, env, busy }: Terminal): Promise<OpenedDatabase> {
+/** Opens the database for the work. Throws CommandFailure with one line and what to do. */
+export async function withDatabase<T>(
+  config: Config,
+  { folder, env, busy }: Terminal,
+  work: (database: OpenedDatabase) => Promise<T>,
+): Promise<T> {
   const { printable } = describeStored(config, folder);
   try {
     const storage = await busy(`opening ${printable}`, () =>
       openStorage(config, { folder, env, migrations: 'require' }),
     );
-    return { ...storage, name: printable };
+    try {
+      return await work({ ...storage, name: printable });
+    } finally {
+      await storage.store.close();
+    }
   } catch (error) {
     throw databaseFailure(error);
-  }
-}
-
-export async function withDatabase<T>(
-  config: Config,
-  terminal: Terminal,
-  work: (database: OpenedDatabase) => Promise<T>,
-): Promise<T> {
-  const database = await openDatabase(config, terminal);
-  try {
-    return await work(database);
-  } catch (error) {
-    throw databaseFailure(error);
-  } finally {
-    await database.store.close();
   }
 }
 
