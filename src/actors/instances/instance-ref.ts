@@ -2,7 +2,7 @@
 // carries calls past its mailbox: a call is counted and sent in the block that chose the instance. Strategies choose among these
 // handles.
 
-import { defer, firstValueFrom, from, Observable, race, throwError, timer } from 'rxjs';
+import { defer, firstValueFrom, from, ignoreElements, Observable, race, throwError, timer } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -26,7 +26,7 @@ import {
   isReopening,
   snapshotOf,
   stateOf,
-  streamsOf,
+  statesOf,
   unhealthyReason,
 } from './instance-view.ts';
 import type { Lease, LeaseRequest, Leases } from './leases.ts';
@@ -55,7 +55,6 @@ export class InstanceRef implements Candidate {
   readonly state$: Observable<InstanceState>;
   readonly #actor: InstanceActor;
   readonly #calls: CallCounter;
-  readonly #links$: Observable<SessionLink | undefined>;
   readonly #now: () => number;
 
   constructor(actor: InstanceActor, now: () => number) {
@@ -66,9 +65,7 @@ export class InstanceRef implements Candidate {
     this.#actor = actor;
     this.#calls = calls;
     this.#now = now;
-    const { state$, links$ } = streamsOf(actor);
-    this.state$ = state$;
-    this.#links$ = links$;
+    this.state$ = statesOf(actor);
   }
 
   get definition(): InstanceDefinition {
@@ -241,16 +238,9 @@ export class InstanceRef implements Candidate {
         this.#reportIfIdle();
       });
       const end = (): void => subscriber.complete();
-      subscriber.add(
-        this.#links$.subscribe({
-          // Read anew: the emitted session may be older than the reservation.
-          next: () => {
-            if (!isIndependent && this.#link !== link) end();
-          },
-          complete: end,
-          error: end,
-        }),
-      );
+      const isStopped$ = this.state$.pipe(ignoreElements());
+      const over$ = link === undefined || isIndependent ? isStopped$ : link.transport.closed$;
+      subscriber.add(over$.subscribe({ next: end, complete: end, error: end }));
     });
   }
 

@@ -7,6 +7,7 @@ import {
   endWith,
   from,
   map,
+  type Observable,
   of,
   shareReplay,
   startWith,
@@ -119,18 +120,9 @@ function isoTime(monotonicMs: number): string {
   return new Date(performance.timeOrigin + monotonicMs).toISOString();
 }
 
-/**
- * State and session over time. Shared: each snapshot of the actor is read once, not once per subscriber. Nothing is
- * observed without a subscriber.
- */
-export function streamsOf(actor: InstanceActor) {
-  const snapshots$ = defer(() => from(actor).pipe(startWith(actor.getSnapshot())));
-  const links$ = snapshots$.pipe(
-    map(({ context }) => context.link),
-    distinctUntilChanged(),
-    shareReplay({ bufferSize: 1, refCount: true }),
-  );
-  const state$ = snapshots$.pipe(
+/** Its state over time. Shared: each snapshot of the actor is read once, not once per subscriber. */
+export function statesOf(actor: InstanceActor): Observable<InstanceState> {
+  return defer(() => from(actor).pipe(startWith(actor.getSnapshot()))).pipe(
     map(stateOf),
     distinctUntilChanged(),
     catchError(() => of('stopped' as const)),
@@ -138,5 +130,4 @@ export function streamsOf(actor: InstanceActor) {
     takeWhile((state) => state !== 'stopped', true),
     shareReplay({ bufferSize: 1, refCount: true }),
   );
-  return { state$, links$ };
 }
