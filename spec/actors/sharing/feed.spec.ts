@@ -162,6 +162,7 @@ test('subscribes once for all, and unsubscribes behind the last', async () => {
   assert.equal(asked(), ['subscribe x:1', 'unsubscribe x:1']);
   shared.subscribe('x:1');
   legacy.last.result();
+  await settled();
   assert.is(asked().at(-1), 'subscribe x:1', 'only after the answer');
 });
 
@@ -192,9 +193,11 @@ test('tries again after a while when a request failed on its way', async () => {
 test('keeps the subscription of a client that came between a failed request and its repetition', async () => {
   const failed = shared.subscribe('x:1');
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  await settled();
   failed.release();
   const first = shared.subscribe('x:1');
   legacy.last.result();
+  await settled();
   mock.timers.tick(5_000);
   const second = shared.subscribe('x:1');
   first.release();
@@ -216,6 +219,7 @@ test('survives a conversation that completes without an answer, or throws', asyn
   assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');
   legacy.thrownByExchange = new Error('a fault');
   mock.timers.tick(5_000);
+  await settled();
   legacy.thrownByExchange = undefined;
   mock.timers.tick(5_000);
   assert.equal(asked(), ['subscribe x:1', 'subscribe x:1']);
@@ -246,7 +250,9 @@ test('has a bound of resources', async () => {
   assert.is(asked().length, 10_000);
   first?.release();
   legacy.open[0]?.result(); // it is subscribed to, and unsubscribed from
+  await settled();
   legacy.last.result();
+  await settled();
   shared.subscribe('x:more');
   assert.is(asked().at(-1), 'subscribe x:more', 'there is room again');
 });

@@ -1,15 +1,27 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 // dispatcher.ts finds the instance.
 
-import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
+import {
+  filter,
+  fromEvent,
+  lastValueFrom,
+  type Observable,
+  takeUntil,
+  throwError,
+  throwIfEmpty,
+  timeout,
+} from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import {
   type Answer,
+  type ExchangeEvent,
   type ExchangeOptions,
   type ExchangeRequest,
   type FinalAnswer,
+  type FinalEvent,
+  isFinal,
   isFinalAnswer,
   type Tracker,
 } from '../../domain/exchange.ts';
@@ -131,6 +143,13 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
   signal?.throwIfAborted();
   if (answer === undefined) throw backendUnavailable('it ended without an answer', { delivered: 'unknown' });
   return answer;
+}
+
+/** The answer in an exchange of the gateway itself, which is cancelled after `timeoutMs`. BACKEND_TIMEOUT. */
+export function answerOf(exchange$: Observable<ExchangeEvent>, timeoutMs: number): Promise<FinalEvent> {
+  const late = () => throwError(() => backendTimeout(timeoutMs));
+  const final$ = exchange$.pipe(filter(isFinal), timeout({ first: timeoutMs, with: late }));
+  return lastValueFrom(final$.pipe(throwIfEmpty(() => backendTimeout(timeoutMs))));
 }
 
 /**

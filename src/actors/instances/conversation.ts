@@ -4,15 +4,16 @@
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
-import { filter, lastValueFrom, type Observable, type Observer, tap, throwError, timeout } from 'rxjs';
+import { type Observable, type Observer, tap } from 'rxjs';
 import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
 import type { ClientReply } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
-import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { includesLevel } from '../../domain/mcp.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
+import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 
 export interface ConversationInput {
@@ -298,12 +299,6 @@ export const NO_SUBSCRIBER: ClientReply = {
 };
 
 const NO_REASON: Closed = { reason: 'it did not say why', expected: false };
-
-/** The answer in an exchange of the gateway itself, which is cancelled after `timeoutMs`. BACKEND_TIMEOUT. */
-export function answerOf(exchange$: Observable<ExchangeEvent>, timeoutMs: number): Promise<FinalEvent> {
-  const late = () => throwError(() => backendTimeout(timeoutMs));
-  return lastValueFrom(exchange$.pipe(filter(isFinal), timeout({ first: timeoutMs, with: late })));
-}
 
 /** Resolves when nothing is left of it, for which its transport has bounded time. Never rejects. */
 export async function closeQuietly(upstream: Pick<Upstream, 'close'>): Promise<void> {

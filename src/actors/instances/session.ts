@@ -13,10 +13,10 @@ import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type Era, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { CallUpstream, OmittedTool, Transport, TransportFacts } from '../../transports/transport.ts';
-import { gatherPages } from '../calls/requests.ts';
+import { answerOf, gatherPages } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 import { listChanges } from '../sharing/listen-client.ts';
-import { answerOf, closeQuietly } from './conversation.ts';
+import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
 import { ToolCache } from './tool-cache.ts';
 

@@ -2,11 +2,12 @@
 // `resources/subscribe` for the first client, and `resources/unsubscribe` after the last one. They end with the conversation. The
 // feed of the conversation (feed.ts) distributes the updates.
 
-import { defer, filter, Subscription, take, throwError, throwIfEmpty, timeout, timer } from 'rxjs';
-import { backendTimeout, backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
+import { defer, Subscription, timer } from 'rxjs';
+import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
-import { type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import type { FinalEvent } from '../../domain/exchange.ts';
 import type { Upstream } from '../../transports/transport.ts';
+import { answerOf } from '../calls/requests.ts';
 
 /** One client's part in a subscription. */
 export interface SharedSubscription {
@@ -32,8 +33,8 @@ interface ResourceEntry {
   parts: number;
   /** The last answer to `resources/subscribe`. */
   answer?: FinalEvent | undefined;
-  /** The request under way; one at a time, so that the backend gets them in order. */
-  request?: Subscription | undefined;
+  /** A request is under way; one at a time, so that the backend gets them in order. */
+  isAsking: boolean;
   /** The callers that wait for the next answer. */
   waiting?: PromiseWithResolvers<FinalEvent> | undefined;
 }
@@ -58,7 +59,7 @@ export class ResourceSubscriptions {
       return refused(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
     }
     entry.parts += 1;
-    const answer = answerOf(entry);
+    const answer = answerFor(entry);
     this.#update(entry);
     let isHeld = true;
     const release = (): void => {
@@ -72,33 +73,32 @@ export class ResourceSubscriptions {
 
   #add(uri: string): ResourceEntry | undefined {
     if (this.#entries.size >= MOST_RESOURCES) return undefined;
-    const entry: ResourceEntry = { uri, parts: 0 };
+    const entry: ResourceEntry = { uri, parts: 0, isAsking: false };
     this.#entries.set(uri, entry);
     return entry;
   }
 
   /** Sends the next request that the backend needs, if any; called again after its answer. */
   #update(entry: ResourceEntry): void {
-    if (entry.request !== undefined || this.#isOver) return;
+    if (entry.isAsking || this.#isOver) return;
     if (entry.parts > 0) {
-      if (entry.answer === undefined) this.#subscribe(entry);
-    } else if (entry.answer?.kind === 'result') this.#unsubscribe(entry);
+      if (entry.answer === undefined) void this.#subscribe(entry);
+    } else if (entry.answer?.kind === 'result') void this.#unsubscribe(entry);
     else this.#forget(entry);
   }
 
-  #subscribe(entry: ResourceEntry): void {
-    this.#ask(entry, 'resources/subscribe', {
-      answered: (answer) => {
-        entry.answer = answer;
-        takeWaiting(entry)?.resolve(answer);
-        this.#update(entry);
-      },
-      failed: (error) => {
-        takeWaiting(entry)?.reject(error);
-        if (entry.parts === 0) this.#update(entry);
-        else this.#retries.add(timer(RETRY_MS).subscribe(() => this.#retry(entry)));
-      },
-    });
+  async #subscribe(entry: ResourceEntry): Promise<void> {
+    try {
+      entry.answer = await this.#ask(entry, 'resources/subscribe');
+      takeWaiting(entry)?.resolve(entry.answer);
+    } catch (thrown) {
+      takeWaiting(entry)?.reject(asGatewayError(thrown));
+      if (entry.parts > 0) {
+        this.#retries.add(timer(RETRY_MS).subscribe(() => this.#retry(entry)));
+        return;
+      }
+    }
+    this.#update(entry);
   }
 
   /** An entry that was forgotten meanwhile may have a successor for the same resource. */
@@ -106,38 +106,24 @@ export class ResourceSubscriptions {
     if (entry.parts > 0) this.#update(entry);
   }
 
-  #unsubscribe(entry: ResourceEntry): void {
+  async #unsubscribe(entry: ResourceEntry): Promise<void> {
     entry.answer = undefined; // whatever it answers: a later client subscribes anew
-    const ended = () => this.#update(entry);
-    this.#ask(entry, 'resources/unsubscribe', { answered: ended, failed: ended });
+    await this.#ask(entry, 'resources/unsubscribe').catch(() => undefined);
+    this.#update(entry);
   }
 
-  #ask(
-    entry: ResourceEntry,
-    method: string,
-    { answered, failed }: { answered: (event: FinalEvent) => void; failed: (error: GatewayError) => void },
-  ): void {
-    const request = new Subscription();
-    entry.request = request; // before subscribing: the answer may come synchronously
-    const late = backendTimeout(ANSWER_MS);
-    const answer$ = defer(() => this.#conversation.exchange({ method, params: { uri: entry.uri } })).pipe(
-      filter(isFinal),
-      take(1),
-      throwIfEmpty(() => late),
-      timeout({ first: ANSWER_MS, with: () => throwError(() => late) }),
-    );
-    request.add(
-      answer$.subscribe({
-        next: (event) => {
-          entry.request = undefined;
-          answered(event);
-        },
-        error: (thrown: unknown) => {
-          entry.request = undefined;
-          failed(asGatewayError(thrown));
-        },
-      }),
-    );
+  /** The request is sent at once. It ends with the conversation. */
+  async #ask(entry: ResourceEntry, method: string): Promise<FinalEvent> {
+    entry.isAsking = true;
+    const request = { method, params: { uri: entry.uri } };
+    try {
+      return await answerOf(
+        defer(() => this.#conversation.exchange(request)),
+        ANSWER_MS,
+      );
+    } finally {
+      entry.isAsking = false;
+    }
   }
 
   #forget(entry: ResourceEntry): void {
@@ -150,13 +136,12 @@ export class ResourceSubscriptions {
     this.#isOver = true;
     this.#retries.unsubscribe();
     for (const entry of this.#entries.values()) {
-      entry.request?.unsubscribe();
       this.#forget(entry);
     }
   }
 }
 
-function answerOf(entry: ResourceEntry): Promise<FinalEvent> {
+function answerFor(entry: ResourceEntry): Promise<FinalEvent> {
   if (entry.answer !== undefined) return Promise.resolve(entry.answer);
   entry.waiting ??= Promise.withResolvers<FinalEvent>();
   return unread(entry.waiting.promise);
