@@ -86,7 +86,7 @@ export class DedicatedBinding extends Binding {
   /** Ends what the listener gets its messages from; undefined while that is the buffer. */
   #leave: (() => void) | undefined;
   readonly #close: () => Promise<void>;
-  readonly #buffer: MessageBuffer<ServerMessage> | undefined;
+  #buffer: MessageBuffer<ServerMessage> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(ref: InstanceRef, upstream: Upstream, { close, buffersMessages }: DedicatedBindingOptions) {
@@ -100,7 +100,9 @@ export class DedicatedBinding extends Binding {
     this.#close = close;
     const end = () => this.#end();
     upstream.closed$.subscribe({ next: end, complete: end, error: end });
-    if (!isModern && buffersMessages) this.#buffer = this.#startBuffering();
+    if (isModern || !buffersMessages) return;
+    this.#buffer = new MessageBuffer(refuseQuestion);
+    this.#receive();
   }
 
   override get isIntact(): boolean {
@@ -109,7 +111,7 @@ export class DedicatedBinding extends Binding {
 
   override listen(listener: SessionSubscriber): () => void {
     this.#listener = listener;
-    if (this.#buffer === undefined) this.#leave = this.feed?.add(listener) ?? this.#listenTo(listener);
+    if (this.#buffer === undefined) this.#leave = this.feed?.add(listener) ?? this.#receive();
     for (const message of this.#buffer?.takeAll() ?? []) listener.deliver(message);
     return () => {
       this.#leave?.();
@@ -137,26 +139,17 @@ export class DedicatedBinding extends Binding {
     return this.#closing;
   }
 
-  #listenTo(listener: SessionSubscriber): () => void {
+  #receive(): () => void {
     const end = () => this.#end();
     const subscription = this.upstream.messages$.subscribe({
-      next: (message) => listener.deliver(message),
+      next: (message) => {
+        if (this.#listener === undefined) this.#buffer?.put(message, message.params);
+        else this.#listener.deliver(message);
+      },
       complete: end,
       error: end,
     });
     return () => subscription.unsubscribe();
-  }
-
-  #startBuffering(): MessageBuffer<ServerMessage> {
-    const buffer = new MessageBuffer<ServerMessage>(refuseQuestion);
-    this.upstream.messages$.subscribe({
-      next: (message) => {
-        if (this.#listener === undefined) buffer.put(message, message.params);
-        else this.#listener.deliver(message);
-      },
-      error: () => this.#end(), // closed$ says why
-    });
-    return buffer;
   }
 
   #end(): void {
