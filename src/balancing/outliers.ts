@@ -64,8 +64,7 @@ interface Out extends Ejection {
   readonly isAvoided: boolean;
   /** The time of its last choice for a trial. */
   offeredAtMs: number;
-  trial: object | undefined;
-  trialAtMs: number;
+  trial: Pick<SentCall<unknown>, 'atMs'> | undefined;
 }
 
 export class Outliers<C extends object> {
@@ -104,10 +103,7 @@ export class Outliers<C extends object> {
     const call: SentCall<C> = { record, atMs, order: record.sent, isAnswered: false, isSilent: false };
     record.unanswered.push(call);
     const { out } = record;
-    if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) {
-      out.trial = call;
-      out.trialAtMs = atMs;
-    }
+    if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) out.trial = call;
     if (this.#stopCheck === undefined) this.#scheduleCheck();
     return call;
   }
@@ -219,7 +215,7 @@ export class Outliers<C extends object> {
     const forMs = Math.min(FIRST_OUT_MS * 2 ** record.level, LONGEST_OUT_MS);
     if (forMs < LONGEST_OUT_MS) record.level += 1;
     const offeredAtMs = Number.NEGATIVE_INFINITY;
-    record.out = { reason, untilMs: now + forMs, isAvoided, offeredAtMs, trial: undefined, trialAtMs: 0 };
+    record.out = { reason, untilMs: now + forMs, isAvoided, offeredAtMs, trial: undefined };
     this.#out.add(record);
     this.#options.ejected(record.candidate, record.out, forMs);
   }
@@ -256,8 +252,8 @@ export class Outliers<C extends object> {
     const thresholdMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
     const { out, unanswered } = record;
     if (out !== undefined) {
-      const isSilent = out.trial !== undefined && out.trialAtMs <= now - thresholdMs;
-      if (isSilent) this.#eject(record, 'its trial call is silent', out.isAvoided);
+      if (out.trial !== undefined && out.trial.atMs <= now - thresholdMs)
+        this.#eject(record, 'its trial call is silent', out.isAvoided);
       return;
     }
     const [, , third] = unanswered; // SILENT_CALLS
