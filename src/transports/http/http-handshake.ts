@@ -159,9 +159,6 @@ export function ask(
           answer.dismiss();
         }
       },
-      unmatched() {
-        // The ending says so.
-      },
       finished: settle,
     });
     const abort = (): void => {

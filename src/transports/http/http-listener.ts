@@ -90,10 +90,6 @@ export class HttpListener implements AnswerSink {
     this.#sink.receive(message);
   }
 
-  unmatched(): void {
-    // An event that is no JSON-RPC message has no receiver.
-  }
-
   finished(ending: AnswerEnding): void {
     const retryMs = this.#answer?.retryMs;
     this.#keepEventId();

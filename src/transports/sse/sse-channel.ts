@@ -111,7 +111,6 @@ export class SseChannel extends Channel implements AnswerSink {
     };
     return new HttpAnswer({
       message: (message) => this.message(message),
-      unmatched: () => undefined,
       finished: (ending) => {
         if (ending.kind === 'broken') fail(ending.failure);
         else if (ending.kind === 'refused') fail(answeredStatus(ending.status));
