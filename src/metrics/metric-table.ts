@@ -26,7 +26,7 @@ export interface Reading {
 type Labels = Readonly<Record<string, string>>;
 
 /** One line, or the lines of one histogram. */
-export type Series<V> = readonly [labels: Labels, value: V];
+type Series<V> = readonly [labels: Labels, value: V];
 
 interface MetricBase<V> {
   readonly name: string;

@@ -4,8 +4,8 @@
 
 import type { RequestListener } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Histogram, Registry } from 'prom-client';
-import { BUCKET_SECONDS, type BucketCounts } from '../actors/durations.ts';
+import type { Registry } from 'prom-client';
+import { BUCKET_SECONDS } from '../actors/durations.ts';
 import { increment } from '../actors/metrics.ts';
 import { isLoopback } from '../config.ts';
 import { mayUse, type Principal } from '../domain/account.ts';
@@ -13,7 +13,7 @@ import { LOCAL_HOST } from '../domain/endpoint.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import { API_VERSION } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
-import { isOfTemplates, METRICS, type Metric, type Reading, type Series } from './metric-table.ts';
+import { isOfTemplates, METRICS, type Metric, type Reading } from './metric-table.ts';
 
 type PromClient = typeof import('prom-client');
 type Viewer = Pick<Principal, 'templates'>;
@@ -68,7 +68,9 @@ export class Prometheus {
     const texts: string[] = [];
     for (const metric of METRICS) {
       if (!seesAll && !isOfTemplates(metric)) continue;
-      texts.push(await textOf(client, metric, reading));
+      const { name, help, kind: type } = metric;
+      const filled = { name, help, type, aggregator: 'sum', values: valuesOf(metric, reading) };
+      texts.push(await client.AggregatorRegistry.aggregate([[filled]]).getSingleMetricAsString(name));
       await turn();
     }
     if (seesAll) texts.push((await this.#ofProcess(client).metrics()).trimEnd());
@@ -93,51 +95,27 @@ export class Prometheus {
   }
 }
 
-/** A histogram of counts that were made elsewhere; prom-client only observes single values. */
-function filledHistogram(
-  { Histogram }: PromClient,
-  { name, help, labels }: Metric,
-  series: readonly Series<BucketCounts>[],
-): Histogram {
-  class FilledHistogram extends Histogram {
-    /** Called by the registry of prom-client in place of `get`. */
-    async getForPromString(): Promise<unknown> {
-      return { name, help, type: 'histogram', aggregator: 'sum', values: series.flatMap(linesOf) };
-    }
-  }
-  const linesOf = ([of, counts]: Series<BucketCounts>): Line[] => [
+/** The numbers of a metric as prom-client keeps them. Its own histograms only observe single values. */
+function valuesOf(metric: Metric, reading: Reading): Value[] {
+  if (metric.kind !== 'histogram')
+    return metric.read(reading).map(([labels, value]): Value => ({ labels, value }));
+  const { name, read } = metric;
+  return read(reading).flatMap(([labels, counts]): Value[] => [
     ...counts.cumulative().map((value, bucket) => ({
       metricName: `${name}_bucket`,
-      labels: { ...of, le: BUCKET_SECONDS[bucket] },
+      labels: { ...labels, le: BUCKET_SECONDS[bucket] },
       value,
     })),
-    { metricName: `${name}_bucket`, labels: { ...of, le: '+Inf' }, value: counts.count },
-    { metricName: `${name}_sum`, labels: of, value: counts.sumSeconds },
-    { metricName: `${name}_count`, labels: of, value: counts.count },
-  ];
-  return new FilledHistogram({ name, help, labelNames: labels, buckets: BUCKET_SECONDS, registers: [] });
+    { metricName: `${name}_bucket`, labels: { ...labels, le: '+Inf' }, value: counts.count },
+    { metricName: `${name}_sum`, labels, value: counts.sumSeconds },
+    { metricName: `${name}_count`, labels, value: counts.count },
+  ]);
 }
 
-interface Line {
-  readonly metricName: string;
+interface Value {
+  readonly metricName?: string;
   readonly labels: Readonly<Record<string, string | number | undefined>>;
   readonly value: number;
-}
-
-async function textOf(client: PromClient, metric: Metric, reading: Reading): Promise<string> {
-  const registry = new client.Registry();
-  const { name, help, labels } = metric;
-  const options = { name, help, labelNames: labels, registers: [registry] };
-  if (metric.kind === 'histogram') {
-    registry.registerMetric(filledHistogram(client, metric, metric.read(reading)));
-  } else if (metric.kind === 'counter') {
-    const counter = new client.Counter(options);
-    for (const [of, value] of metric.read(reading)) counter.inc(of, value);
-  } else {
-    const gauge = new client.Gauge(options);
-    for (const [of, value] of metric.read(reading)) gauge.set(of, value);
-  }
-  return registry.getSingleMetricAsString(name);
 }
 
 /**
