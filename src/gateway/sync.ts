@@ -64,25 +64,17 @@ export class Sync {
   }
 
   /** Reads the registry file again and lists every source once. A source without an answer is a warning; its instances stay. */
-  async run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
-    const progress: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
-    const { registryFile } = this.#deps;
-    if (registryFile !== undefined) await this.#syncFile(registryFile, rules, progress);
-    await this.#syncAll(namespace, rules, progress);
-    if (registryFile === undefined && progress.reached.length + progress.warnings.length === 0)
-      progress.warnings.push(NOTHING_FOUND);
-    return outcomeOf(progress);
+  run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
+    return this.#syncAll(namespace, rules, this.#deps.registryFile);
   }
 
   /** Syncs with every source now, and after each change of one until `close`; not with the registry file, which was read at the start.
    *  Resolves with the outcome of the first sync. */
   async follow(): Promise<SyncOutcome> {
-    const progress: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
-    await this.#syncAll(undefined, {}, progress);
-    if (progress.reached.length + progress.warnings.length === 0) progress.warnings.push(NOTHING_FOUND);
+    const outcome = await this.#syncAll();
     await this.#followAll();
     void this.#findSources();
-    return outcomeOf(progress);
+    return outcome;
   }
 
   async close(): Promise<void> {
@@ -109,20 +101,25 @@ export class Sync {
     return { sources: [...sources.values()], warnings };
   }
 
-  async #syncAll(namespace: string | undefined, rules: SyncRules, progress: SyncProgress): Promise<void> {
-    const { sources, warnings } = await this.#sources(namespace);
-    progress.warnings.push(...warnings);
+  async #syncAll(namespace?: string, rules: SyncRules = {}, registryFile?: string): Promise<SyncOutcome> {
+    const progress: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
+    const { reports, reached, warnings } = progress;
+    if (registryFile !== undefined) await this.#syncFile(registryFile, rules, progress);
+    const found = await this.#sources(namespace);
+    warnings.push(...found.warnings);
     await Promise.all(
-      sources.map(async (source) => {
+      found.sources.map(async (source) => {
         try {
-          progress.reports.push(await this.#sync(source, rules));
-          progress.reached.push(source.address);
+          reports.push(await this.#sync(source, rules));
+          reached.push(source.address);
         } catch (thrown) {
           if (!(thrown instanceof SourceError)) throw thrown;
-          progress.warnings.push(thrown.message);
+          warnings.push(thrown.message);
         }
       }),
     );
+    if (registryFile === undefined && reached.length + warnings.length === 0) warnings.push(NOTHING_FOUND);
+    return outcomeOf(progress);
   }
 
   async #syncFile(path: string, rules: SyncRules, progress: SyncProgress): Promise<void> {
