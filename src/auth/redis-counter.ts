@@ -72,7 +72,6 @@ class RedisCounter implements SharedCounter {
   readonly #log: Pick<Logger, 'warn'>;
   readonly #now: () => number;
   #isUnavailable = false;
-  #isChecking = false;
   #nextCheckAtMs = 0;
   #nextWarningAtMs = 0;
 
@@ -140,20 +139,14 @@ class RedisCounter implements SharedCounter {
 
   #checkLater(): void {
     const nowMs = this.#now();
-    if (this.#isChecking || nowMs < this.#nextCheckAtMs) return;
-    this.#isChecking = true;
-    this.#nextCheckAtMs = nowMs + CHECK_MS;
-    this.#redis
-      .ping()
-      .then(
-        () => {
-          this.#isUnavailable = false;
-        },
-        (error: unknown) => this.#warn(reasonOf(error)),
-      )
-      .finally(() => {
-        this.#isChecking = false;
-      });
+    if (nowMs < this.#nextCheckAtMs) return;
+    this.#nextCheckAtMs = nowMs + CHECK_MS; // the check before has ended: COMMAND_MS is less
+    this.#redis.ping().then(
+      () => {
+        this.#isUnavailable = false;
+      },
+      (error: unknown) => this.#warn(reasonOf(error)),
+    );
   }
 
   #warn(reason: string): void {
