@@ -210,14 +210,10 @@ export class AuditLog {
 
   #drop(): void {
     this.#dropped += 1;
-    this.#complain('the audit log cannot be written: entries are dropped');
-  }
-
-  #complain(message: string): void {
     const now = this.#now();
     if (now < this.#silentUntilMs) return;
     this.#silentUntilMs = now + COMPLAINT_MS;
-    this.#log.warn({ entries: this.#dropped }, message);
+    this.#log.warn({ entries: this.#dropped }, 'the audit log cannot be written: entries are dropped');
   }
 
   /**
