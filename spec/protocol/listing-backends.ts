@@ -4,7 +4,7 @@
 import { type Observable, of } from 'rxjs';
 import type { ClientProfile } from '../../src/domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText, plainValue } from '../../src/domain/json.ts';
+import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
 import type { Client, McpSession, Owner, SessionlessOptions } from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
@@ -67,7 +67,7 @@ export class ListingBackends extends ScriptedBackends {
     this.asked.push({ ...request, instanceId });
     if (this.instead !== undefined) return this.instead;
     const [list] = Object.entries(LIST_METHODS).find(([, method]) => method === request.method) ?? [];
-    if (list === undefined) return of(answered({ called: plainValue(request.params ?? {}) }));
+    if (list === undefined) return of(answered({ called: JSON.parse(writeFields(request.params ?? {})) }));
     const [, items = []] = Object.entries(this.lists).find(([name]) => name === list) ?? [];
     return of(answered({ [list]: [...items] }));
   }

@@ -6,7 +6,7 @@ import type { ClientProfile, ServerMessage, ServerNotification } from '../../src
 import { serverNotFound } from '../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText, plainValue } from '../../src/domain/json.ts';
+import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
 import type { ListField, Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
 import type {
   Backends,
@@ -170,7 +170,7 @@ export class SessionlessExchange extends SessionExchange {
   }
 
   get params(): JsonObject {
-    return plainValue(this.request.params ?? {});
+    return JSON.parse(writeFields(this.request.params ?? {}));
   }
 }
 

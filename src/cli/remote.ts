@@ -2,6 +2,7 @@
 // turns every failure into one line that says what to do. The commands interpret the answers.
 
 import { didYouMean } from '../config/nearest.ts';
+import { jsonIn } from '../domain/json.ts';
 import { ownCommand } from '../domain/version.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
@@ -46,12 +47,6 @@ export function seekGateway(
 
 /** Longest wait for a gateway's answer at a usual address, in ms. */
 const SEEK_MS = 3_000;
-
-/** Where something that listens on this address is reached from this machine. */
-export function localUrl(host: string, port: number): string {
-  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
-}
 
 /** Whether a gateway answers at this address within the time in ms. Sends no secret. */
 export async function answersAsGateway(url: string, timeoutMs: number): Promise<boolean> {
@@ -210,12 +205,8 @@ export class Remote {
   }
 
   #parse(status: number, text: string): object {
-    try {
-      const answer: unknown = JSON.parse(text);
-      if (typeof answer === 'object' && answer !== null) return answer;
-    } catch {
-      // Reported below: a program that does not answer in JSON is not a gateway.
-    }
+    const answer = jsonIn(text);
+    if (typeof answer === 'object' && answer !== null) return answer;
     throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
   }
 }

@@ -3,6 +3,7 @@
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
+import { jsonIn } from '../domain/json.ts';
 
 interface SettingRow<T> {
   /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
@@ -147,7 +148,7 @@ export const commandPatterns: SettingType<readonly (readonly string[])[]> = {
   type: 'lists of words such as [["npx", "-y", "@scope/server@1.2.3", "*path"]]',
   read: (raw) => {
     if (raw === 'none') return [];
-    const value = typeof raw === 'string' ? parsed(raw) : raw;
+    const value = typeof raw === 'string' ? jsonIn(raw) : raw;
     return Array.isArray(value) && value.every(isCommand) ? value : undefined;
   },
   show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value)),
@@ -157,14 +158,6 @@ function isCommand(value: unknown): value is readonly string[] {
   return (
     Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === 'string' && word !== '')
   );
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // text that is not JSON is not a list
-  }
 }
 
 /** A file; absolute afterwards. */

@@ -122,6 +122,15 @@ export function parseExact(text: string): unknown {
   );
 }
 
+/** The value of a text that may be JSON; undefined when it is not. `parse` throws SyntaxError. */
+export function jsonIn(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
+  try {
+    return parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Numbers that a double may not hold, and negative zero; a match in a string only costs time. */
 const MAYBE_CHANGED = /(?:^|[\s:,[.-])(?:\d{16}|\d[\d.]*[eE][+-]?\d{3})|(?:^|[\s:,[])-0/;
 
@@ -136,12 +145,6 @@ const MOST_EXACT_DIGITS = 15;
 /** The value of a field, which may be kept as text; see `exactValue`. */
 export function fieldValue(field: JsonFields[string]): unknown {
   return field instanceof JsonText ? field.exactValue : field;
-}
-
-/** The object with all fields as values, and with JavaScript's numbers. */
-export function plainValue(fields: JsonFields): JsonObject {
-  const plain: JsonObject = JSON.parse(writeFields(fields));
-  return plain;
 }
 
 /** JSON of an object; fields that are kept as text are inserted unchanged. */

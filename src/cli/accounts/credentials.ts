@@ -6,6 +6,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { didYouMean } from '../../config/nearest.ts';
 import { codeOf } from '../../domain/errors.ts';
+import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure, NotLoggedIn, UsageError } from '../failures.ts';
@@ -108,13 +109,7 @@ function valid(tokens: TokensByUrl, nowMs: number): TokensByUrl {
 
 /** All stored tokens. An invalid document holds none: the next login replaces it. */
 function tokensIn(text: string): TokensByUrl {
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch {
-    return new Map();
-  }
-  const entries = Object.entries(fields(fields(document).tokens));
+  const entries = Object.entries(fields(fields(jsonIn(text)).tokens));
   return new Map(entries.flatMap(([url, entry]) => tokenOf(entry).map((token) => [url, token] as const)));
 }
 

@@ -4,9 +4,9 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors.ts';
-import { isJsonObject, type JsonObject, parseExact } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json.ts';
 import { idValue, type JsonRpcId, RPC, readId, readMessage } from '../../domain/jsonrpc.ts';
-import { LEGACY_VERSIONS, META, METHODS } from '../../domain/mcp.ts';
+import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp.ts';
 import { eraHeaders } from '../../transports/handshake.ts';
 import { fields } from '../answers.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
@@ -198,7 +198,8 @@ export class Bridge {
       this.#pending.delete(idKey(read.id));
       if (message.method === 'initialize') this.#readInitializeResult(data);
       else if (read.kind === 'result') this.#remember(message);
-    } else if (Array.isArray(parsed(data))) for (const id of message.ids) this.#pending.delete(idKey(id));
+    } else if (Array.isArray(jsonIn(data.toString('utf8'))))
+      for (const id of message.ids) this.#pending.delete(idKey(id));
     await this.#options.write(oneLine(data));
   }
 
@@ -243,7 +244,7 @@ export class Bridge {
   }
 
   #readInitializeResult(data: Buffer): void {
-    const { protocolVersion, capabilities } = fields(fields(parsed(data)).result);
+    const { protocolVersion, capabilities } = fields(fields(jsonIn(data.toString('utf8'))).result);
     if (typeof protocolVersion === 'string') {
       this.#session = { id: this.#session?.id, version: protocolVersion };
     }
@@ -338,11 +339,7 @@ export class Bridge {
   }
 }
 
-const [CANCELLED, INITIALIZED, LISTEN] = [
-  'notifications/cancelled',
-  'notifications/initialized',
-  'subscriptions/listen',
-];
+const INITIALIZED = 'notifications/initialized';
 const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 async function settled(work: Promise<unknown>): Promise<void> {
@@ -359,18 +356,10 @@ function oneLine(data: Buffer): string {
   return data.toString('utf8').replace(/[\r\n]+/g, ' ');
 }
 
-function parsed(data: Buffer): unknown {
-  try {
-    return JSON.parse(data.toString('utf8'));
-  } catch {
-    return undefined;
-  }
-}
-
 /** The JSON-RPC error in a refusal, or one made of the gateway's own error body. */
 async function refusalIn(response: Response): Promise<{ text: string; code: number; data: unknown }> {
   const { status } = response;
-  const { error, detail, error_code } = fields(parsed(Buffer.from(await response.arrayBuffer())));
+  const { error, detail, error_code } = fields(jsonIn(await response.text()));
   const { message, data, code } = fields(error);
   return {
     text: String([message, detail].find((each) => typeof each === 'string') ?? `status ${status}`),
@@ -394,12 +383,7 @@ interface BridgeMessage {
 
 /** Undefined when the line is no JSON-RPC message. */
 function readBridgeMessage(line: string): BridgeMessage | undefined {
-  let value: unknown;
-  try {
-    value = parseExact(line);
-  } catch {
-    return undefined;
-  }
+  const value = jsonIn(line, parseExact);
   if (Array.isArray(value)) {
     const ids = value.flatMap((each) => requestIdOf(each) ?? []);
     return { line, ids, method: '', params: {}, modernVersion: undefined };

@@ -2,7 +2,7 @@
 
 import { didYouMean } from '../../config/nearest.ts';
 import { messageOf } from '../../domain/errors.ts';
-import { isJsonObject, parseExact } from '../../domain/json.ts';
+import { isJsonObject, jsonIn, parseExact } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
@@ -217,12 +217,8 @@ function typesOf(schema: unknown): readonly string[] {
 
 /** The JSON Schema type of the value; empty when the text is not JSON. */
 function jsonTypeOf(text: string): string {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return '';
-  }
+  const value = jsonIn(text);
+  if (value === undefined) return '';
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';

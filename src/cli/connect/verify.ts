@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Connection, EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { VERSION } from '../../domain/version.ts';
 import { Child } from '../../transports/stdio/child-process.ts';
@@ -66,12 +66,8 @@ async function listTools(line: ServerLine): Promise<Omit<Verification, 'ms'>> {
     return answer.promise;
   };
   line.onLine = (text) => {
-    let message: unknown;
-    try {
-      message = JSON.parse(text);
-    } catch {
-      return; // some servers write other lines, too, and clients drop them
-    }
+    const message = jsonIn(text);
+    if (message === undefined) return; // some servers write other lines, too, and clients drop them
     const { id, method, result, error } = fields(message);
     if (typeof method === 'string') {
       if (id === undefined) return;
