@@ -7,6 +7,7 @@ import { type Attempt, ConfigError, ConfigErrors } from './config/config-error.t
 import { readAll, type Setting, type ValuesOf } from './config/setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './config/settings.ts';
 import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './config/sources.ts';
+import { hostAndPort } from './domain/endpoint.ts';
 
 type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 
@@ -61,11 +62,7 @@ export function loadConfig(input: SourcesInput): Config {
     { listeners: [], portsDefaulted: true, warnings: [] },
   );
   for (const { host, port, label, source } of listeners) {
-    rows.push({
-      name: 'listen',
-      value: `${host.includes(':') ? `[${host}]` : host}:${port} (${label})`,
-      source,
-    });
+    rows.push({ name: 'listen', value: `${hostAndPort(host, port)} (${label})`, source });
   }
   const { host: _host, port: _port, ...table } = SETTINGS;
   const { nodeId, ...values } = readAll(table, read);

@@ -9,15 +9,13 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Config, ListenAddress } from './config.ts';
+import { hostAndPort, isEveryAddress, localUrl } from './domain/endpoint.ts';
 import { LIMITS } from './domain/limits.ts';
 import { TaskScheduler } from './domain/task-scheduler.ts';
 
 /** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
 export class ListenError extends Error {
-  constructor(message: string, cause: unknown) {
-    super(message, { cause });
-    this.name = 'ListenError';
-  }
+  override readonly name = 'ListenError';
 }
 
 export interface Listeners {
@@ -59,8 +57,6 @@ const REQUESTS_PER_TURN_OF_MANY = 2;
 const MANY_WAITING = 256;
 /** Requests that begin at once: a load balancer removes a gateway that answers them slowly. */
 const HEALTH_CHECKS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/health', '/gateway/health']);
-/** For "all addresses", the address that is always on this machine. */
-const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 /** Interval of the check for idle connections while closing, in ms. */
 const SWEEP_MS = 20;
 
@@ -85,12 +81,13 @@ export async function openListeners(
     await Promise.all(opened.map((listener) => listener.close(0)));
     if (portsDefaulted && areAllTaken) throw failure(failed);
     const failures = failed.map((listener) => failure([listener]));
-    throw new ListenError(failures.map(({ message }) => message).join('\n'), failures[0]?.cause);
+    const messages = failures.map(({ message }) => message);
+    throw new ListenError(messages.join('\n'), { cause: failures[0]?.cause });
   }
   return {
     urls: opened.map(({ url }) => url),
     places: opened.map(({ place }) => place),
-    warnings: failed.map(({ port }) => `port ${port} is already in use; continuing without it`),
+    warnings: failed.map(({ wanted }) => `port ${wanted.port} is already in use; continuing without it`),
     drain: () => {
       for (const listener of opened) listener.drain();
     },
@@ -101,12 +98,7 @@ export async function openListeners(
 }
 
 class Listener {
-  readonly host: string;
-  readonly port: number;
-  /** Prefix of the flags that change its address. */
-  readonly flag: '--' | '--metrics-';
-  /** Setting with the port, unless it is `--port`. */
-  readonly portSource: string | undefined;
+  readonly wanted: ListenAddress;
   error: NodeJS.ErrnoException | undefined;
   readonly #server: Server;
   #isDraining = false;
@@ -119,10 +111,7 @@ class Listener {
     timeouts: ReceiveTimeouts,
     scheduler: TaskScheduler,
   ) {
-    this.host = wanted.host;
-    this.port = wanted.port;
-    this.portSource = wanted.portSource;
-    this.flag = wanted.label === 'metrics' ? '--metrics-' : '--';
+    this.wanted = wanted;
     const limits = {
       maxHeaderSize: LIMITS.requestHeaderBytes,
       headersTimeout: timeouts.headersMs,
@@ -149,17 +138,18 @@ class Listener {
 
   /** URL on this machine: "all addresses" is not an address to connect to. */
   get url(): string {
-    return `http://${this.#at(LOOPBACK[this.host] ?? this.host)}`;
+    return localUrl(this.wanted.host, this.#port);
   }
 
   get place(): string {
-    return this.host in LOOPBACK ? `${this.#at(this.host)} (${this.url} here)` : this.url;
+    const { host } = this.wanted;
+    return isEveryAddress(host) ? `${hostAndPort(host, this.#port)} (${this.url} here)` : this.url;
   }
 
-  #at(host: string): string {
+  /** The real one, of a listener that took a free one. */
+  get #port(): number {
     const address = this.#server.address();
-    const port = typeof address === 'object' && address !== null ? address.port : this.port;
-    return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    return typeof address === 'object' && address !== null ? address.port : this.wanted.port;
   }
 
   /** Resolves when it listens or has an `error`. */
@@ -170,7 +160,8 @@ class Listener {
         if (!this.#server.listening) this.error = error;
         resolve();
       });
-      this.#server.listen({ host: this.host, port: this.port, backlog: BACKLOG }, resolve);
+      const { host, port } = this.wanted;
+      this.#server.listen({ host, port, backlog: BACKLOG }, resolve);
     });
   }
 
@@ -208,28 +199,29 @@ function refuseHeaders(response: ServerResponse, status: number): void {
 }
 
 function failure(failed: readonly Listener[]): ListenError {
-  const ports = failed.map(({ port }) => port).join(' and ');
-  const { host = '', port = 0, flag = '--', portSource, error } = failed[0] ?? {};
+  const ports = failed.map(({ wanted }) => wanted.port).join(' and ');
+  const [{ wanted, error } = {}] = failed;
+  const { host, port, label, portSource } = wanted ?? {};
+  const flag = label === 'metrics' ? '--metrics-' : '--';
   const ways = `with ${flag}port <port>, or ${flag}port 0 for a free one`;
   const advice =
     portSource === undefined ? `choose another ${ways}` : `choose another in ${portSource}, or ${ways}`;
   if (isTaken(error)) {
     const subject = failed.length === 1 ? `port ${ports} on ${host} is` : `ports ${ports} on ${host} are`;
-    return new ListenError(`${subject} already in use; ${advice}`, error);
+    return new ListenError(`${subject} already in use; ${advice}`, { cause: error });
   }
   if (error?.code === 'EACCES') {
-    return new ListenError(`port ${port} cannot be opened by this user; ${advice}`, error);
+    return new ListenError(`port ${port} cannot be opened by this user; ${advice}`, { cause: error });
   }
   if (error?.code === 'EADDRNOTAVAIL' || error?.code === 'ENOTFOUND') {
     return new ListenError(
       `"${host}" is no address of this machine; choose another with ${flag}host <address>`,
-      error,
+      { cause: error },
     );
   }
-  return new ListenError(
-    `cannot listen on ${host} port ${port}: ${error?.message ?? 'unknown reason'}`,
-    error,
-  );
+  return new ListenError(`cannot listen on ${host} port ${port}: ${error?.message ?? 'unknown reason'}`, {
+    cause: error,
+  });
 }
 
 function isTaken(error: NodeJS.ErrnoException | undefined): boolean {

@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import { ConfigError } from '../config/config-error.ts';
 import { type Config, isLoopback } from '../config.ts';
+import { localUrl } from '../domain/endpoint.ts';
 import { hasCode } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { ownCommand, VERSION } from '../domain/version.ts';
@@ -23,7 +24,7 @@ import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
 import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
-import { answersAsGateway, localUrl } from './remote.ts';
+import { answersAsGateway } from './remote.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -8,6 +8,7 @@ import type Docker from 'dockerode';
 import type { ContainerInfo, ContainerInspectInfo } from 'dockerode';
 import { splitCommand } from '../domain/command.ts';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
+import { hostAndPort } from '../domain/endpoint.ts';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import type { InstanceInput } from '../domain/instance.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
@@ -180,9 +181,9 @@ function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, e
   // Ports are published on the machine of the engine, whose loopback address is another one inside a container.
   if (binding?.HostPort && !(isInContainer() && address)) {
     const ip = /^(0\.0\.0\.0|::|)$/.test(binding.HostIp ?? '') ? host : String(binding.HostIp);
-    return `http://${ip.includes(':') ? `[${ip}]` : ip}:${binding.HostPort}`;
+    return `http://${hostAndPort(ip, binding.HostPort)}`;
   }
-  if (address) return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+  if (address) return `http://${hostAndPort(address, port)}`;
   return `its port ${port} is not published, and it has no address of its own`;
 }
 

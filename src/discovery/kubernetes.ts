@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
+import { hostAndPort } from '../domain/endpoint.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
@@ -98,11 +99,13 @@ function listingOf(
         } else if (typeof address === 'string') {
           const id = `${template.slice(0, 119)}-${uid.slice(0, 8)}`;
           if (found.has(`${template}/${id}`)) continue;
-          const host = address.includes(':') ? `[${address}]` : address;
           const isSse = hintsOf(template)?.transport === 'sse';
           found.set(`${template}/${id}`, {
             ...{ template, id, name: `${namespace}/${pod}`, origin: originOf(namespace) },
-            input: { endpoint: `http://${host}:${port}`, ...(isSse ? { transport: 'sse' as const } : {}) },
+            input: {
+              endpoint: `http://${hostAndPort(address, port)}`,
+              ...(isSse ? { transport: 'sse' as const } : {}),
+            },
           });
         }
       }

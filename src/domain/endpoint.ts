@@ -1,5 +1,5 @@
 // The endpoint of an HTTP instance: how it is read, and the networks that are denied by default, which transports/network-guard.ts
-// checks when a connection is made.
+// checks when a connection is made. Addresses of this machine: how listeners are reached, and their names in a Host header.
 
 import { endpointNotAllowed, validationFailed } from './error-catalogue.ts';
 
@@ -46,6 +46,22 @@ export const DENIED_NETWORKS: readonly string[] = [
   '::ffff:0:0:0/96', // IPv4 by translation (SIIT)
   '::/96', // IPv4-compatible; ::1 is left out, see transports/network-guard.ts
 ];
+
+/** "All addresses" is not an address to connect to: one of them that is always on this machine. */
+const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+export function isEveryAddress(host: string): boolean {
+  return host in LOOPBACK;
+}
+
+/** Where something that listens on this address is reached from this machine. */
+export function localUrl(host: string, port: number): string {
+  return `http://${hostAndPort(LOOPBACK[host] ?? host, port)}`;
+}
+
+export function hostAndPort(host: string, port: number | string): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
 
 /** The names of this machine in a Host header, with or without a port. */
 export const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;

@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { splitCommand } from '../../domain/command.ts';
+import { localUrl } from '../../domain/endpoint.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { databaseClock } from '../../persistence/open.ts';
@@ -17,7 +18,7 @@ import { filesIn, runningDaemon, usualUrls } from '../background/daemon-files.ts
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
-import { answersAsGateway, localUrl, namedUrl } from '../remote.ts';
+import { answersAsGateway, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
