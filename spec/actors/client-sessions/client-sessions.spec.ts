@@ -176,9 +176,9 @@ test('has one timer for all of them', async () => {
 test('has one object for equal profiles, whatever the order of their fields', async () => {
   await harness.add('a');
   const [one, other, third] = [
-    await harness.open({ ...PLAIN, clientInfo: { name: 'x', version: '1' } }),
-    await harness.open({ ...PLAIN, clientInfo: { version: '1', name: 'x' } }),
-    await harness.open({ ...PLAIN, clientInfo: { name: 'y', version: '1' } }),
+    await harness.openSession({ ...PLAIN, clientInfo: { name: 'x', version: '1' } }),
+    await harness.openSession({ ...PLAIN, clientInfo: { version: '1', name: 'x' } }),
+    await harness.openSession({ ...PLAIN, clientInfo: { name: 'y', version: '1' } }),
   ];
   assert.is(one.profile, other.profile);
   assert.equal(one.profile, { ...PLAIN, clientInfo: { name: 'x', version: '1' } });
