@@ -8,6 +8,7 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
+import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 import type { Closed, OpenOptions, Transport } from '../../src/transports/transport.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
@@ -245,6 +246,8 @@ export function openOptions(given: Partial<OpenOptions> = {}): OpenOptions {
     client: { name: 'stagedoor-spec', version: '0.0.0' },
     deniedNetworks: [],
     handlers: new Map(),
+    scheduler: new TaskScheduler(),
+    memory: {},
     ...given,
   };
 }

@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 import { openerOf } from '../../src/gateway/compose.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
@@ -15,9 +16,10 @@ const test = suite('opener');
 const folder = folderOfAll(test)();
 const { signal } = new AbortController();
 const handlers = new Map<string, InProcessHandler>();
+const shared = { handlers, scheduler: new TaskScheduler() };
 
 test('opens a handler that is registered later', async () => {
-  const open = openerOf({ deniedNetworks: [], handlers });
+  const open = openerOf({ deniedNetworks: [], ...shared });
   const instance = definition('a', { transport: 'in-process' });
   assert.is(await codeOf(open(instance, signal)), 'BACKEND_UNAVAILABLE');
   handlers.set(instance.serverId, () => ({}));
@@ -29,9 +31,9 @@ test('opens a handler that is registered later', async () => {
 test('opens nothing in a denied network', async () => {
   const server = await startHttpServer();
   const instance = definition('a', { transport: 'http', endpoint: server.url });
-  const denied = openerOf({ deniedNetworks: ['127.0.0.0/8'], handlers });
+  const denied = openerOf({ deniedNetworks: ['127.0.0.0/8'], ...shared });
   assert.is(await codeOf(denied(instance, signal)), 'BACKEND_UNAVAILABLE');
-  const transport = await openerOf({ deniedNetworks: [], handlers })(instance, signal);
+  const transport = await openerOf({ deniedNetworks: [], ...shared })(instance, signal);
   await transport.close();
   await server.close();
 });
@@ -41,7 +43,7 @@ test('gives programs the environment of their template, which their own variable
   const rules = { id: 'demo', environment: { UNITS: 'metric', ROOT: '${SCRATCH}/x', OWN: 'template' } };
   const code = 'console.error(process.env.UNITS, process.env.ROOT, process.env.OWN); process.exit(1)';
   const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
-  const open = openerOf({ deniedNetworks: [], handlers, definitions: new Map([['demo', rules]]) });
+  const open = openerOf({ deniedNetworks: [], ...shared, definitions: new Map([['demo', rules]]) });
   const { stderr } = (
     await errorOf(open(definition('a', { transport: 'stdio', template: 'demo', ...program }), signal))
   ).facts;
@@ -51,7 +53,7 @@ test('gives programs the environment of their template, which their own variable
 test('starts no program whose template requires what is not there', async () => {
   const reasonOf = async (requires: string[], command = 'node', env = {}) => {
     const rules = { id: 'demo', requires };
-    const open = openerOf({ deniedNetworks: [], handlers, definitions: new Map([['demo', rules]]) });
+    const open = openerOf({ deniedNetworks: [], ...shared, definitions: new Map([['demo', rules]]) });
     const instance = definition('a', {
       transport: 'stdio',
       template: 'demo',

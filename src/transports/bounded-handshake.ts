@@ -3,13 +3,13 @@
 import { alarmOf } from '../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../domain/errors.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 
 export interface HandshakeBounds {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
-  /** Runs timeouts that come due together. Default: one of its own. */
-  readonly scheduler?: TaskScheduler | undefined;
+  /** Runs timeouts that come due together. */
+  readonly scheduler: TaskScheduler;
   /** Ends the handshake, which then rejects. */
   readonly abort: () => void;
   /** The reason when the time is over, as a clause. Default: that there was no handshake in time. */
@@ -18,7 +18,7 @@ export interface HandshakeBounds {
 
 /** Shakes hands and resolves with the outcome. Rejects with GatewayError, `delivered: 'no'`. */
 export async function boundedHandshake<T>(
-  { signal, timeoutMs, scheduler = new TaskScheduler(), abort, lateReason }: HandshakeBounds,
+  { signal, timeoutMs, scheduler, abort, lateReason }: HandshakeBounds,
   shakeHands: () => Promise<T>,
 ): Promise<T> {
   let failure: GatewayError | undefined;

@@ -1,7 +1,7 @@
 // A fact about a backend that the first caller determines, while other callers wait for the result. The caller decides what the
 // fact is, and keeps it.
 
-import { TaskScheduler } from '../domain/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 
 export class SingleFlight {
   readonly #scheduler: TaskScheduler;
@@ -9,7 +9,7 @@ export class SingleFlight {
   #first: Promise<void> | undefined;
 
   /** `scheduler`: runs the callers that waited. */
-  constructor(isKnown: boolean, scheduler = new TaskScheduler()) {
+  constructor(isKnown: boolean, scheduler: TaskScheduler) {
     this.#scheduler = scheduler;
     this.#isKnown = isKnown;
   }

@@ -101,8 +101,8 @@ export interface OpenOptions {
   readonly room?: (() => number) | undefined;
   /** Counts incomplete answers of the instance. Default: not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
-  /** Runs tasks that come due together. Default: a new one. */
-  readonly scheduler?: TaskScheduler | undefined;
+  /** Runs tasks that come due together. */
+  readonly scheduler: TaskScheduler;
   /** Default: none. */
   readonly onStarted?: OnStarted | undefined;
   /** Stops the programs after the death of the gateway. Default: none. */
@@ -111,8 +111,8 @@ export interface OpenOptions {
   readonly passEnv?: readonly string[] | undefined;
   /** Starts programs in containers. Default: none can be. */
   readonly runInContainer?: RunInContainer | undefined;
-  /** Results of earlier openings of the instance, to which this one adds its own. Default: none. */
-  readonly memory?: OpeningMemory | undefined;
+  /** Results of earlier openings of the instance, to which this one adds its own. */
+  readonly memory: OpeningMemory;
 }
 
 /** What openings of one instance have found out; kept as long as its definition is unchanged. */

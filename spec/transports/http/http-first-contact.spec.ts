@@ -382,7 +382,7 @@ async function withContact(
       behave: (others) => {
         present = others;
       },
-      open: async ({ memory, discoverTimeoutMs, handshakeTimeoutMs = 20_000, meanwhile } = {}) => {
+      open: async ({ memory = {}, discoverTimeoutMs, handshakeTimeoutMs = 20_000, meanwhile } = {}) => {
         const before = asked.length;
         const options = openOptions({ memory, handshakeTimeoutMs });
         const definition = httpDefinition(String(new URL(path, url)));

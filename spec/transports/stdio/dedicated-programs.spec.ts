@@ -10,6 +10,7 @@ import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type Era, LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { Channel, type ExchangeObserver } from '../../../src/transports/channel.ts';
 import {
   DedicatedPrograms,
@@ -238,6 +239,7 @@ function make({ room, era = 'legacy', memory = {}, openingMs = 0, onRequest = an
   const pool = new DedicatedPrograms(start, {
     client: { name: 'spec', version: '0' },
     handshakeTimeoutMs: HANDSHAKE_MS,
+    scheduler: new TaskScheduler(),
     room,
     era,
     openingMs,

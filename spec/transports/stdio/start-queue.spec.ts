@@ -14,7 +14,7 @@ const test = suite('start queue');
 const PATIENCE_MS = 30_000;
 /** Who may begin, or give up, in one turn of the event loop. */
 const PER_TURN = 3;
-const TWO: StartQueueOptions = {
+const TWO: Omit<StartQueueOptions, 'scheduler'> = {
   atOnce: 2,
   atOncePerOwner: 2,
   waitingPerOwner: 8,
@@ -100,8 +100,8 @@ async function turn(): Promise<void> {
   for (let count = 0; count < 2; count += 1) await immediate();
 }
 
-function make(options: StartQueueOptions = TWO) {
-  const line = new StartQueue({ scheduler: steadyPace(), ...options });
+function make(options: Partial<StartQueueOptions> = {}) {
+  const line = new StartQueue({ scheduler: steadyPace(), ...TWO, ...options });
   const started = new Map<string, PromiseWithResolvers<string>>();
   /** Comes to the line; what it starts is settled through `started`. The first word is the owner, if there are two. */
   const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {

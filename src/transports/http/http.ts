@@ -11,7 +11,6 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { type ClientInfo, isRefusal } from '../handshake.ts';
 import { openSse } from '../sse/sse.ts';
@@ -66,8 +65,8 @@ const INITIALIZE_TIMEOUT_MS = 3_000;
 /** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
 const PEERS_REMEMBERED = 16;
 
-type Options = Pick<SessionOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> &
-  Pick<HttpWaits, 'initializeTimeoutMs'> & { readonly scheduler: TaskScheduler };
+type Options = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory' | 'scheduler'> &
+  Pick<HttpWaits, 'initializeTimeoutMs'>;
 
 /**
  * Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. Rejects with
@@ -79,7 +78,7 @@ export async function openHttp(
   { discoverTimeoutMs, initializeTimeoutMs = INITIALIZE_TIMEOUT_MS }: HttpWaits = {},
 ): Promise<EndpointTransport> {
   const startedAtMs = performance.now();
-  const { client, signal, handshakeTimeoutMs, memory, scheduler = new TaskScheduler() } = options;
+  const { client, signal, handshakeTimeoutMs, memory, scheduler } = options;
   const connection = connectTo(definition, options);
   const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, discoverTimeoutMs });
   try {
@@ -129,7 +128,7 @@ class HttpTransport implements EndpointTransport, HttpBackend {
   #closing: Promise<void> | undefined;
 
   constructor(connection: HttpConnection, session: HttpSession, options: Options) {
-    const { client, scheduler, handshakeTimeoutMs, memory = {} } = options;
+    const { client, scheduler, handshakeTimeoutMs, memory } = options;
     const { era } = session.peer;
     memory.omitted ??= new Map();
     this.connection = connection;

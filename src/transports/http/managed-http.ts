@@ -49,8 +49,7 @@ export async function openManaged(
     return withProgram(await openWhenListening(definition, options, over.signal, openEndpoint), child);
   } catch (thrown) {
     const exitedBySelf = exit;
-    if (exitedBySelf !== undefined && options.memory !== undefined)
-      noteExit(options.memory, performance.now());
+    if (exitedBySelf !== undefined) noteExit(options.memory, performance.now());
     await child.stop();
     await child.exited; // by then all its output was read
     const failure =

@@ -5,7 +5,6 @@ import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import { openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { connectTo, type HttpConnection } from '../http/http-connection.ts';
 import { HttpOpenings, undelivered } from '../http/http-openings.ts';
@@ -29,24 +28,19 @@ export async function openSse(
   locatedMs?: number,
 ): Promise<EndpointTransport> {
   if (options.signal.aborted) throw openingCancelled();
-  const paced = { ...options, scheduler: options.scheduler ?? new TaskScheduler() };
-  const transport = new SseTransport(connectTo(definition, options), paced);
-  await openStream(transport, paced, undefined, options.signal, locatedMs);
+  const transport = new SseTransport(connectTo(definition, options), options);
+  await openStream(transport, options, undefined, options.signal, locatedMs);
   return transport;
-}
-
-interface PacedOptions extends OpenOptions {
-  readonly scheduler: TaskScheduler;
 }
 
 /** The stream that all clients share. */
 class SseTransport extends SseChannel implements EndpointTransport {
   readonly kind = 'sse';
   readonly #connection: HttpConnection;
-  readonly #options: PacedOptions;
+  readonly #options: OpenOptions;
   readonly #openings: HttpOpenings<SseChannel>;
 
-  constructor(connection: HttpConnection, options: PacedOptions) {
+  constructor(connection: HttpConnection, options: OpenOptions) {
     super(connection, undefined);
     this.#connection = connection;
     this.#options = options;
@@ -83,7 +77,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
 /** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
 async function openStream(
   channel: SseChannel,
-  { client, handshakeTimeoutMs, scheduler }: PacedOptions,
+  { client, handshakeTimeoutMs, scheduler }: OpenOptions,
   profile: ClientProfile | undefined,
   signal: AbortSignal,
   locatedMs?: number,

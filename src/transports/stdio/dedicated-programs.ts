@@ -8,7 +8,7 @@ import type { Era } from '../../domain/mcp.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import { SingleFlight } from '../single-flight.ts';
-import type { OpeningMemory, OpenOptions } from '../transport.ts';
+import type { OpenOptions } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
 import { openOnPipe, PROBE_TIMEOUT_MS, type Probe } from './stdio-handshake.ts';
 
@@ -23,11 +23,10 @@ export const STARTS_PER_OWNER = 3;
 export const START_HELD_MS = 5_000;
 
 export interface DedicatedProgramsOptions
-  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
+  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler' | 'memory'> {
   readonly era: Era;
   /** How long the shared program took to open, which is added to the probe's timeout. */
   readonly openingMs: number;
-  readonly memory: OpeningMemory;
   /** Default PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number | undefined;
 }
@@ -89,8 +88,8 @@ export class DedicatedPrograms {
   }
 
   async #shakeHands(channel: Channel, profile: ClientProfile, signal: AbortSignal): Promise<void> {
-    const { client, handshakeTimeoutMs, era, memory } = this.#options;
-    const options = { client, profile, signal, handshakeTimeoutMs };
+    const { client, handshakeTimeoutMs, scheduler, era, memory } = this.#options;
+    const options = { client, profile, signal, handshakeTimeoutMs, scheduler };
     if (era !== 'modern') return openOnPipe(channel, options);
     const { first, probe } = this.#handshakeOrder();
     try {

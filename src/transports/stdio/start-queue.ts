@@ -4,7 +4,7 @@
 import { ANONYMOUS } from '../../domain/account.ts';
 import { alarmOf } from '../../domain/clock.ts';
 import { backendUnavailable, openingShareLimit } from '../../domain/error-catalogue.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 export interface StartQueueOptions {
   readonly atOnce: number;
@@ -15,8 +15,8 @@ export interface StartQueueOptions {
   readonly maxWaitMs: number;
   /** After so many ms an opening gives its place to the next one. Default: when it has ended. */
   readonly heldMs?: number;
-  /** Runs starts and timeouts that come due together. Default: a new one. */
-  readonly scheduler?: TaskScheduler | undefined;
+  /** Runs starts and timeouts that come due together. */
+  readonly scheduler: TaskScheduler;
 }
 
 export interface Turn<T> {
@@ -35,7 +35,6 @@ interface Share {
 /** The openings of one owner are in order. The caller bounds the total number that wait. */
 export class StartQueue {
   readonly #options: StartQueueOptions;
-  readonly #scheduler: TaskScheduler;
   /** Owners that start or wait; the owner whose last start is longest ago is first. */
   readonly #shares = new Map<string, Share>();
   #starting = 0;
@@ -44,7 +43,6 @@ export class StartQueue {
 
   constructor(options: StartQueueOptions) {
     this.#options = options;
-    this.#scheduler = options.scheduler ?? new TaskScheduler();
   }
 
   get waiting(): number {
@@ -112,11 +110,12 @@ export class StartQueue {
   #passOn(): void {
     if (this.#isPassingOn) return;
     this.#isPassingOn = true;
-    setImmediate(this.#scheduler.run, this.#startWaiting);
+    setImmediate(this.#options.scheduler.run, this.#startWaiting);
   }
 
   readonly #startWaiting = (): void => {
-    if (this.#starting < this.#options.atOnce && this.#startNext()) this.#scheduler.run(this.#startWaiting);
+    const { atOnce, scheduler } = this.#options;
+    if (this.#starting < atOnce && this.#startNext()) scheduler.run(this.#startWaiting);
     else this.#isPassingOn = false;
   };
 
@@ -142,7 +141,7 @@ export class StartQueue {
   }
 
   async #wait(ownerId: string, share: Share, signal: AbortSignal | undefined): Promise<void> {
-    const { maxWaitMs, waitingPerOwner = Number.POSITIVE_INFINITY } = this.#options;
+    const { maxWaitMs, scheduler, waitingPerOwner = Number.POSITIVE_INFINITY } = this.#options;
     signal?.throwIfAborted();
     if (ownerId !== ANONYMOUS.id && share.waiting.size >= waitingPerOwner)
       throw openingShareLimit(waitingPerOwner);
@@ -159,7 +158,7 @@ export class StartQueue {
     const stop = (): void => go(signal?.reason);
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
-    const cancelTimeout = alarmOf(this.#scheduler)(maxWaitMs, giveUp);
+    const cancelTimeout = alarmOf(scheduler)(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.#waiting += 1;

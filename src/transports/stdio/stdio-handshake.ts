@@ -15,13 +15,12 @@ import { settlesWithin } from './child-process.ts';
 
 export interface StdioHandshakeOptions
   extends Pick<HandshakeOptions, 'client' | 'profile' | 'mayBeModern'>,
-    Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs'> {
+    Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler'> {
   /** As in HandshakeOptions. Default: the legacy era. */
   readonly first?: HandshakeOptions['first'];
 }
 
-export interface SharedOpening extends StdioHandshakeOptions {
-  readonly memory?: OpeningMemory | undefined;
+export interface SharedOpening extends StdioHandshakeOptions, Pick<OpenOptions, 'memory'> {
   /** Default PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number | undefined;
 }
@@ -46,7 +45,7 @@ const LATE_MS = 250;
  * Rejects like `openOnPipe`.
  */
 export async function openShared<C extends Channel>(start: () => C, options: SharedOpening): Promise<C> {
-  const { memory = {}, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
+  const { memory, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
   const giveUpAt = performance.now() + options.handshakeTimeoutMs;
   const probe: Probe | undefined = isProbedNext(memory)
     ? { probeTimeoutMs, outcome: 'unanswered' }
@@ -63,19 +62,20 @@ export async function openShared<C extends Channel>(start: () => C, options: Sha
     const isAgain = noteProbeFailure(memory, probe?.outcome, wasStarted) && channel.hasFailed;
     const leftMs = giveUpAt - performance.now();
     if (!isAgain || leftMs <= 0) throw thrown;
-    return openShared(start, { ...options, memory, handshakeTimeoutMs: leftMs });
+    return openShared(start, { ...options, handshakeTimeoutMs: leftMs });
   }
 }
 
 /** With a `probe` the first answer has its own timeout. Rejects after the program was stopped, with its last lines of stderr. */
 export async function openOnPipe(
   channel: Channel,
-  { signal, handshakeTimeoutMs, first = 'legacy', ...handshake }: StdioHandshakeOptions,
+  { signal, handshakeTimeoutMs, scheduler, first = 'legacy', ...handshake }: StdioHandshakeOptions,
   probe?: Probe,
 ): Promise<void> {
   const pipe = new StdioPipe(channel, probe, handshakeTimeoutMs / 2);
   const abort = () => void channel.close();
-  const bounds = { signal, timeoutMs: handshakeTimeoutMs, abort, lateReason: () => pipe.detail };
+  const lateReason = () => pipe.detail;
+  const bounds = { signal, timeoutMs: handshakeTimeoutMs, scheduler, abort, lateReason };
   try {
     await boundedHandshake(bounds, () => channel.open({ ...handshake, first }, pipe));
     await pipe.probeEnded(LATE_MS);

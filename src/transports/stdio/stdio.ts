@@ -33,9 +33,9 @@ async function open(
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingCancelled();
   const program = { command, args, workingDir, env, container };
-  const { reaper, passEnv, runInContainer, memory = {}, onStarted, answers } = options;
+  const { reaper, passEnv, runInContainer, onStarted, answers } = options;
   const starting = { ladder, reaper, passEnv, runInContainer, answers };
-  const opening = { ...options, memory, probeTimeoutMs };
+  const opening = { ...options, probeTimeoutMs };
   return openShared(() => {
     const transport = new StdioTransport(program, starting, opening);
     onStarted?.(() => transport.facts());
