@@ -1,87 +1,65 @@
 // The bounds of connection tests: their time, their number, and the end of what they opened.
 
-import { NEVER, of } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { alarmOf } from '../../src/domain/clock.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import type { Peer } from '../../src/domain/mcp.ts';
 import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
 import type { Open } from '../../src/transports/opening.ts';
 import type { Transport } from '../../src/transports/transport.ts';
+import { pass, settled } from '../helpers/failing-backend.ts';
 import { endOf } from '../helpers/outcome.ts';
+import { ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { steadyPace } from '../helpers/turns.ts';
 
 const test = suite('connection tests');
 
-/** Tests with an `open` of the spec, and the alarm that ends them. */
+simulateTime(test);
+
+/** Tests with an `open` of the spec. */
 function testsWith(open: Open) {
-  const alarms: { ms: number; ring: () => void }[] = [];
-  const alarm = (ms: number, ring: () => void) => {
-    const one = { ms, ring };
-    alarms.push(one);
-    return () => void alarms.splice(alarms.indexOf(one), 1);
-  };
   const draft = async () => ({ id: 'draft' }) as InstanceDefinition;
-  const tests = new ConnectionTests({ open, registry: { draft }, now: () => 0, alarm });
-  return { tests, alarms, run: (ownerId = 'ada') => tests.run('demo', { endpoint: 'x' }, { ownerId }) };
-}
-
-const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-function transport(closed: () => Promise<void>): Transport {
-  const peer: Peer = {
-    ...{ era: 'legacy' as const, protocolVersion: '2025-11-25', serverName: 's', serverVersion: '1' },
-    ...{ capabilities: {}, greeting: {} },
-  };
-  return {
-    ...{ kind: 'http', peer, exchange: () => NEVER, notify: () => {}, messages$: NEVER, closed$: of() },
-    close: closed,
-    facts: () => ({ pid: null, stderr: [], unmatchedMessages: 0 }),
-    openUpstream: async () => undefined,
-  };
+  const clock = { now: () => Date.now(), alarm: alarmOf(steadyPace()) };
+  const tests = new ConnectionTests({ open, registry: { draft }, ...clock });
+  return { tests, run: (ownerId = 'ada') => tests.run('demo', { endpoint: 'x' }, { ownerId }) };
 }
 
 test('end after ten seconds, although the opening goes on, and close what it opens late', async () => {
-  let isClosed = false;
   const late = Promise.withResolvers<Transport>();
-  const { alarms, run, tests } = testsWith((_definition, _signal, opener) => {
+  const { run, tests } = testsWith((_definition, _signal, opener) => {
     opener?.onStarted?.(() => ({ pid: 1, stderr: ['downloading'], unmatchedMessages: 0 }));
     return late.promise;
   });
   const running = run();
-  await soon();
-  assert.equal(
-    alarms.map(({ ms }) => ms),
-    [10_000],
-  );
-  alarms[0]?.ring();
+  await pass(9_999);
+  assert.is(await Promise.race([running, settled()]), undefined);
+  await pass(1);
   const outcome = await running;
   assert.ok(!outcome.isOk);
   assert.equal([outcome.error.code, outcome.stderr], ['BACKEND_TIMEOUT', ['downloading']]);
-  let isOver = false;
-  const closing = tests.close().then(() => {
-    isOver = true;
-  });
-  await soon();
-  assert.is(isOver, false);
-  late.resolve(
-    transport(async () => {
-      isClosed = true;
-    }),
-  );
+  const closing = tests.close();
+  assert.is(await Promise.race([closing.then(() => 'closed'), settled()]), undefined);
+  const opened = new ScriptedTransport();
+  late.resolve(opened);
   await closing;
-  assert.is(isClosed, true);
+  assert.is(opened.isClosed, true);
 });
 
 test('are bounded, of one caller and of all, until what they opened is closed', async () => {
-  const closings: (() => void)[] = [];
-  const { run } = testsWith(async () => transport(() => new Promise((resolve) => closings.push(resolve))));
+  const opened: ScriptedTransport[] = [];
+  const { run } = testsWith(async () => {
+    const transport = Object.assign(new ScriptedTransport(), { closesSlowly: true });
+    opened.push(transport);
+    return transport;
+  });
   assert.equal(await Promise.all([run(), run()].map(endOf)), ['done', 'done']);
   assert.is(await endOf(run()), 'QUEUE_FULL');
   assert.equal(await Promise.all([run('eve'), run('eve')].map(endOf)), ['done', 'done']);
   assert.is(await endOf(run('joe')), 'QUEUE_FULL');
-  for (const close of closings.splice(0)) close();
-  await soon();
+  for (const transport of opened) transport.finishClosing();
+  await settled();
   assert.is(await endOf(run('joe')), 'done');
 });
 
@@ -91,7 +69,7 @@ test('are refused and stopped when the gateway closes', async () => {
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('called off')))),
   );
   const running = run();
-  await soon();
+  await settled();
   await tests.close();
   assert.is((await running).isOk, false);
   assert.match(String(await run().catch((error: GatewayError) => error.code)), 'SHUTTING_DOWN');
