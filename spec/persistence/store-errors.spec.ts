@@ -3,12 +3,7 @@
 import * as assert from 'uvu/assert';
 import { parseDatabaseUrl } from '../../src/persistence/database-url.ts';
 import { explain } from '../../src/persistence/open-failures.ts';
-import {
-  driverErrorOf,
-  StoreOpenError,
-  UrlError,
-  withoutValues,
-} from '../../src/persistence/store-errors.ts';
+import { driverErrorOf, urlRefused, withoutValues } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('store errors');
@@ -105,12 +100,12 @@ test('explains errors of files as files', () => {
 test('explains nothing that is explained already, and keeps the cause of everything else', () => {
   const parsed = parseDatabaseUrl('mysql://h/x', '/');
   assert.ok(parsed);
-  const line = new StoreOpenError('a line');
+  const line = urlRefused('ssl is one of true, no-verify, false');
   assert.is(explain(parsed, line), line);
-  const cause = new UrlError('ssl is one of true, no-verify, false');
-  const explained = explain(parsed, cause);
-  assert.equal([explained.message, explained.cause], [`the database URL: ${cause.message}`, cause]);
-  assert.is(explain(parsed, 'a text').message, 'the database mysql://h:3306/x cannot be opened: a text');
+  assert.is(line.message, 'the database URL: ssl is one of true, no-verify, false');
+  const explained = explain(parsed, 'a text');
+  const message = 'the database mysql://h:3306/x cannot be opened: a text';
+  assert.equal([explained.message, explained.cause], [message, 'a text']);
 });
 
 function say(scheme: string, facts: object): string {

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Options } from '@mikro-orm/sql';
 import type { Sockets } from './mikro-orm-patches.ts';
-import { type DriverError, driverErrorOf, UrlError } from './store-errors.ts';
+import { type DriverError, driverErrorOf, urlRefused } from './store-errors.ts';
 
 export type DatabaseKind = 'sqlite' | 'postgresql' | 'mysql' | 'mssql' | 'oracle';
 
@@ -57,7 +57,7 @@ export interface Database {
   /** True when one statement can insert several rows. */
   readonly insertsRows: boolean;
   driver(): Promise<NonNullable<Options['driver']>>;
-  /** All other options of MikroORM. Throws UrlError for an option with an invalid value. */
+  /** All other options of MikroORM. Throws StoreOpenError for an option with an invalid value. */
   options(connect: ConnectOptions): Partial<Options>;
   /** Runs once on each new pool; `pool` is the driver's own. */
   prepare?(execute: Execute, pool: unknown, connect: ConnectOptions): Promise<void>;
@@ -103,7 +103,7 @@ interface MigrationLock {
 }
 
 /**
- * The option `name` of a URL as true or false; `standard` when it is absent. Throws UrlError for any other value: a misspelt
+ * The option `name` of a URL as true or false; `standard` when it is absent. Throws StoreOpenError for any other value: a misspelt
  * "yes" must not mean "no encryption".
  */
 export function booleanOption(
@@ -115,7 +115,7 @@ export function booleanOption(
   if (value === undefined) return standard;
   if (/^(?:true|yes|1)$/i.test(value)) return true;
   if (/^(?:false|no|0)$/i.test(value)) return false;
-  throw new UrlError(`${name} is true or false`);
+  throw urlRefused(`${name} is true or false`);
 }
 
 /** The same for anything thrown; undefined also when it is not an error of a driver. */

@@ -5,19 +5,11 @@ import { codeOf } from '../domain/errors.ts';
 import { type DatabaseAddress, failureOf } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
 import type { Orm } from './orm.ts';
-import {
-  DamagedFileError,
-  type DriverError,
-  driverErrorOf,
-  StoreOpenError,
-  UrlError,
-} from './store-errors.ts';
+import { DamagedFileError, type DriverError, driverErrorOf, StoreOpenError } from './store-errors.ts';
 
 export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
   if (thrown instanceof StoreOpenError) return thrown;
   const { database, address, description } = parsed;
-  if (thrown instanceof UrlError)
-    return new StoreOpenError(`the database URL: ${thrown.message}`, { cause: thrown });
   if (codeOf(thrown) === 'ERR_MODULE_NOT_FOUND')
     return new StoreOpenError(
       `the driver for ${database.label} is not installed: npm install ${database.driverPackage}@7.2.1`,

@@ -17,9 +17,9 @@ export class DamagedFileError extends StoreOpenError {
   }
 }
 
-/** An option of a database URL with an invalid value. The message is a clause, without the value. */
-export class UrlError extends Error {
-  override readonly name = 'UrlError';
+/** An option of a database URL has an invalid value. `rule` is a clause, without the value. */
+export function urlRefused(rule: string): StoreOpenError {
+  return new StoreOpenError(`the database URL: ${rule}`);
 }
 
 export interface DriverError {

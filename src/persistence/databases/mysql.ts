@@ -2,7 +2,7 @@
 
 import type { Database } from '../database.ts';
 import { runOn } from '../mikro-orm-patches.ts';
-import { isNetworkError, UrlError } from '../store-errors.ts';
+import { isNetworkError, urlRefused } from '../store-errors.ts';
 
 export const mysql: Database = {
   kind: 'mysql',
@@ -19,7 +19,7 @@ export const mysql: Database = {
     const { host, port, user, password, name, options } = address;
     const socketPath = options.get('socket');
     if (options.has('charset') && options.get('charset') !== 'utf8mb4')
-      throw new UrlError('charset is utf8mb4: nothing else holds every text');
+      throw urlRefused('charset is utf8mb4: nothing else holds every text');
     return {
       host,
       port,
@@ -95,5 +95,5 @@ function sslOf(value: string | undefined): { ssl?: { rejectUnauthorized: boolean
   if (value === undefined || value === 'false') return {};
   if (value === 'true') return { ssl: { rejectUnauthorized: true } };
   if (value === 'no-verify') return { ssl: { rejectUnauthorized: false } };
-  throw new UrlError('ssl is one of true, no-verify, false');
+  throw urlRefused('ssl is one of true, no-verify, false');
 }

@@ -2,7 +2,7 @@
 
 import type { Database } from '../database.ts';
 import { runOn } from '../mikro-orm-patches.ts';
-import { isNetworkError, UrlError } from '../store-errors.ts';
+import { isNetworkError, urlRefused } from '../store-errors.ts';
 
 /** Key of the advisory lock: "stag" in ASCII. Locks of different databases of one server do not meet. */
 const LOCK_KEY = 0x73746167;
@@ -76,5 +76,5 @@ function sslOf(mode: string | undefined): false | { rejectUnauthorized: boolean 
   if (mode === undefined || mode === 'disable') return false;
   if (mode === 'require' || mode === 'no-verify') return { rejectUnauthorized: false };
   if (mode === 'verify-ca' || mode === 'verify-full') return { rejectUnauthorized: true };
-  throw new UrlError('sslmode is one of disable, require, verify-full');
+  throw urlRefused('sslmode is one of disable, require, verify-full');
 }
