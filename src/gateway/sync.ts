@@ -20,6 +20,7 @@ import type {
   SyncRules,
 } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
+import { SerialQueue } from '../domain/serial-queue.ts';
 import type { DiscoveryOptions } from '../gateway-types.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import type { ImportReport } from '../registry/registry-types.ts';
@@ -56,8 +57,8 @@ export class Sync {
   readonly #deps: SyncDeps;
   readonly #closing = new AbortController();
   readonly #followed = new Map<string, Promise<void>>();
-  /** The last listing of each source: listings are made and applied one after the other, so that an old one never follows a newer one. */
-  readonly #listings = new Map<string, Promise<unknown>>();
+  /** For each source: listings are made and applied one after the other, so that an old one never follows a newer one. */
+  readonly #listings = new Map<string, SerialQueue>();
 
   constructor(deps: SyncDeps) {
     this.#deps = deps;
@@ -151,12 +152,9 @@ export class Sync {
   }
 
   #inOrder<T>(origin: string, work: () => Promise<T>): Promise<T> {
-    const done = (this.#listings.get(origin) ?? Promise.resolve()).then(work);
-    this.#listings.set(
-      origin,
-      done.catch(() => undefined), // the caller gets the error
-    );
-    return done;
+    const listings = this.#listings.get(origin) ?? new SerialQueue();
+    this.#listings.set(origin, listings);
+    return listings.take(work);
   }
 
   async #followAll(): Promise<void> {

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Delivered, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
+import { SerialQueue } from '../domain/serial-queue.ts';
 import type { Database } from './database.ts';
 import type { Tables } from './entities.ts';
 import type { Orm } from './orm.ts';
@@ -316,20 +317,6 @@ type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operat
 
 const CLOSED = 'the store is closed';
 const MOVED = 'the database file was moved, deleted or replaced: put it back, or start the gateway again';
-
-/** Runs one operation at a time, in the order of the calls. */
-export class SerialQueue {
-  #last: Promise<unknown> = Promise.resolve();
-
-  /** Runs `work` when all earlier work has ended, with or without an error. */
-  take<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work);
-    this.#last = turn.catch(() => {
-      // The caller of the work gets the error; the next work only waits for its end.
-    });
-    return turn;
-  }
-}
 
 /**
  * Reads the identity of the file; the returned function tells whether the path still names it. SQLite continues to write to a file

@@ -2,6 +2,7 @@
 // forever. Source: ADR 53.
 
 import { type Delivered, databaseUnavailable, type GatewayError, hasCode } from '../domain/errors.ts';
+import { SerialQueue } from '../domain/serial-queue.ts';
 
 /** Longest time a change may spend on the store, in ms. The store gives up a single query after half of that. */
 const CHANGE_MS = 10_000;
@@ -10,8 +11,7 @@ const LONGEST_WAIT_MS = 1_000;
 
 export class ChangeQueue {
   readonly #now: () => number;
-  /** The last change; the next one waits for it. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #changes = new SerialQueue();
   /** Resolves when the time of the running change is over. */
   #overtime: Promise<void> | undefined;
   /** Start of the first of the changes that failed since the last success because the database was unavailable. */
@@ -28,13 +28,11 @@ export class ChangeQueue {
    */
   take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
     const askedAtMs = this.#now();
-    const taken = this.#last.then(() => {
+    return this.#changes.take(async () => {
       const waitsSinceMs = Math.max(askedAtMs, this.#failingSinceMs ?? Number.POSITIVE_INFINITY);
       if (this.#now() - waitsSinceMs >= LONGEST_WAIT_MS) throw notInTime('no');
       return this.#run(work, isReload);
     });
-    this.#last = taken.catch(() => undefined); // the caller of the change gets the error; the next change runs anyway
-    return taken;
   }
 
   /**
@@ -49,8 +47,8 @@ export class ChangeQueue {
     return Promise.race([query, late]);
   }
 
-  idle(): Promise<unknown> {
-    return this.#last;
+  idle(): Promise<void> {
+    return this.#changes.take(async () => {});
   }
 
   async #run<T>(work: () => Promise<T>, isReload: boolean): Promise<T> {
