@@ -126,7 +126,7 @@ export class Registry {
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
       if (this.#active.find(template, id) === undefined) await this.#refresh();
-      const { fingerprint } = this.#active.get(template, id);
+      const { fingerprint } = this.#deps.fleet.member(template, id).definition;
       // Before the deletion: alone it changes nothing, but a deletion without it would not last.
       if (fingerprint !== undefined)
         await this.#query(withoutEffect(this.#store.saveTombstone({ template, id, fingerprint })));
@@ -150,7 +150,7 @@ export class Registry {
     return this.#change(async () => {
       for (;;) {
         const revision = await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
-        const before = this.#active.get(template, id);
+        const before = this.#deps.fleet.member(template, id).definition;
         const definition = { ...before, ...change, updatedAt: new Date().toISOString() };
         const isDone =
           definition.transport === 'in-process' ||
@@ -245,7 +245,7 @@ export class Registry {
   }
 
   #define(template: string, input: InstanceInput, options: RegisterOptions): InstanceDefinition {
-    const { nodeId } = this.#deps;
+    const { nodeId, fleet } = this.#deps;
     const definition = defineInstance(template, input, {
       now: new Date().toISOString(),
       source: options.source ?? 'api',
@@ -254,7 +254,7 @@ export class Registry {
       container: options.container,
       ...(nodeId === undefined ? {} : { nodeId }),
       find: (id) => this.#active.find(template, id),
-      isServerIdTaken: (serverId) => this.#active.isServerIdTaken(serverId),
+      isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId),
       randomHex: () => randomBytes(4).toString('hex'),
     });
     this.#active.refuseOverflow(template, definition.id);
@@ -320,7 +320,7 @@ export class Registry {
     for (;;) {
       const revision = await this.#refresh();
       if (this.#active.hasSettings(template, change)) return false;
-      const before = this.#active.has(template) ? this.#active.settings(template).loadBalancer : {};
+      const before = this.#deps.fleet.has(template) ? this.#active.settings(template).loadBalancer : {};
       const loadBalancer = changedSettings(before, change);
       if (!(await this.#write(this.#store.saveTemplate({ name: template, loadBalancer }, revision))))
         continue;

@@ -77,7 +77,7 @@ test('deletes a template that has nothing, and takes from one that has a definit
     active.refuseNonEmpty(template);
     active.deleteTemplate(template);
   }
-  assert.equal([active.has('d'), active.has('r'), active.settings('d').loadBalancer], [true, false, {}]);
+  assert.equal([fleet.has('d'), fleet.has('r'), active.settings('d').loadBalancer], [true, false, {}]);
   assert.is(harness.fleet.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
 });
 

@@ -45,10 +45,6 @@ export class ActiveRegistry {
     for (const template of deps.defined ?? []) deps.fleet.setPolicy(template, deps.policy);
   }
 
-  has(template: string): boolean {
-    return this.#deps.fleet.has(template);
-  }
-
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
     this.#deps.fleet.existingGroup(template);
@@ -58,7 +54,9 @@ export class ActiveRegistry {
   /** True when the template exists and the change has no effect on it. */
   hasSettings(template: string, change: LoadBalancerChange): boolean {
     const present = this.#settings.get(template);
-    return this.has(template) && isDeepStrictEqual(changedSettings(present ?? {}, change), present);
+    return (
+      this.#deps.fleet.has(template) && isDeepStrictEqual(changedSettings(present ?? {}, change), present)
+    );
   }
 
   /** REGISTRY_FULL when another instance, with this name, exceeds a limit. */
@@ -71,15 +69,6 @@ export class ActiveRegistry {
 
   find(template: string, id: string): InstanceDefinition | undefined {
     return this.#deps.fleet.find(template, id)?.definition;
-  }
-
-  /** TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
-  get(template: string, id: string): InstanceDefinition {
-    return this.#deps.fleet.member(template, id).definition;
-  }
-
-  isServerIdTaken(serverId: string): boolean {
-    return this.#deps.fleet.isServerIdTaken(serverId);
   }
 
   definitions(): InstanceDefinition[] {
@@ -141,7 +130,7 @@ export class ActiveRegistry {
   /** Running calls may finish. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string): void {
     const { fleet, handlers } = this.#deps;
-    const definition = this.get(template, id);
+    const { definition } = fleet.member(template, id);
     handlers.delete(definition.serverId);
     void fleet.remove(template, id, LIMITS.drainMs);
     this.#emit({ type: 'instance.deregistered', ...eventOf(definition) });
@@ -151,7 +140,7 @@ export class ActiveRegistry {
   apply({ templates, instances }: StoredRegistry): void {
     for (const { name, loadBalancer } of templates)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.govern(name, loadBalancer);
-    for (const { template } of instances) if (!this.has(template)) this.govern(template, {});
+    for (const { template } of instances) if (!this.#deps.fleet.has(template)) this.govern(template, {});
     const { removed, added, replaced, changed } = differences(this.definitions(), instances);
     for (const { template, id } of removed) this.remove(template, id);
     for (const definition of [...added, ...replaced]) this.start(definition);
