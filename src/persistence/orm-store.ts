@@ -30,7 +30,7 @@ export class OrmStore implements Store {
     this.#session = session;
     this.#cipher = cipher;
     this.accounts = new OrmAccounts(session);
-    this.settings = new OrmSettings(session);
+    this.settings = ormSettings(session);
     this.audit = new OrmAudit(session);
   }
 
@@ -162,42 +162,35 @@ const NO_CIPHER =
   'Environment variables and headers of instances are stored encrypted: set GATEWAY_SECRET_KEY ' +
   'or GATEWAY_ENCRYPTION_KEY on every gateway of this database.';
 
-class OrmSettings implements SettingStore {
-  readonly #session: OrmSession;
-
-  constructor(session: OrmSession) {
-    this.#session = session;
-  }
-
-  read(name: string): Promise<string | undefined> {
-    return this.#session.run(async (em, { settings }) => {
+function ormSettings(session: OrmSession): SettingStore {
+  const read = (name: string): Promise<string | undefined> =>
+    session.run(async (em, { settings }) => {
       const row = await em.findOne(settings, { name });
       // Written by `ensure`.
       return row === null ? undefined : (fromDocument(row.value) as string);
     });
-  }
-
-  async ensure(name: string, value: string): Promise<string> {
-    const before = await this.read(name);
-    if (before !== undefined) return before;
-    await this.#session.write((em, { settings }) =>
-      insertUnlessThere(em, settings, { name, value: toDocument(value) }),
-    );
-    return (await this.read(name)) ?? value;
-  }
-
-  exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean> {
-    return this.#session.write(async (em, { settings }) => {
-      // Locks the row, if there is one, until the end of the transaction.
-      await em.nativeUpdate(settings, { name }, { name });
-      const row = await em.findOne(settings, { name });
-      if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
-      if (after === undefined) await em.nativeDelete(settings, { name });
-      else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });
-      else return insertUnlessThere(em, settings, { name, value: toDocument(after) });
-      return true;
-    });
-  }
+  return {
+    read,
+    ensure: async (name, value) => {
+      const before = await read(name);
+      if (before !== undefined) return before;
+      await session.write((em, { settings }) =>
+        insertUnlessThere(em, settings, { name, value: toDocument(value) }),
+      );
+      return (await read(name)) ?? value;
+    },
+    exchange: (name, before, after) =>
+      session.write(async (em, { settings }) => {
+        // Locks the row, if there is one, until the end of the transaction.
+        await em.nativeUpdate(settings, { name }, { name });
+        const row = await em.findOne(settings, { name });
+        if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
+        if (after === undefined) await em.nativeDelete(settings, { name });
+        else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });
+        else return insertUnlessThere(em, settings, { name, value: toDocument(after) });
+        return true;
+      }),
+  };
 }
 
 /** False when another node was first. */
