@@ -2,6 +2,7 @@
 // error-catalogue.ts; http/middleware/errors.ts makes HTTP answers of errors.
 
 import type { Scope } from './account.ts';
+import { definedFields } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
 /** Whether a call reached its backend, or a change its database. `no`: certainly not; `yes`: it was answered. */
@@ -186,9 +187,7 @@ export function openingFailed(error: GatewayError, stderr: readonly string[]): G
     retryAfterSeconds: 1,
     cause,
     stderr,
-    ...(unreachable === undefined ? {} : { unreachable }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(plainMessage === undefined ? {} : { plainMessage }),
+    ...definedFields({ unreachable, reason, plainMessage }),
   });
 }
 

@@ -21,6 +21,14 @@ export function isFields(value: JsonFields[string]): value is JsonFields {
   return isJsonObject(value);
 }
 
+/** The fields that have a value: `{ a: 1, b: undefined }` is `{ a: 1 }`. */
+export function definedFields<T extends object>(
+  fields: T,
+): { readonly [K in keyof T]?: Exclude<T[K], undefined> } {
+  const defined = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(defined) as Partial<T> as ReturnType<typeof definedFields<T>>;
+}
+
 /** JSON of the value, independent of the order of its keys. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;

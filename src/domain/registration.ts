@@ -14,7 +14,7 @@ import {
   MAX_WEIGHT,
   type TransportKind,
 } from './instance.ts';
-import { isJsonObject } from './json.ts';
+import { definedFields, isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { compileShape } from './validation.ts';
 
@@ -84,18 +84,15 @@ export function defineInstance(
     serverId: existing?.serverId ?? inventServerId(template, id, context),
     template,
     transport,
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(program === undefined ? {} : { command: program.command }),
+    ...definedFields({ endpoint, command: program?.command, workingDir: input.working_dir }),
     args: program?.args ?? [],
-    ...(input.working_dir === undefined ? {} : { workingDir: input.working_dir }),
     env: { ...input.env_vars },
     headers: { ...input.headers },
     ...(input.force === true ? { force: true } : {}),
     weight,
     metadata: checkedMetadata(input.metadata ?? {}, [...loc, 'metadata']),
     source: context.source,
-    ...(context.container === undefined ? {} : { container: context.container }),
-    ...(isLocal && context.nodeId !== undefined ? { nodeId: context.nodeId } : {}),
+    ...definedFields({ container: context.container, nodeId: isLocal ? context.nodeId : undefined }),
     createdAt: existing?.createdAt ?? context.now,
     updatedAt: context.now,
   };

@@ -2,6 +2,7 @@
 // gateway uses them; src/templates reads the definition file template.json.
 
 import Type, { type Static, type TSchema } from 'typebox';
+import { definedFields } from './json.ts';
 import {
   type BalancerPolicy,
   SESSION_FAILOVER,
@@ -58,8 +59,7 @@ export function changedSettings(
   settings: LoadBalancerSettings,
   change: LoadBalancerChange,
 ): LoadBalancerSettings {
-  const given = Object.entries(change).filter(([, value]) => value !== undefined);
-  const entries = Object.entries({ ...settings, ...Object.fromEntries(given) });
+  const entries = Object.entries({ ...settings, ...definedFields(change) });
   return Object.fromEntries(entries.filter(([, value]) => value !== null));
 }
 

@@ -17,6 +17,7 @@ import {
   timeOf,
 } from '../domain/audit.ts';
 import { hasCode } from '../domain/errors.ts';
+import { definedFields } from '../domain/json.ts';
 import { type AuditRow, CALL_BLOCKS, documentOf, type Tables, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AuditBounds, AuditPage, AuditStore } from './store.ts';
@@ -100,7 +101,7 @@ export class OrmAudit implements AuditStore {
     const { actor, action, status } = filter;
     const matching = {
       ...(actor === undefined ? {} : { $or: [{ actor }, { actorName: actor }] }),
-      ...withValue({ action, status }),
+      ...definedFields({ action, status }),
     };
     const found: AuditEntry[] = [];
     for (let top = before; ; ) {
@@ -191,7 +192,7 @@ const LAST = '~';
 const NEWEST = { orderBy: { id: 'desc' }, disableIdentityMap: true } as const;
 
 function between(from: string | undefined, before: string | undefined): { readonly id?: object } {
-  const id = withValue({ $gte: from, $lt: before });
+  const id = definedFields({ $gte: from, $lt: before });
   return Object.keys(id).length === 0 ? {} : { id };
 }
 
@@ -203,12 +204,6 @@ function nth(number: number, order: 'asc' | 'desc') {
     fields: ['id'],
     disableIdentityMap: true,
   } as const;
-}
-
-function withValue<T>(fields: Readonly<Record<string, T | undefined>>): Record<string, T> {
-  return Object.fromEntries(
-    Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  );
 }
 
 /** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */

@@ -6,7 +6,7 @@ import { Compile } from 'typebox/schema';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
 import { InstanceChange, InstanceInput, RegisterInput } from '../domain/instance.ts';
-import { isJsonObject } from '../domain/json.ts';
+import { definedFields, isJsonObject } from '../domain/json.ts';
 import { checkedMetadata, instanceShape } from '../domain/registration.ts';
 import { type LoadBalancerChange, LoadBalancerSettings } from '../domain/template.ts';
 import { compileShape, inspect, issuesOf, type Shape } from '../domain/validation.ts';
@@ -48,7 +48,7 @@ export function checkedInstance(
 
 /** A valid copy of the change, without undefined fields. VALIDATION_ERROR. */
 export function checkedInstanceChange(change: InstanceChange): InstanceChange {
-  const copy = definedOf(copyOf(change, ['body']));
+  const copy = definedFields(copyOf(change, ['body']));
   refuseAny(inspect(copy));
   refuseAny(changeShape.issues(copy));
   return copy;
@@ -76,14 +76,9 @@ function copyOf<T extends object>(input: T, loc: ValidationItem['loc']): T {
     if (Array.isArray(value)) return [name, [...value]];
     if (!RECORDS.has(name) || !isJsonObject(value)) return [name, value];
     if (hasHiddenEntries(value)) throw validationFailed([{ loc: [...loc, name], ...NO_RECORD }]);
-    return [name, name === 'metadata' ? checkedMetadata(value, [...loc, name]) : definedOf(value)];
+    return [name, name === 'metadata' ? checkedMetadata(value, [...loc, name]) : definedFields(value)];
   });
   return Object.fromEntries(entries);
-}
-
-/** A copy without undefined fields, as JSON writes it. */
-function definedOf(record: object): object {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
 }
 
 /** True for an object that is not plain and has no own fields. */

@@ -4,6 +4,7 @@
 import { commandExposes } from '../../domain/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
+import { definedFields } from '../../domain/json.ts';
 import { defineInstance } from '../../domain/registration.ts';
 import type { TemplateSettings } from '../../domain/template.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
@@ -53,7 +54,7 @@ export function registryDocument(
 function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<Record<string, unknown>> {
   const { id, transport, endpoint, command, args, workingDir, force, env, headers, weight, metadata } =
     instance;
-  const fields = {
+  return definedFields({
     id,
     server_id: instance.serverId === id ? undefined : instance.serverId,
     transport,
@@ -67,8 +68,7 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     headers: withSecrets && !isEmpty(headers) ? headers : undefined,
     weight,
     metadata: isEmpty(metadata) ? undefined : metadata,
-  };
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  });
 }
 
 function hasSecrets({ env, headers, locked }: InstanceDefinition): boolean {
