@@ -50,7 +50,7 @@ export function describeDatabase(url: string, cwd: string): DatabaseDescription 
 }
 
 function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUrl {
-  const [path = '', query = ''] = splitOnce(rest, '?');
+  const [path = '', query = ''] = rest.split(/\?(.*)/s);
   const options = optionsOf(database, new URLSearchParams(query));
   if (path !== '' && !path.startsWith('/'))
     throw new StoreOpenError(
@@ -117,11 +117,6 @@ function decoded(text: string): string {
       cause,
     });
   }
-}
-
-function splitOnce(text: string, separator: string): string[] {
-  const at = text.indexOf(separator);
-  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
 function example({ schemes, defaultPort }: Database): string {
