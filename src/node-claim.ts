@@ -1,7 +1,7 @@
 // Makes sure that only one process at a time is a given node of a database: two would run every program twice. For a database file
 // the claim is a lock of the kernel, on a server a row that its holder changes every few seconds. Source: ADR 47.
 
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { ConfigError } from './config/config-error.ts';
 import { reasonOf } from './domain/errors.ts';
@@ -49,7 +49,7 @@ export async function claimNodeOfServer(
   { onNotice = () => {}, who = `process ${process.pid} on ${hostname()}` }: NodeOfServerOptions = {},
 ): Promise<NodeClaim> {
   // Hashed: an id may be as long as the name of a setting.
-  const name = `node.${createHash('sha256').update(nodeId).digest('hex').slice(0, 32)}`;
+  const name = `node.${hash('sha256', nodeId).slice(0, 32)}`;
   const holder = randomUUID();
   let count = 0;
   const nextRow = () => {

@@ -2,7 +2,7 @@
 // as the API, are not changed. src/discovery/ lists the sources, gateway/sync.ts decides when; persistence/registry-file.ts reads the
 // file.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import Type from 'typebox';
 import type {
   Deployment,
@@ -79,10 +79,7 @@ export function cameFrom(origin: string, { source, fingerprint = '' }: InstanceD
 }
 
 function fingerprintOf(origin: string, { input, container, origin: part = origin }: Deployment): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([input, container?.id]))
-    .digest('hex');
-  return `${part}#${hash.slice(0, 24)}`;
+  return `${part}#${hash('sha256', JSON.stringify([input, container?.id])).slice(0, 24)}`;
 }
 
 /** For contents that an embedding program made. The registry checks the input of each entry. */

@@ -1,7 +1,7 @@
 // Opens the signing secret, the encryption keys and the database, in this order, because a secret outside the database encrypts values
 // in it. For the server, and for commands that work without one.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -81,7 +81,7 @@ function passwordFileName({ kind, file, printable }: DatabaseDescription): strin
   const name = 'initial-admin-password';
   if (file !== undefined) return basename(file) === 'gateway.db' ? name : `${name}-${basename(file)}`;
   if (kind === 'memory' || kind === 'sqlite') return `${name}-${process.pid}`;
-  return `${name}-${createHash('sha256').update(printable).digest('hex').slice(0, 8)}`;
+  return `${name}-${hash('sha256', printable).slice(0, 8)}`;
 }
 
 /** Source: XDG Base Directory Specification. */

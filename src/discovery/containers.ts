@@ -1,7 +1,7 @@
 // Containers of Docker and Podman, which have the same API: finds the engines, the containers that are to be instances, the way each
 // is reached, and changes of them. dockerode is loaded with the first engine.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
@@ -248,7 +248,7 @@ function checkedAddress(written: string): string {
 }
 
 function originOf(address: string): string {
-  return `containers:${createHash('sha256').update(address).digest('hex').slice(0, 16)}`;
+  return `containers:${hash('sha256', address).slice(0, 16)}`;
 }
 
 export async function connect(address: string): Promise<Docker> {

@@ -1,7 +1,7 @@
 // Kubernetes: the pods behind labelled Services, and behind those of Deployments of another platform. Each ready pod is one
 // instance. The connection to the API server is cluster.ts.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import { hostAndPort } from '../domain/endpoint.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
@@ -30,7 +30,7 @@ export const kubernetes: Provider = async (context) => {
 };
 
 function clusterSource(cluster: Cluster, { namespace, hintsOf, signal }: DiscoveryContext): Source {
-  const server = `k8s:${createHash('sha256').update(cluster.address).digest('hex').slice(0, 16)}`;
+  const server = `k8s:${hash('sha256', cluster.address).slice(0, 16)}`;
   const originOf = (name: unknown) => `${server}/${name}`;
   const origin = namespace === '*' ? originOf('') : originOf(namespace);
   const where = namespace === '*' ? 'all namespaces' : `namespace ${namespace}`;

@@ -1,7 +1,7 @@
 // Encrypts the secrets of backends in a database. An encrypted text is `v1.<key id>.<base64url of iv, ciphertext and tag>`,
 // AES-256-GCM. The caller provides the keys.
 
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
 
 /** Encrypts and decrypts texts. A text that was encrypted for one purpose cannot be decrypted for another. */
 export interface Cipher {
@@ -71,7 +71,7 @@ export function encryptionKeyFrom(secret: string | Uint8Array, label: string): U
 
 /** The first 8 hexadecimal digits of the key's SHA-256: enough to find it again, too little to learn it. */
 function keyIdOf(key: Uint8Array): string {
-  return createHash('sha256').update(key).digest('hex').slice(0, 8);
+  return hash('sha256', key).slice(0, 8);
 }
 
 function decrypt(key: Uint8Array, bytes: Buffer, purpose: string): string {

@@ -1,7 +1,7 @@
 // Reads one entry of a registry document. Fields have several names, because documents come from several tools. registry-file.ts finds
 // the entries in a document.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Compile } from 'typebox/schema';
 import { GatewayError } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
@@ -93,7 +93,7 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
     : issuesOf(instanceInput.Errors(input)[1], locate);
   if (refusals.length > 0 || !instanceInput.Check(input)) return { problems: [...problems, ...refusals] };
 
-  const fingerprint = createHash('sha256').update(canonicalText({ template, input })).digest('hex');
+  const fingerprint = hash('sha256', canonicalText({ template, input }));
   const id = input.id ?? `${template.slice(0, 119)}-${fingerprint.slice(0, 8)}`;
   const { server_id } = value;
   const written = typeof server_id === 'string' ? { serverId: server_id } : {};
