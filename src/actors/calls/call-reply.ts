@@ -1,5 +1,5 @@
-// Connects the caller of one exchange to a transport: passes every event on synchronously, past all mailboxes, and records the
-// outcome. InstanceRef counts the exchange; the call decides what a failure means.
+// Connects the caller of one exchange to a transport: passes every event on synchronously, past all mailboxes, and counts the
+// exchange and its outcome. The call decides what a failure means.
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
 import type { CallEnd } from '../../balancing/outliers.ts';
@@ -44,7 +44,7 @@ export class CallReply {
   #isPaused = false;
   #hasResumed = false;
 
-  /** Counts its pauses in `calls`. `paused`: see ExchangeHooks of instance-ref.ts. */
+  /** Counts in `calls` from now on, until `end`. `paused`: see ExchangeHooks of instance-ref.ts. */
   constructor(
     subscriber: Subscriber<ExchangeEvent>,
     now: () => number,
@@ -58,10 +58,7 @@ export class CallReply {
     this.#ownerId = ownerId;
     this.#paused = paused;
     this.#startedAt = now();
-  }
-
-  get hasResumed(): boolean {
-    return this.#hasResumed;
+    calls.begin(ownerId);
   }
 
   /** Feeds the caller from a transport. `onMessage` is called at every message. Default: not called. */
@@ -108,11 +105,13 @@ export class CallReply {
     this.#source?.unsubscribe();
     this.#resume();
     const isOverdue = overdue !== undefined && this.#outcome === 'cancelled';
-    return {
+    const ending: ExchangeEnding = {
       outcome: isOverdue ? 'failed' : this.#outcome,
       durationMs: this.#now() - this.#startedAt,
       error: isOverdue ? overdue : this.#error,
     };
+    this.#calls.end(this.#ownerId, ending, this.#hasResumed);
+    return ending;
   }
 
   /** Passed on before the free place is announced: the client may answer at once. */

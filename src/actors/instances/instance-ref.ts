@@ -139,14 +139,11 @@ export class InstanceRef implements Candidate {
         subscriber.error(backendUnavailable('it was stopped', { delivered: 'no' }));
         return;
       }
-      const calls = this.#calls;
       const ownerId = request.caller ?? ANONYMOUS.id;
-      const reply = new CallReply(subscriber, this.#now, calls, ownerId, hooks.paused);
-      calls.begin(ownerId);
+      const reply = new CallReply(subscriber, this.#now, this.#calls, ownerId, hooks.paused);
       this.#send(request, reply, hooks.upstream);
       return () => {
         const ending = reply.end(hooks.overdue?.());
-        calls.end(ownerId, ending, reply.hasResumed);
         this.#reportIfIdle();
         this.#reportFailure(ending.error);
         hooks.finished?.(ending);
