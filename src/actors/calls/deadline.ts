@@ -9,10 +9,10 @@ export class Deadline {
   readonly #timeoutMs: number;
   readonly #onOver: (passedMs: number) => void;
   readonly beganAtMs: number;
-  readonly #onSlow: (() => number) | undefined;
+  readonly #onSlow: () => number;
   #lastMessageAtMs: number;
   /** The next time to report the call as slow. */
-  #slowAtMs = Number.POSITIVE_INFINITY;
+  #slowAtMs: number;
   #isPaused = false;
   #isEnded = false;
   #disarm: () => void;
@@ -25,8 +25,8 @@ export class Deadline {
     clock: Clock,
     timeoutMs: number,
     onOver: (passedMs: number) => void,
-    arrivedAtMs?: number,
-    onSlow?: () => number,
+    arrivedAtMs: number | undefined,
+    onSlow: () => number,
   ) {
     this.#onSlow = onSlow;
     this.#clock = clock;
@@ -35,7 +35,7 @@ export class Deadline {
     const now = clock.now();
     this.beganAtMs = arrivedAtMs ?? now;
     this.#lastMessageAtMs = this.beganAtMs;
-    if (onSlow !== undefined) this.#slowAtMs = this.beganAtMs + timeoutMs / SLOW_PART;
+    this.#slowAtMs = this.beganAtMs + timeoutMs / SLOW_PART;
     this.#disarm = this.#arm(now);
   }
 
@@ -76,7 +76,7 @@ export class Deadline {
       this.#onOver(now - this.beganAtMs);
       return;
     }
-    if (now >= this.#slowAtMs) this.#slowAtMs = this.#onSlow?.() ?? Number.POSITIVE_INFINITY;
+    if (now >= this.#slowAtMs) this.#slowAtMs = this.#onSlow();
     if (!this.#isEnded) this.#disarm = this.#arm(now);
   }
 }
