@@ -14,14 +14,8 @@ import type { HttpAnswer } from './http-answer.ts';
 
 export type Headers = Readonly<Record<string, string>>;
 
-export interface ConnectionOptions {
-  readonly endpoint: string;
-  /** Headers of the instance's definition; those that the protocol owns are left out. */
-  readonly headers: Headers;
-  readonly deniedNetworks: readonly string[];
-  /** Where unfinished answers are counted. Default: nowhere. */
-  readonly answers?: InstanceHeldBytes | undefined;
-}
+type ConnectionOptions = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
+  Pick<OpenOptions, 'deniedNetworks' | 'answers'>;
 
 export class HttpConnection {
   /** Path of the endpoint without its query, for messages. */
@@ -37,19 +31,19 @@ export class HttpConnection {
   #lastId = 0;
 
   /** Throws TypeError for an endpoint that is no http(s) URL, RangeError for a denied network that is none. */
-  constructor(options: ConnectionOptions) {
-    this.#answers = options.answers;
-    const url = new URL(options.endpoint);
+  constructor({ endpoint = '', headers, deniedNetworks, answers }: ConnectionOptions) {
+    this.#answers = answers;
+    const url = new URL(endpoint);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not an http(s) URL');
     this.path = url.pathname;
     this.origin = url.origin;
-    this.#connect = guardedConnector(options.deniedNetworks, {
+    this.#connect = guardedConnector(deniedNetworks, {
       timeout: LIMITS.connectMs,
       signal: this.#closing.signal,
     });
     this.#target = `${url.pathname}${url.search}`;
     this.#headers = {
-      ...ownHeaders(options.headers),
+      ...ownHeaders(headers),
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     };
@@ -144,7 +138,7 @@ export class HttpConnection {
 /** The connections to the endpoint of a definition. Throws BACKEND_UNAVAILABLE, `delivered: 'no'`, if it cannot be used. */
 export function connectTo(
   { endpoint = '', headers }: InstanceDefinition,
-  { deniedNetworks, answers }: Pick<OpenOptions, 'deniedNetworks' | 'answers'>,
+  { deniedNetworks, answers }: OpenOptions,
 ): HttpConnection {
   try {
     return new HttpConnection({ endpoint, headers, deniedNetworks, answers });
@@ -182,6 +176,7 @@ const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([
   'last-event-id',
 ]);
 
+/** The headers of a definition without those that the protocol owns. */
 function ownHeaders(headers: Headers): Record<string, string> {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
