@@ -17,7 +17,7 @@ import {
 import type { JsonRpcError, RequestMessage } from '../domain/jsonrpc.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import type { Era, Peer } from '../domain/mcp.ts';
-import { LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
+import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
 export interface HandshakeChannel {
@@ -104,9 +104,6 @@ function barePeer(): Peer {
   return { ...NO_PEER, serverName: UNNAMED, capabilities: { tools: {} } };
 }
 
-/** The SDKs still use the name of the revision before the first release. */
-const ACCEPTED_LEGACY: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
-
 function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly HandshakeAttempt[] {
   return profile === undefined || mayBeModern === true ? ATTEMPTS[first] : [initialize];
 }
@@ -115,7 +112,9 @@ function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly
 function initializeParams({ client, profile }: HandshakeOptions): JsonObject {
   const { protocolVersion = '', capabilities = {}, clientInfo = {} } = profile ?? {};
   return {
-    protocolVersion: ACCEPTED_LEGACY.includes(protocolVersion) ? protocolVersion : LEGACY_VERSIONS[0],
+    protocolVersion: ACCEPTED_LEGACY_VERSIONS.includes(protocolVersion)
+      ? protocolVersion
+      : LEGACY_VERSIONS[0],
     capabilities,
     clientInfo: typeof clientInfo.name === 'string' ? clientInfo : { ...client },
   };
@@ -127,7 +126,7 @@ const initialize: HandshakeAttempt = async (channel, options) => {
   if (answer.kind !== 'result') return answer;
   const result = readResult(answer.result);
   const { protocolVersion } = result;
-  if (typeof protocolVersion !== 'string' || !ACCEPTED_LEGACY.includes(protocolVersion)) {
+  if (typeof protocolVersion !== 'string' || !ACCEPTED_LEGACY_VERSIONS.includes(protocolVersion)) {
     throw handshakeRefused('it answered initialize with a revision the gateway does not speak');
   }
   await channel.notify('notifications/initialized', {});

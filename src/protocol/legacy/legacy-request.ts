@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25 basic/transports#session-management, #protocol-version-header.
 
 import { RPC } from '../../domain/jsonrpc.ts';
-import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
+import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import type { McpRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
@@ -23,7 +23,7 @@ export function sessionOf(request: McpRequest, backends: Backends): McpSession {
   // The header may be missing: the handshake named the revision.
   const version = headerOf(request.headers, PROTOCOL_VERSION);
   if (version === undefined || isLegacyVersion(version)) return session;
-  const supported = ACCEPTED_VERSIONS.join(', ');
+  const supported = ACCEPTED_LEGACY_VERSIONS.join(', ');
   throw refused(400, `Bad Request: Unsupported protocol version (supported versions: ${supported})`);
 }
 
@@ -39,11 +39,8 @@ export function hasSession(request: McpRequest, backends: Backends): boolean {
 
 // Revisions of the legacy era towards clients: the revision of a session, and what it allows.
 
-/** Newest first. The last one was never released, but the SDKs accept it. */
-const ACCEPTED_VERSIONS: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
-
 export function isLegacyVersion(version: string): boolean {
-  return ACCEPTED_VERSIONS.includes(version);
+  return ACCEPTED_LEGACY_VERSIONS.includes(version);
 }
 
 /** The revision to open a session with: the one that was asked for when it is known, else the newest. */
