@@ -22,7 +22,7 @@ import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { DedicatedBounds } from '../../src/domain/limits.ts';
+import { type DedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
 import { META, type Peer, type Tool } from '../../src/domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import type { Upstream } from '../../src/transports/transport.ts';
@@ -259,6 +259,12 @@ export class Harness {
     { owner = 'ann', profile = modernProfile(), ...options }: StatelessCalling = {},
   ): Caller {
     return listen(this.stateless.exchange('t', request, { owner: { id: owner }, profile, ...options }));
+  }
+
+  /** Calls that are never answered take so many places of an instance, by default all. */
+  fill(id: string, places: number = LIMITS.inFlightPerInstance): Caller[] {
+    const patient = { instanceId: id, timeoutMs: 60_000 };
+    return Array.from({ length: places }, () => this.call('write', patient));
   }
 
   /** The facts of one kind. */

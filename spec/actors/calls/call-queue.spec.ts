@@ -29,7 +29,7 @@ simulateTime(test, () => {
 
 test('waits for a place and takes it synchronously', async () => {
   await harness.add('a', silent);
-  fill('a');
+  harness.fill('a');
   const call = harness.call('write');
   assert.is(waiting(), 1);
   finishOne('a');
@@ -40,7 +40,7 @@ test('waits for a place and takes it synchronously', async () => {
 
 test('takes the place of a call that waits for its client, which continues without one', async () => {
   await harness.add('a', silent);
-  fill('a');
+  harness.fill('a');
   const call = harness.call('write');
   const [asking] = harness.backend('a').open;
   asking?.ask('elicitation/create');
@@ -54,7 +54,7 @@ test('takes the place of a call that waits for its client, which continues witho
 
 test('is refused when as many wait as there are places in line', async () => {
   await harness.add('a', silent);
-  fill('a');
+  harness.fill('a');
   for (let place = 0; place < LIMITS.queuedPerInstance; place += 1) harness.call('write');
   assert.is(waiting(), 256);
   assert.equal(told(await harness.call('write').end), {
@@ -67,11 +67,11 @@ test('is refused when as many wait as there are places in line', async () => {
 
 test('waits 5 s in total, even if places become free that it cannot use', async () => {
   await harness.add('b', silent);
-  fill('b');
+  harness.fill('b');
   await harness.add('a', silent);
   const call = harness.call('read');
   fails('unknown')(harness.backend('a').last);
-  fill('a');
+  harness.fill('a');
   mock.timers.tick(4_000);
   finishOne('a');
   mock.timers.tick(1_000);
@@ -88,10 +88,10 @@ test('waits 5 s in total, even if places become free that it cannot use', async 
 
 test('never exceeds the places of an instance that comes up again with calls in flight', async () => {
   const ref = await harness.add('a', silent);
-  fill('a', 200);
+  harness.fill('a', 200);
   ref.drain();
   await harness.add('b', silent);
-  fill('b');
+  harness.fill('b');
   for (let caller = 0; caller < 200; caller += 1) harness.call('write');
   ref.resume();
   assert.equal([ref.inFlight, waiting()], [256, 144]);
@@ -100,7 +100,7 @@ test('never exceeds the places of an instance that comes up again with calls in 
 test('learns at once that the instance it is pinned to is gone', async () => {
   await harness.add('a', silent);
   await harness.add('b', answers());
-  fill('a');
+  harness.fill('a');
   const call = harness.call('write', { instanceId: 'a' });
   harness.ref('a').drain();
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
@@ -108,7 +108,7 @@ test('learns at once that the instance it is pinned to is gone', async () => {
 
 test('fails with the shutdown of the gateway when that is why no instance is left', async () => {
   await harness.add('a', silent);
-  fill('a');
+  harness.fill('a');
   const call = harness.call('write');
   harness.isAccepting = false;
   void harness.close();
@@ -117,7 +117,7 @@ test('fails with the shutdown of the gateway when that is why no instance is lef
 
 test('takes no place that its own refusal makes free', async () => {
   await harness.add('a', silent);
-  const [other] = fill('a');
+  const [other] = harness.fill('a');
   const refused = harness.dispatcher.exchange('t', toolCall('write'), { timeoutMs: 1_000 });
   refused.subscribe({ error: () => other?.subscription.unsubscribe() });
   mock.timers.tick(1_000);
@@ -126,7 +126,7 @@ test('takes no place that its own refusal makes free', async () => {
 
 test('leaves the line when the caller goes away', async () => {
   await harness.add('a', silent);
-  fill('a');
+  harness.fill('a');
   const call = harness.call('write');
   mock.timers.tick(1_000);
   call.subscription.unsubscribe();
@@ -165,7 +165,7 @@ for (const [what, at] of [
     const ids = ['a', 'b', 'c', 'd'];
     let isBusy = true;
     for (const id of ids) await harness.add(id, (exchange) => (isBusy ? silent(exchange) : at(exchange)));
-    for (const id of ids) fill(id);
+    for (const id of ids) harness.fill(id);
     const queued = ids.flatMap(() =>
       Array.from({ length: LIMITS.queuedPerInstance }, () => harness.call('write')),
     );
@@ -187,11 +187,6 @@ function callOf(caller: string, instanceId?: string): Caller {
 
 function code(end: unknown): unknown {
   return end instanceof GatewayError ? end.code : end;
-}
-
-function fill(id: string, places: number = LIMITS.inFlightPerInstance): Caller[] {
-  const patient = { instanceId: id, timeoutMs: 60_000 };
-  return Array.from({ length: places }, () => harness.call('write', patient));
 }
 
 function finishOne(id: string): void {

@@ -102,8 +102,8 @@ test('when one of the two fails the other continues, and a third is asked', asyn
 });
 
 test('a time in the waiting line is not taken for silence', async () => {
-  const a = await harness.add('a', silent);
-  for (let place = 0; place < a.capacity; place += 1) harness.call('write', { timeoutMs: 60_000 });
+  await harness.add('a', silent);
+  harness.fill('a');
   const call = harness.call({ method: 'resources/list' });
   mock.timers.tick(1_000);
   await harness.add('b', silent);
@@ -173,7 +173,7 @@ test('ends a call after the hard maximum, whatever progress it reports', async (
 
 test('counts the time in the queue, and reports then that nothing was delivered', async () => {
   await harness.add('a', silent);
-  fill('a');
+  harness.fill('a');
   const call = harness.call('write', { timeoutMs: 1_000 });
   mock.timers.tick(1_000);
   const expected = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
@@ -260,11 +260,4 @@ function facts(): string[] {
     if (event.type === 'exchange.retried') return [`retried ${event.instanceId} ${event.code}`];
     return event.type === 'exchange.finished' ? [`finished ${event.instanceId} ${event.outcome}`] : [];
   });
-}
-
-function fill(id: string): void {
-  const { capacity } = harness.ref(id);
-  for (let place = 0; place < capacity; place += 1) {
-    harness.call('write', { instanceId: id, timeoutMs: 60_000 });
-  }
 }

@@ -153,7 +153,7 @@ test('reports the failure of one instance rather than the missing tool of the ot
 
 test('gives the turn to the next call when the first one has to look up its tool', async () => {
   await harness.add('a', silent);
-  for (let place = 0; place < 256; place += 1) harness.call('write', { instanceId: 'a' });
+  harness.fill('a');
   mock.timers.tick(LIMITS.toolListAgeMs);
   const slow = listsSlowly('a');
   const lookingUp = harness.call('new');

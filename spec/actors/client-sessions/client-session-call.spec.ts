@@ -195,8 +195,7 @@ test('a repeat takes from the budget of the gateway', async () => {
 
 test('a call in the queue of a full instance goes where its session goes', async () => {
   const session = await openOnA('auto');
-  const { capacity } = harness.ref('a');
-  for (let place = 0; place < capacity; place += 1) harness.call('write', { instanceId: 'a' });
+  const { length: capacity } = harness.fill('a');
   const call = ask(session, 'read');
   await settled();
   assert.is(harness.fleet.group('t').queue.length, 1);
