@@ -72,8 +72,8 @@ interface ClientTally {
 interface Present {
   sessions: number;
   ownProcesses: number;
-  /** The owner of each process, by its id. Made with the first one. */
-  owners: Map<number, string> | undefined;
+  /** The owner of each process, by its id. */
+  readonly owners: Map<number, string>;
 }
 
 export interface Tally {
@@ -178,7 +178,7 @@ export class Metrics {
   clientsAt(serverId: string): InstanceClients {
     const present = this.#present.get(serverId);
     if (present === undefined) return NO_CLIENTS;
-    const { sessions, ownProcesses, owners = [] } = present;
+    const { sessions, ownProcesses, owners } = present;
     return { sessions, ownProcesses, processes: [...owners].map(([pid, principal]) => ({ pid, principal })) };
   }
 
@@ -246,16 +246,20 @@ export class Metrics {
         add(this.#tallyOf(event.template).sessions, { open: -1, ended: 1, lost: event.isLost ? 1 : 0 });
         this.#change(event.serverId, -1, 0);
         break;
-      case 'upstream.opened':
+      case 'upstream.opened': {
         if (!isProcess(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: 1, started: 1 });
-        this.#processOpened(event);
+        const { owners } = this.#change(event.serverId, 0, 1);
+        if (event.pid !== undefined) owners.set(event.pid, event.principal);
         break;
-      case 'upstream.ended':
+      }
+      case 'upstream.ended': {
         if (!isProcess(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: -1, lost: event.isLost ? 1 : 0 });
-        this.#processEnded(event);
+        const { owners } = this.#change(event.serverId, 0, -1);
+        if (event.pid !== undefined) owners.delete(event.pid);
         break;
+      }
     }
   }
 
@@ -307,18 +311,6 @@ export class Metrics {
     return getOrInsert(this.#clients, template, () => sumOf([]));
   }
 
-  #processOpened({ serverId, pid, principal }: GatewayEvents['upstream.opened']): void {
-    const present = this.#change(serverId, 0, 1);
-    if (pid === undefined) return;
-    present.owners ??= new Map();
-    present.owners.set(pid, principal);
-  }
-
-  #processEnded({ serverId, pid }: GatewayEvents['upstream.ended']): void {
-    const { owners } = this.#change(serverId, 0, -1);
-    if (pid !== undefined) owners?.delete(pid);
-  }
-
   #change(serverId: string, sessions: number, ownProcesses: number): Present {
     const present = getOrInsert(this.#present, serverId, newPresent);
     present.sessions += sessions;
@@ -330,7 +322,7 @@ export class Metrics {
 
 const newOutcomes = (): Map<RequestOutcome, BucketCounts> => new Map();
 const newBucketCounts = (): BucketCounts => new BucketCounts();
-const newPresent = (): Present => ({ sessions: 0, ownProcesses: 0, owners: undefined });
+const newPresent = (): Present => ({ sessions: 0, ownProcesses: 0, owners: new Map() });
 
 function newTemplateCounts(): TemplateCounts {
   const times = new DurationHistogram();
