@@ -103,7 +103,6 @@ test('opens a conversation again that ended, or could not be opened', async () =
   instance.thrownByOpenUpstream = undefined;
   await pass(500);
   instance.upstreams[0]?.lose();
-  await settled();
   await pass(500);
   instance.upstreams[1]?.tell(UPDATED, { uri: 'x:1' });
   assert.equal([instance.upstreams.length, client.heard.length], [2, 1]);

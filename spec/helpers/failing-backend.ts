@@ -177,7 +177,11 @@ export class Harness {
     this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, now, alarm });
     this.fleet = fleet;
     this.dispatcher = dispatcher;
-    fleet.setPolicy('t', { ...DEFAULT_POLICY, ...policy });
+    this.setPolicy(policy);
+  }
+
+  setPolicy(policy: Partial<BalancerPolicy> = {}): void {
+    this.fleet.setPolicy('t', { ...DEFAULT_POLICY, ...policy });
   }
 
   /** Starts an instance of template `t` with this behaviour; resolves when it is healthy and its tools are known. */

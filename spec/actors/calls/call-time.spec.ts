@@ -11,8 +11,8 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
   Harness,
+  pass,
   type Script,
-  settled,
   silent,
   told,
   toolCall,
@@ -62,14 +62,13 @@ test('of two instances the one with the first message decides, even if it fails 
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
-test('when the time is over the one is named that was silent for longest', async () => {
-  for (const [scripts, named] of [
-    [{ a: silent, b: silent }, 'a'],
-    [{ a: silent, b: breaks }, 'a'],
-    [{ a: breaks, b: silent }, 'b'],
-    [{ a: breaks, b: silent, c: silent }, 'b'],
-  ] as const) {
-    harness = new Harness({ policy: { callTimeoutMs: 6_000 } });
+for (const [what, scripts, named] of [
+  ['both are silent', { a: silent, b: silent }, 'a'],
+  ['the second one breaks', { a: silent, b: breaks }, 'a'],
+  ['the first one breaks', { a: breaks, b: silent }, 'b'],
+  ['the first of three breaks', { a: breaks, b: silent, c: silent }, 'b'],
+] as const) {
+  test(`when the time is over the one is named that was silent for longest: ${what}`, async () => {
     await addAll(scripts);
     const tracker: Tracker = {};
     const call = harness.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
@@ -78,9 +77,8 @@ test('when the time is over the one is named that was silent for longest', async
     assert.instance(end, GatewayError);
     const { code, facts } = end as GatewayError;
     assert.equal([code, facts.instanceId, tracker.sentTo?.id], ['BACKEND_TIMEOUT', named, named]);
-    await harness.close();
-  }
-});
+  });
+}
 
 test('there are no more than the retry budget allows', async () => {
   await addAll({ a: silent });
@@ -152,8 +150,7 @@ test('calls that are silent for three seconds have their instance probed, each o
   mock.timers.tick(2_900);
   assert.is(harness.asked('a', 'ping'), 0);
   for (let second = 0; second < 20; second += 1) {
-    mock.timers.tick(1_000);
-    await settled();
+    await pass(1_000);
   }
   assert.is(harness.asked('a', 'ping'), 1);
 });

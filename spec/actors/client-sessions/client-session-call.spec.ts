@@ -33,7 +33,9 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('client session: calls');
 let harness = new Harness();
 
-simulateTime(test);
+simulateTime(test, () => {
+  harness = new Harness();
+});
 test.after.each(() => harness.close());
 
 for (const [tool, failover, isRepeated] of [
@@ -63,7 +65,7 @@ for (const [tool, failover, isRepeated] of [
 }
 
 test('a task is refused where clients share a process all the same', async () => {
-  harness = new Harness({ policy: { session: 'shared' } });
+  harness.setPolicy({ session: 'shared' });
   await harness.add('a');
   const session = await harness.openSession();
   assert.is(await resultOf(ask(session, { method: 'tasks/get', params: { taskId: '1' } })), -32601);
@@ -75,7 +77,6 @@ test('a task is refused where clients share a process all the same', async () =>
 });
 
 test('a request with a refusal is answered with it, and nothing is sent', async () => {
-  harness = new Harness();
   await harness.add('a', { peer: FULL_MODERN });
   const session = await harness.openSession();
   const refusedAt = (instanceId: string) =>
@@ -89,8 +90,11 @@ test('a request with a refusal is answered with it, and nothing is sent', async 
   assert.is(harness.backend('a').asked.includes('tasks/cancel'), true);
 });
 
-test('a call that breaks off twice fails when its session may not move, or has nowhere to go', async () => {
-  for (const failover of ['never', 'auto'] as const) {
+for (const [failover, why] of [
+  ['never', 'may not move'],
+  ['auto', 'has nowhere to go'],
+] as const) {
+  test(`a call that breaks off twice fails when its session ${why}`, async () => {
     const session = await openOnA(failover, fails('unknown'));
     if (failover === 'auto') harness.ref('b').drain();
     const call = ask(session, 'read');
@@ -98,9 +102,8 @@ test('a call that breaks off twice fails when its session may not move, or has n
     assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     assert.is(asked('a'), 2);
     assert.is(session.peer, harness.backend('a').peer);
-    if (failover === 'never') await harness.close();
-  }
-});
+  });
+}
 
 test('a call that breaks off everywhere makes its session move once', async () => {
   const session = await openOnA('auto', fails('unknown'), fails('unknown'));
@@ -111,7 +114,7 @@ test('a call that breaks off everywhere makes its session move once', async () =
 });
 
 test('a read that stays silent where other calls do, too, makes its session move and is answered there', async () => {
-  harness = new Harness({ policy: { callTimeoutMs: 30_000 } });
+  harness.setPolicy({ callTimeoutMs: 30_000 });
   const session = await harness.openOnA({ script: silent });
   await harness.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
   const calls = [0, 1, 2].map(() => ask(session, 'read'));
@@ -126,7 +129,7 @@ test('a read that stays silent where other calls do, too, makes its session move
 });
 
 test('a call that is not safe to repeat stays where it is silent, although its session moves', async () => {
-  harness = new Harness({ policy: { callTimeoutMs: 30_000, sessionFailover: 'always' } });
+  harness.setPolicy({ callTimeoutMs: 30_000, sessionFailover: 'always' });
   const session = await harness.openOnA({ script: silent });
   await harness.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
   const [write, ...reads] = ['write', 'read', 'read', 'read'].map((tool) => ask(session, tool));
@@ -150,7 +153,6 @@ test('a read that alone is silent stays where it is', async () => {
 });
 
 test('a call that may have arrived is made again once', async () => {
-  harness = new Harness();
   await harness.add('a', { script: silent });
   const session = await harness.openSession();
   for (const id of ['b', 'c']) await harness.add(id, { script: silent });
@@ -181,7 +183,7 @@ test('an unsafe call that did not arrive binds the session to nothing', async ()
 });
 
 test('a repeat takes from the budget of the gateway', async () => {
-  harness = new Harness({ policy: { sessionFailover: 'always' } });
+  harness.setPolicy({ sessionFailover: 'always' });
   await harness.add('a', { script: silent });
   const sessions = [];
   for (let n = 0; n < 30; n += 1) sessions.push(await harness.openSession());
@@ -210,9 +212,7 @@ test('a failed call waits for a new binding only for its remaining time', async 
   const call = ask(session, 'read');
   mock.timers.tick(3_000);
   harness.backend('a').lose();
-  await settled();
-  mock.timers.tick(5);
-  await settled();
+  await pass(5);
   mock.timers.tick(994);
   assert.is(call.subscription.closed, false);
   mock.timers.tick(1);
@@ -249,7 +249,7 @@ test('the end of a session ends its calls and reservations', async () => {
 });
 
 test('keeps it there when another instance has the same id by now', async () => {
-  harness = new Harness({ policy: { sessionFailover: 'always' } });
+  harness.setPolicy({ sessionFailover: 'always' });
   const backend = { peer: FULL_MODERN, fields: HTTP, script: byTool };
   await harness.add('a', backend);
   const session = await harness.openSession(ASKABLE);
@@ -285,8 +285,9 @@ test('an owner holds no more reservations than its share, except for continued c
 });
 
 for (const whose of ['a shared', 'a dedicated'] as const) {
-  test(`a call between two rounds fails when ${whose} conversation ends, unless it may move`, async () => {
-    for (const sessionFailover of ['never', 'always'] as const) {
+  for (const sessionFailover of ['never', 'always'] as const) {
+    const fate = sessionFailover === 'never' ? 'fails' : 'may move';
+    test(`a call between two rounds ${fate} when ${whose} conversation ends, with failover ${sessionFailover}`, async () => {
       const profile = whose === 'a shared' ? PLAIN : ASKABLE;
       const session = await openSilent(profile, sessionFailover);
       const lost: string[] = [];
@@ -299,9 +300,8 @@ for (const whose of ['a shared', 'a dedicated'] as const) {
       assert.equal([harness.ref('a').snapshot(1).inFlight, lost], [0, expected]);
       reservation.leave();
       assert.is(session.isBusy, false);
-      await harness.close();
-    }
-  });
+    });
+  }
 }
 
 test.run();
@@ -312,13 +312,13 @@ async function openOnA(
   script: (exchange: ScriptedExchange) => void = silent,
   scriptOfB?: (exchange: ScriptedExchange) => void,
 ) {
-  harness = new Harness({ policy: { sessionFailover } });
+  harness.setPolicy({ sessionFailover });
   return harness.openOnA({ script }, scriptOfB === undefined ? {} : { script: scriptOfB });
 }
 
 /** A session on `a`, beside which `b` opens no conversation before `thaw`; calls may take 4 s, and nobody answers them. */
 async function openBeforeFrozen() {
-  harness = new Harness({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
+  harness.setPolicy({ callTimeoutMs: 4_000, sessionFailover: 'always' });
   const instance = { fields: HTTP, script: silent };
   const session = await harness.openOnA(instance, instance);
   return { session, ...harness.freeze('b') };
@@ -339,7 +339,7 @@ async function judged(): Promise<void> {
 
 /** A session on `a`, which answers nothing. */
 async function openSilent(profile: ClientProfile = PLAIN, sessionFailover: SessionFailover = 'never') {
-  harness = new Harness({ policy: { sessionFailover } });
+  harness.setPolicy({ sessionFailover });
   await harness.add('a', { script: silent });
   return harness.openSession(profile);
 }

@@ -25,7 +25,9 @@ import {
   listen,
   listenTo,
   PLAIN,
+  pass,
   resultOf,
+  STDIO,
   settled,
   silent,
   toolCall,
@@ -36,7 +38,6 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('client session: rebinding');
 let harness = new Harness();
 const SILENT = { peer: FULL, script: silent };
-const PIPE = { transport: 'stdio', command: 'serve' } as const;
 const SSE = { ...HTTP, transport: 'sse' } as const;
 const BARE = { ...FULL, era: 'bare', protocolVersion: '' } as const;
 /** What a backend of both eras says of itself to a legacy client. */
@@ -49,45 +50,45 @@ type Row = readonly [
   boolean,
 ];
 const ROWS: readonly Row[] = [
-  ['auto', PLAIN, FULL, PIPE, false],
-  ['auto', ASKABLE, FULL, PIPE, true],
-  ['shared', ASKABLE, FULL, PIPE, false],
-  ['isolated', PLAIN, FULL, PIPE, true],
+  ['auto', PLAIN, FULL, STDIO, false],
+  ['auto', ASKABLE, FULL, STDIO, true],
+  ['shared', ASKABLE, FULL, STDIO, false],
+  ['isolated', PLAIN, FULL, STDIO, true],
   ['auto', PLAIN, FULL, HTTP, true],
   ['shared', PLAIN, FULL, HTTP, true],
   ['auto', PLAIN, FULL, SSE, true],
   ['isolated', ASKABLE, FULL_MODERN, HTTP, false],
   ['shared', PLAIN, DUAL, HTTP, true],
   ['auto', ASKABLE, DUAL, HTTP, true],
-  ['auto', ASKABLE, FULL_MODERN, PIPE, false],
-  ['auto', ASKABLE, DUAL, PIPE, true],
-  ['auto', PLAIN, DUAL, PIPE, false],
-  ['shared', ASKABLE, DUAL, PIPE, false],
-  ['shared', ASKABLE, FULL_MODERN, PIPE, false],
-  ['isolated', PLAIN, FULL_MODERN, PIPE, true],
-  ['isolated', PLAIN, DUAL, PIPE, true],
-  ['isolated', ASKABLE, BARE, PIPE, false],
+  ['auto', ASKABLE, FULL_MODERN, STDIO, false],
+  ['auto', ASKABLE, DUAL, STDIO, true],
+  ['auto', PLAIN, DUAL, STDIO, false],
+  ['shared', ASKABLE, DUAL, STDIO, false],
+  ['shared', ASKABLE, FULL_MODERN, STDIO, false],
+  ['isolated', PLAIN, FULL_MODERN, STDIO, true],
+  ['isolated', PLAIN, DUAL, STDIO, true],
+  ['isolated', ASKABLE, BARE, STDIO, false],
   ['isolated', ASKABLE, BARE, HTTP, false],
 ];
 
-simulateTime(test);
+simulateTime(test, () => {
+  harness = new Harness();
+});
 test.after.each(() => harness.close());
 
 test('continues with the process that replaced its own', async () => {
-  harness = new Harness();
   await harness.add('a');
   const session = await harness.openSession();
   harness.backend('a').lose();
   await settled();
   assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
-  mock.timers.tick(1_000);
-  await settled();
+  await pass(1_000);
   assert.is(harness.ref('a').state, 'healthy');
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
 test('waits, although it may not move, while its conversation is intact and there is no other instance', async () => {
-  harness = new Harness({ policy: { sessionFailover: 'never' } });
+  harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a');
   const session = await harness.openSession();
   harness.ref('a').drain();
@@ -97,9 +98,9 @@ test('waits, although it may not move, while its conversation is intact and ther
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
-test('reports the shutdown of the gateway instead of the state of its instances', async () => {
-  for (const sessionFailover of ['auto', 'never'] as const) {
-    harness = new Harness({ policy: { sessionFailover } });
+for (const sessionFailover of ['auto', 'never'] as const) {
+  test(`with failover ${sessionFailover}, reports the shutdown of the gateway, not the state of its instances`, async () => {
+    harness.setPolicy({ sessionFailover });
     await harness.add('a', { script: () => undefined });
     const session = await harness.openSession();
     const slow = ask(session, 'write');
@@ -108,12 +109,10 @@ test('reports the shutdown of the gateway instead of the state of its instances'
     assert.is(codeOf(await ask(session, 'read').end), 'SHUTTING_DOWN');
     harness.backend('a').last.result('slow');
     assert.is(await resultOf(slow), 'slow');
-    await harness.close();
-  }
-});
+  });
+}
 
 test('tries the next instance when one refuses a conversation, and reports the last failure', async () => {
-  harness = new Harness();
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) await harness.add(id, { fields: HTTP });
   const session = await harness.openSession();
@@ -131,7 +130,7 @@ test('tries the next instance when one refuses a conversation, and reports the l
 });
 
 test('leaves half of its time to another HTTP instance when one opens nothing', async () => {
-  harness = new Harness({ policy: { callTimeoutMs: 4_000 } });
+  harness.setPolicy({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b', 'c']) await harness.add(id, { fields: HTTP });
   const { signals } = harness.freeze('a');
   const opening = harness.openSession();
@@ -150,29 +149,25 @@ test('leaves half of its time to another HTTP instance when one opens nothing', 
   assert.is(await resultOf(call), 'd');
 });
 
-test('waits all of its time for a program, or without another instance', async () => {
-  for (const [ids, fields] of [
-    [['a', 'b'], PIPE],
-    [['a'], HTTP],
-  ] as const) {
-    harness = new Harness({ policy: { session: 'isolated', maxRetries: 1 } });
+for (const [when, ids, fields] of [
+  ['for a program', ['a', 'b'], STDIO],
+  ['without another instance', ['a'], HTTP],
+] as const) {
+  test(`waits all of its time ${when}`, async () => {
+    harness.setPolicy({ session: 'isolated', maxRetries: 1 });
     for (const id of ids) await harness.add(id, { fields });
     const signals = ids.map((id) => harness.freeze(id).signals);
     const late = harness.openSession().catch(codeOf);
-    await settled();
-    mock.timers.tick(LIMITS.handshakeMs - 1);
-    await settled();
+    await pass(LIMITS.handshakeMs - 1);
     const found = signals.flat().map(({ aborted }) => aborted);
     assert.equal(found, [false]);
     mock.timers.tick(1);
     assert.is(await late, 'BACKEND_TIMEOUT');
-    await harness.close();
-  }
-});
+  });
+}
 
 for (const since of ['before', 'after'] as const) {
   test(`retries to bind while its client listens, since ${since} the loss`, async () => {
-    harness = new Harness();
     await harness.add('a', { peer: FULL });
     const session = await harness.openSession();
     const early = since === 'before' ? listenTo(session) : undefined;
@@ -182,15 +177,13 @@ for (const since of ['before', 'after'] as const) {
     const heard = early ?? listenTo(session);
     await settled();
     await harness.add('b', { peer: FULL });
-    mock.timers.tick(5_000);
-    await settled();
+    await pass(5_000);
     harness.backend('b').tell('notifications/tools/list_changed');
     assert.is(heard.messages.length, 1);
   });
 }
 
 test('refuses to let more than so many wait for a move', async () => {
-  harness = new Harness();
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession();
   await harness.add('b', { fields: HTTP });
@@ -204,7 +197,7 @@ for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
   const where = `${own === undefined ? (peer.era ?? 'legacy') : 'both eras'}, ${fields.transport}`;
   test(`${session}: ${who} has ${isOwn ? 'a conversation of its own' : 'a part'} (${where})`, async () => {
-    harness = new Harness({ policy: { session } });
+    harness.setPolicy({ session });
     await harness.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });
     const opened = await harness.openSession(client);
     assert.is(opened.isShared, !isOwn);
@@ -220,7 +213,7 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
     [{ ...FULL, era: 'legacy' } as const, true],
   ] as const) {
     harness = new Harness({ own });
-    await harness.add('a', { peer: FULL_MODERN, fields: PIPE, own: peer });
+    await harness.add('a', { peer: FULL_MODERN, fields: STDIO, own: peer });
     const first = await Promise.all(
       Array.from({ length: 4 }, (_, n) => harness.openSession(ASKABLE, `owner ${n}`)),
     );
@@ -239,8 +232,7 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
 });
 
 test('one other session goes on finding it out when the first one is called off', async () => {
-  harness = new Harness();
-  await harness.add('a', { peer: FULL_MODERN, fields: PIPE });
+  await harness.add('a', { peer: FULL_MODERN, fields: STDIO });
   const { signals } = harness.freeze('a');
   const first = new AbortController();
   const opening = [harness.sessions.open('t', 'first', ASKABLE, first.signal)];
@@ -257,7 +249,6 @@ test('one other session goes on finding it out when the first one is called off'
 });
 
 test('closes a conversation that breaks while the state is repeated', async () => {
-  harness = new Harness();
   await harness.add('a', { peer: FULL, fields: HTTP });
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
@@ -276,7 +267,6 @@ test('closes a conversation that breaks while the state is repeated', async () =
 });
 
 test('returns to the same instance only without another one', async () => {
-  harness = new Harness();
   for (const id of ['a', 'b']) await harness.add(id);
   const { binder } = harness.sessions;
   const needs = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
@@ -330,7 +320,6 @@ for (const [loss, lose] of Object.entries(LOSSES)) {
 }
 
 test('knows by its method and by its tool what may be made twice', async () => {
-  harness = new Harness();
   const ref = await harness.add('a');
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
@@ -421,7 +410,7 @@ function openOnA(
   b: BackendOptions = { peer: FULL },
   profile = PLAIN,
 ): Promise<ClientSession> {
-  harness = new Harness({ policy: { sessionFailover } });
+  harness.setPolicy({ sessionFailover });
   return harness.openOnA(a, b, profile);
 }
 

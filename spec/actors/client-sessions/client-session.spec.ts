@@ -190,8 +190,7 @@ test('keeps the calls of an absent client while no other call waits for their pl
 });
 
 test('events name both instances when the session moves', async () => {
-  await harness.close();
-  harness = new Harness({ policy: { sessionFailover: 'always' } });
+  harness.setPolicy({ sessionFailover: 'always' });
   await harness.add('a');
   const session = await harness.openSession();
   await harness.add('b');
@@ -207,8 +206,7 @@ test('events name both instances when the session moves', async () => {
 });
 
 test('events report a lost session when it could not move', async () => {
-  await harness.close();
-  harness = new Harness({ policy: { sessionFailover: 'never' } });
+  harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession();
   sessionEvents();
@@ -292,8 +290,7 @@ test('refuses a log level without room for a process, and stays bound', async ()
 });
 
 test('lets a log level be of no effect where the template wants its processes shared', async () => {
-  await harness.close();
-  harness = new Harness({ policy: { session: 'shared' } });
+  harness.setPolicy({ session: 'shared' });
   await harness.add('a', { peer: FULL });
   const session = await harness.openSession(ASKABLE);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
@@ -310,7 +307,7 @@ test('lets a process without logging refuse itself', async () => {
 });
 
 test('answers for a dedicated modern process, too, and subscribes there', async () => {
-  harness = new Harness({ policy: { session: 'isolated' } });
+  harness.setPolicy({ session: 'isolated' });
   for (const id of ['a', 'b']) await harness.add(id, { peer: FULL_MODERN });
   const session = await harness.openSession();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
@@ -377,8 +374,7 @@ for (const loss of ['lose', 'drain'] as const) {
 }
 
 test('subscribes where it moved to when the instance before answers afterwards', async () => {
-  await harness.close();
-  harness = new Harness({ policy: { sessionFailover: 'always' } });
+  harness.setPolicy({ sessionFailover: 'always' });
   const options = { peer: FULL, fields: HTTP, script: answers({}) };
   const session = await harness.openOnA({ ...options, script: silent }, options);
   const [before] = harness.upstreams('a');

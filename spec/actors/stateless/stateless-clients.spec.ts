@@ -7,7 +7,6 @@ import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { META } from '../../../src/domain/mcp.ts';
-import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import {
   ASKABLE,
   answers,
@@ -124,7 +123,7 @@ test('does not reuse a program that may still ask about a cancelled call', async
 });
 
 test('chooses and counts in one block where a conversation is at hand', async () => {
-  await restage({ strategy: 'least_connections' });
+  harness.setPolicy({ strategy: 'least_connections' });
   for (const id of ['a', 'b', 'c', 'd']) {
     await harness.add(id, { fields: HTTP, script: silent });
     harness.callStateless(modernCall(), { instanceId: id });
@@ -237,7 +236,7 @@ test('ends a conversation after a minute without use', async () => {
 });
 
 test('leaves half of its time to another instance over the network, where there is one', async () => {
-  await restage({ callTimeoutMs: 4_000 });
+  harness.setPolicy({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
   const { thaw } = harness.freeze('a');
   const calls = [harness.callStateless(modernCall()), harness.callStateless(modernCall())];
@@ -264,7 +263,7 @@ test('leaves half of its time to another instance over the network, where there 
 });
 
 test('sends what may be repeated to a second instance, too, when the first is silent and a conversation is at hand', async () => {
-  await restage({ callTimeoutMs: 6_000 });
+  harness.setPolicy({ callTimeoutMs: 6_000 });
   await harness.add('a', { fields: HTTP, script: silent });
   await harness.add('b', { fields: HTTP });
   const list = () => harness.callStateless({ method: 'resources/list' });
@@ -276,7 +275,6 @@ test('sends what may be repeated to a second instance, too, when the first is si
   assert.is(harness.upstreams('a')[0]?.last.isCancelled, true);
   await harness.pool.endOf('ann');
   const second = [list(), list()];
-  await settled();
   await pass(2_000);
   mock.timers.tick(2_000);
   assert.equal(await Promise.all(second.map(({ end }) => end)), ['b', 'b'], 'it was opened meanwhile');
@@ -285,7 +283,7 @@ test('sends what may be repeated to a second instance, too, when the first is si
 });
 
 test('waits for a program, or the instance that is named, all of its time', async () => {
-  await restage({ callTimeoutMs: 4_000 });
+  harness.setPolicy({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b']) await harness.add(id, { fields: STDIO });
   for (const id of ['a', 'b']) harness.freeze(id);
   await harness.add('c', { fields: HTTP });
@@ -302,11 +300,6 @@ test('waits for a program, or the instance that is named, all of its time', asyn
 });
 
 test.run();
-
-async function restage(policy: Partial<BalancerPolicy>): Promise<void> {
-  await harness.close();
-  harness = new Harness({ policy });
-}
 
 /** Calls of tools that reached an instance in its own conversation, and in each of the others. */
 function toolCalls(id: string): number[] {
