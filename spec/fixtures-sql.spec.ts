@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { executeStatement, OracleError } from './fixtures/oracle/oracle-sql.ts';
 import { Engine, type Session } from './fixtures/sql/engine.ts';
 import { BatchError, executeBatch } from './fixtures/tds/t-sql.ts';
+import { thrownBy } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('stand-ins for SQL databases');
@@ -52,7 +53,7 @@ const refusedTSql: readonly (readonly [what: string, sql: string, number: number
 test('SQL Server refuses what the real one refuses', async () => {
   for (const [what, sql, number] of refusedTSql) {
     const session = await tSql();
-    const failure = await executeBatch(session, sql).catch((thrown: unknown) => thrown);
+    const failure = await thrownBy(executeBatch(session, sql));
     assert.instance(failure, BatchError, what);
     assert.is(failure instanceof BatchError && failure.error.number, number, `${what}: ${failure}`);
     assert.equal(await rows(session, 'select [id] from [t]'), []);
@@ -131,7 +132,7 @@ test('a lock by name is held until its transaction ends, and lets nobody wait fo
   one.begin();
   other.begin();
   await one.lock('migration', 0);
-  assert.instance(await other.lock('migration', 20).catch((thrown: unknown) => thrown), Error);
+  assert.instance(await thrownBy(other.lock('migration', 20)), Error);
   const waiting = other.lock('migration', 5_000);
   one.commit();
   await waiting;
@@ -158,7 +159,7 @@ async function rows(session: Session, sql: string): Promise<unknown> {
 }
 
 async function refusesOracle(session: Session, sql: string, number: number): Promise<void> {
-  const failure = await executeStatement(session, sql).catch((thrown: unknown) => thrown);
+  const failure = await thrownBy(executeStatement(session, sql));
   assert.instance(failure, OracleError);
   assert.is(failure instanceof OracleError && failure.errorNum, number, String(failure));
 }

@@ -13,6 +13,7 @@ import { loadConfig } from '../../src/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { thrownBy } from '../helpers/outcome.ts';
 import { isRunning } from '../helpers/processes.ts';
 import { suite } from '../helpers/suite.ts';
 import { type RecordingOptions, recordingTerminal } from './recording-terminal.ts';
@@ -108,7 +109,7 @@ test('turns a port, a registry, a database or a secret that cannot be used into 
   ];
   for (const flags of refusals) {
     const { ended, signals } = run({ port: '0', ...flags });
-    assert.instance(await ended.catch((reason: unknown) => reason), UsageError);
+    assert.instance(await thrownBy(ended), UsageError);
     assert.equal(signals.eventNames(), [], 'signals are given back');
   }
   server.close();

@@ -3,6 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
 import { PromptCancelled } from '../../src/cli/failures.ts';
 import { askTemplate, type TemplateAnswers } from '../../src/cli/template-wizard.ts';
+import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('template wizard');
@@ -58,8 +59,8 @@ test('asks for nothing that was given', async () => {
 });
 
 test('ends when it is cancelled', async () => {
-  const cancelled = await answer(nothing, [['Id, used in URLs', '\u0003']]).catch((error: unknown) => error);
-  assert.instance(cancelled, PromptCancelled);
+  const cancelled = answer(nothing, [['Id, used in URLs', '\u0003']]);
+  assert.instance(await thrownBy(cancelled), PromptCancelled);
 });
 
 test.run();

@@ -11,6 +11,7 @@ import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
 import { PromptCancelled } from '../../src/cli/failures.ts';
 import { askHidden, readFirstLine, readWhole, showBusy } from '../../src/cli/terminal.ts';
+import { rejects, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('terminal');
@@ -113,8 +114,7 @@ busy('hands on how the work failed, and is ready for the next one', async () => 
   const screen = terminalStream();
   const busy = showBusy(screen);
   const failure = new Error('refused');
-  const outcome = await busy('calling', () => Promise.reject(failure)).catch((error: unknown) => error);
-  assert.is(outcome, failure);
+  assert.is(await thrownBy(busy('calling', () => Promise.reject(failure))), failure);
   await busy('again', (progress) => {
     progress('again');
     return screen.shows(/again/);
@@ -181,8 +181,7 @@ firstLine('gives up what is no UTF-8 and what never ends', async () => {
 
 firstLine('rejects when the input cannot be read', async () => {
   const broken = new Readable({ read: () => broken.destroy(new Error('gone')) });
-  const error = await readFirstLine(broken).catch((reason: unknown) => reason);
-  assert.match(String(error), 'gone');
+  await rejects(readFirstLine(broken), Error, 'gone');
 });
 
 firstLine('is followed by the rest where all of it is wanted', async () => {
@@ -210,7 +209,7 @@ prompt('gives back what was typed and shows the question only', async () => {
 prompt('is interrupted by Ctrl-C, on a line of its own', async () => {
   const { input, said, answer } = ask();
   input.write('half\u0003');
-  assert.instance(await answer.catch((reason: unknown) => reason), PromptCancelled);
+  assert.instance(await thrownBy(answer), PromptCancelled);
   assert.is(said(), 'Password: \n');
 });
 

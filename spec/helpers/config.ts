@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
+import { ConfigError } from '../../src/config/config-error.ts';
 import type { Environment, Flags } from '../../src/config/sources.ts';
 import { loadConfig } from '../../src/config.ts';
 
@@ -30,17 +31,22 @@ export function load({ flags, env, yaml, files = {} }: Written = {}) {
   });
 }
 
-/** The message of the ConfigError, which is one line. */
+/** The first message of the ConfigError, which is one line. */
 export function refusal(written: Written): string {
+  return faultsOf(() => load(written))[0] ?? 'nothing was refused';
+}
+
+/** All messages of the ConfigError, a line each. */
+export function faultsOf(work: () => unknown): readonly string[] {
   try {
-    load(written);
+    work();
   } catch (thrown) {
-    assert.ok(thrown instanceof Error);
-    assert.is(thrown.name, 'ConfigError');
-    assert.not.match(thrown.message, '\n');
-    return thrown.message;
+    if (!(thrown instanceof ConfigError)) throw thrown;
+    const faults = [thrown.message, ...thrown.others];
+    assert.not.match(faults.join(''), '\n');
+    return faults;
   }
-  return 'nothing was refused';
+  return [];
 }
 
 /** Where the gateway would listen, and why. */

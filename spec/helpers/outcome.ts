@@ -44,9 +44,9 @@ export async function fateOf(work: Promise<unknown>): Promise<readonly unknown[]
   return [code, delivered, facts.retryAfterSeconds];
 }
 
-/** The message of the error of this kind that it rejects with, which is one line. */
+/** The message of the error of this kind that it rejects with or throws, which is one line. */
 export async function messageOf(
-  work: Promise<unknown>,
+  work: Promise<unknown> | (() => unknown),
   kind: new (...parameters: never[]) => Error,
 ): Promise<string> {
   const error = await thrownBy(work);
@@ -56,9 +56,9 @@ export async function messageOf(
   return message;
 }
 
-/** Expects a rejection with an error of this kind, whose message is one line that fits. */
+/** Expects a rejection with an error of this kind, or that it is thrown; its message is one line that fits. */
 export async function rejects(
-  work: Promise<unknown>,
+  work: Promise<unknown> | (() => unknown),
   kind: new (...parameters: never[]) => Error,
   message: string | RegExp,
 ): Promise<void> {

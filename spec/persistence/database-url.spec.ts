@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { describeDatabase, parseDatabaseUrl } from '../../src/persistence/database-url.ts';
 import { StoreOpenError } from '../../src/persistence/store-errors.ts';
+import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('database URL');
@@ -54,7 +55,7 @@ test('reads every part of an address, decoded', () => {
   assert.is(parseDatabaseUrl('postgresql:///x?host=/run/postgresql', '/')?.address.host, 'localhost');
 });
 
-test('says in one line what is wrong, and never the password', () => {
+test('says in one line what is wrong, and never the password', async () => {
   const cases: readonly (readonly [url: string, words: string])[] = [
     ['', 'is named by a URL'],
     ['gateway.db', 'sqlite:///gateway.db'],
@@ -69,19 +70,10 @@ test('says in one line what is wrong, and never the password', () => {
     ['postgresql://a:s3cret@h/x?pool=9', 'unknown option "pool": it takes sslmode, host'],
   ];
   for (const [url, words] of cases) {
-    const error = thrownBy(() => parseDatabaseUrl(url, '/'));
-    assert.instance(error, StoreOpenError, url);
-    assert.match(String(error), words);
-    assert.not.match(String(error), /s3cret|\n/);
+    const message = await messageOf(() => parseDatabaseUrl(url, '/'), StoreOpenError);
+    assert.match(message, words);
+    assert.not.match(message, 's3cret');
   }
 });
-
-function thrownBy(work: () => unknown): unknown {
-  try {
-    return work();
-  } catch (thrown) {
-    return thrown;
-  }
-}
 
 test.run();

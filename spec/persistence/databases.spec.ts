@@ -10,6 +10,7 @@ import { postgresql } from '../../src/persistence/databases/postgresql.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 
@@ -116,10 +117,8 @@ test('SQLite waits for the lock of migrations, not longer than asked', async () 
   try {
     await sqlite.lock.take((sql) => one.connection.execute(sql), 1_000, '');
     const startedAt = performance.now();
-    const refused = await sqlite.lock
-      .take((sql) => other.connection.execute(sql), 200, '')
-      .catch((thrown: unknown) => thrown);
-    assert.match(String(refused), 'database is locked');
+    const refused = sqlite.lock.take((sql) => other.connection.execute(sql), 200, '');
+    assert.match(String(await thrownBy(refused)), 'database is locked');
     assert.ok(performance.now() - startedAt >= 190);
     const taking = sqlite.lock.take((sql) => other.connection.execute(sql), 5_000, '');
     await one.connection.execute('commit');
@@ -203,8 +202,8 @@ test('MySQL fixes on every connection what backslashes mean, before anything els
   assert.is(second, 'set session transaction isolation level read committed');
   const refused = new Error('refused');
   const connection = { executeQuery: () => Promise.reject(refused) };
-  const created = mysql.options(connectOptions('mysql://h/x')).onCreateConnection?.(connection);
-  assert.is(await created?.catch((thrown: unknown) => thrown), refused, 'such a connection is not used');
+  const created = async () => mysql.options(connectOptions('mysql://h/x')).onCreateConnection?.(connection);
+  assert.is(await thrownBy(created), refused, 'such a connection is not used');
 });
 
 test('MySQL names the lock by its database, and says when it was not granted', async () => {
@@ -216,8 +215,8 @@ test('MySQL names the lock by its database, and says when it was not granted', a
   await mysql.lock.take(answering(1), 1_500, `a'b\\`);
   assert.is(asked[0], `select get_lock(concat('stagedoor.', sha1(x'6127625c')), 2) as granted`);
   for (const granted of [0, null]) {
-    const refused = await mysql.lock.take(answering(granted), 1, 'x').catch((thrown: unknown) => thrown);
-    assert.match(String(refused), 'another process');
+    const refused = mysql.lock.take(answering(granted), 1, 'x');
+    assert.match(String(await thrownBy(refused)), 'another process');
   }
 });
 
@@ -249,10 +248,8 @@ test('Oracle locks a table of its own, which may be there already', async () => 
     'x',
   );
   assert.is(asked.at(-1), 'lock table "stagedoor_lock" in exclusive mode wait 2');
-  const refused = await oracle.lock
-    .take(() => Promise.reject(new Error('ORA-01031: insufficient privileges')), 1, 'x')
-    .catch((thrown: unknown) => thrown);
-  assert.match(String(refused), 'ORA-01031');
+  const refused = new Error('ORA-01031: insufficient privileges');
+  assert.is(await thrownBy(oracle.lock.take(() => Promise.reject(refused), 1, 'x')), refused);
 });
 
 /** The statements that the database runs on a new connection. */

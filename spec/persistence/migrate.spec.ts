@@ -3,27 +3,30 @@
 import * as assert from 'uvu/assert';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrate, readMigrationStatus } from '../../src/persistence/migrate.ts';
-import { connectOrm } from '../../src/persistence/orm.ts';
+import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
+import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 import { schemaDifference } from './schema-difference.ts';
 
 const test = suite('migrate');
 const ours = Object.keys(await sqlite.migrations());
+let orm: Orm;
+test.before.each(async () => {
+  orm = await connectOrm(sqlite, connectOptions('sqlite://'));
+});
+test.after.each(() => orm.close());
 
 test('applies everything once, and the tables are what the entities say', async () => {
-  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
   assert.equal(await readMigrationStatus(sqlite, orm), { applied: [], pending: ours, unknown: [] });
   for (let round = 0; round < 2; round += 1)
     assert.equal(await migrate(sqlite, orm, 1_000), { applied: ours, pending: [], unknown: [] });
   assert.is(await schemaDifference(orm), '');
   await orm.connection.execute('alter table users drop column email');
   assert.match(await schemaDifference(orm), 'email');
-  await orm.close();
 });
 
 test('brings a database of the first version up to date, with what is in it', async () => {
-  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
   await migrate(sqlite, orm, 1_000);
   const entry = `insert into audit_log (id, at, actor, action, status) values ('a', 0, 'ada', 'POST /servers', 201)`;
   await orm.connection.execute(entry);
@@ -34,11 +37,9 @@ test('brings a database of the first version up to date, with what is in it', as
   assert.equal(await migrate(sqlite, orm, 1_000), { applied: ours, pending: [], unknown: [] });
   assert.is(await schemaDifference(orm), '');
   assert.equal(await orm.connection.execute('select actor from audit_log'), [{ actor: 'ada' }]);
-  await orm.close();
 });
 
 test('does nothing to a database of a newer version', async () => {
-  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
   await migrate(sqlite, orm, 1_000);
   await orm.connection.execute(`delete from stagedoor_migrations`);
   await orm.connection.execute(`insert into stagedoor_migrations (name) values ('Migration29991231_newer')`);
@@ -48,29 +49,22 @@ test('does nothing to a database of a newer version', async () => {
     unknown: ['Migration29991231_newer'],
   };
   assert.equal(await migrate(sqlite, orm, 1_000), status);
-  await orm.close();
 });
 
 test('a migration that fails leaves nothing behind', async () => {
-  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
   await orm.connection.execute('create table users (other integer)');
-  const failure = await migrate(sqlite, orm, 1_000).catch((thrown: unknown) => thrown);
-  assert.match(String(failure), 'already exists');
+  assert.match(String(await thrownBy(migrate(sqlite, orm, 1_000))), 'already exists');
   const tables = await orm.connection.execute(
     `select name from sqlite_master where type = 'table' order by name`,
   );
   assert.equal(tables, [{ name: 'users' }]);
-  await orm.close();
 });
 
 test('tells what went wrong, not that it could not be undone', async () => {
-  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
   await orm.connection.execute('create table users (other integer)');
   // A lock that began no transaction: there is nothing to roll back.
   const withoutTransaction = { ...sqlite, lock: { scope: 'alone', take: async () => {} } } as const;
-  const failure = await migrate(withoutTransaction, orm, 1_000).catch((thrown: unknown) => thrown);
-  assert.match(String(failure), 'already exists');
-  await orm.close();
+  assert.match(String(await thrownBy(migrate(withoutTransaction, orm, 1_000))), 'already exists');
 });
 
 test.run();

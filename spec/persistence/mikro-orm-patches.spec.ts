@@ -4,13 +4,14 @@
 import { EventEmitter } from 'node:events';
 import * as assert from 'uvu/assert';
 import { runOn, Sockets } from '../../src/persistence/mikro-orm-patches.ts';
+import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('MikroORM patches');
 
 test('never takes silence of a new connection for success', async () => {
   for (const nothing of [undefined, null, {}, { executeQuery: 1 }])
-    assert.instance(await runOn(nothing, 'set x = 1').catch((thrown: unknown) => thrown), TypeError);
+    assert.instance(await thrownBy(runOn(nothing, 'set x = 1')), TypeError);
 });
 
 test('destroys what a pool opened, and closes what can only be closed, once', () => {

@@ -2,10 +2,10 @@
 
 import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
+import { freePort } from '../../src/cli/demo-servers.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
@@ -86,12 +86,7 @@ test('says what is wrong with a file, and what to do', async () => {
 });
 
 test('says that nothing answers, and where', async () => {
-  // A port that was free a moment ago.
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  await new Promise((resolve) => server.close(resolve));
+  const port = await freePort();
   for (const scheme of ['postgresql', 'mysql', 'mssql', 'oracle']) {
     const message = await failureOf(openStore(`${scheme}://ada:s3cret@127.0.0.1:${port}/name`, apply()));
     assert.match(

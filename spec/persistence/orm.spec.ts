@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { driverErrorOf } from '../../src/persistence/store-errors.ts';
+import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 
@@ -26,7 +27,7 @@ for (const end of ['close', 'destroy'] as const) {
     const { connection, ...orm } = await connectOrm(sqlite, connectOptions('sqlite://'));
     await orm[end]();
     await turn();
-    const refused = await connection.execute('select 1').catch((thrown: unknown) => thrown);
+    const refused = await thrownBy(connection.execute('select 1'));
     assert.is(driverErrorOf(refused)?.code, 'ECONNRESET', 'as if the database were away');
   });
 }

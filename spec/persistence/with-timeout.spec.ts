@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { withTimeout } from '../../src/persistence/with-timeout.ts';
+import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('in time');
@@ -17,13 +18,13 @@ test('comes to what the work comes to', async () => {
   mock.timers.tick(10);
   await turn();
   assert.equal(late, []);
-  assert.is(await withTimeout(Promise.reject(failure), 1_000).catch((error: unknown) => error), failure);
+  assert.is(await thrownBy(withTimeout(Promise.reject(failure), 1_000)), failure);
 });
 
 test('ends when the time is over, and hands on what comes later', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const late: string[] = [];
-  const ended = withTimeout(promise, 5, (value) => late.push(value)).catch((thrown: unknown) => thrown);
+  const ended = thrownBy(withTimeout(promise, 5, (value) => late.push(value)));
   mock.timers.tick(5);
   const error = await ended;
   assert.instance(error, Error);

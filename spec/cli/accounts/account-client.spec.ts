@@ -12,6 +12,7 @@ import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
+import { thrownBy } from '../../helpers/outcome.ts';
 import { replacedFetch } from '../../helpers/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';
@@ -51,8 +52,8 @@ test('is the database when an option or the command chooses it, whatever the env
   const env = { STAGEDOOR_URL: 'http://127.0.0.1:2', GATEWAY_DATABASE_URL: database };
   for (const options of [{ local: true }, { database }]) {
     assert.equal(await opened(options, env), place);
-    const both = await opened({ ...options, url: 'http://127.0.0.1:2' }).catch((reason: unknown) => reason);
-    assert.instance(both, UsageError);
+    const both = opened({ ...options, url: 'http://127.0.0.1:2' });
+    assert.instance(await thrownBy(both), UsageError);
   }
   assert.equal(await opened({}, env, { prefersDatabase: true }), place);
 });

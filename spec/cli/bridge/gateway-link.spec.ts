@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
 import { freePort } from '../../../src/cli/demo-servers.ts';
+import { rejects, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';
 
@@ -27,8 +28,8 @@ test('waits for a gateway that is away, and says so once', async () => {
 
 test('gives up in the end', async () => {
   const link = new GatewayLink(`http://127.0.0.1:${await freePort()}/mcp/x`, none, () => {}, 50);
-  const error = await link.send({ ...ask, signal: forever }).catch((thrown) => thrown);
-  assert.match(error.message, /^the gateway at http:\S+ cannot be reached: ECONNREFUSED$/);
+  const why = /^the gateway at http:\S+ cannot be reached: ECONNREFUSED$/;
+  await rejects(link.send({ ...ask, signal: forever }), Error, why);
 });
 
 test('repeats what was refused with Retry-After, and nothing else', async () => {
@@ -51,7 +52,7 @@ test('does not repeat what may have been delivered, unless it may be', async () 
     else response.end('{}');
   });
   const link = new GatewayLink(url, none, () => {});
-  assert.instance(await link.send({ ...ask, signal: forever }).catch((thrown) => thrown), LostRequest);
+  assert.instance(await thrownBy(link.send({ ...ask, signal: forever })), LostRequest);
   assert.is(count, 1);
   assert.is((await link.send({ ...ask, isRepeatable: true, signal: forever })).status, 200);
 });

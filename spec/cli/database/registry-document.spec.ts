@@ -7,6 +7,7 @@ import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
 import { definition } from '../../helpers/failing-backend.ts';
+import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('registry document');
@@ -81,8 +82,7 @@ test('ends when the database is gone, and goes on when one entry is refused', as
       return Promise.reject(databaseUnavailable(new Error('gone')));
     }
   }
-  const error = await take(new Refusing(), document).catch((reason: unknown) => reason);
-  assert.match(Object(error).code, 'DATABASE_UNAVAILABLE');
+  assert.is(await codeOf(take(new Refusing(), document)), 'DATABASE_UNAVAILABLE');
   const twins = {
     servers: { one: { url: 'http://a' }, two: { template_name: 'one', id: 'one', url: 'http://b' } },
   };

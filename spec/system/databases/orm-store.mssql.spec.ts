@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
 import { startTdsServer, type TdsServer } from '../../fixtures/tds/server.ts';
-import { endOf } from '../../helpers/outcome.ts';
+import { endOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { OPTIONS, onRealServer, standInBehaviour } from './stand-in-behaviour.ts';
 
@@ -46,8 +46,7 @@ test('says so at once when its connection is cut while it migrates, and finishes
     /^insert into \[stagedoor_migrations\]/,
   ]) {
     server.cutAt(statement);
-    const failure = await openStore(server.url, OPTIONS).catch((thrown: unknown) => thrown);
-    assert.instance(failure, StoreOpenError, String(statement));
+    assert.instance(await thrownBy(openStore(server.url, OPTIONS)), StoreOpenError, String(statement));
   }
   const store = await openStore(server.url, OPTIONS);
   assert.is(await store.revision(), 0);

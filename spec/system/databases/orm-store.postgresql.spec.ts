@@ -4,6 +4,7 @@ import { inspect } from 'node:util';
 import * as assert from 'uvu/assert';
 import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
 import { ada } from '../../conformance/accounts.ts';
+import { thrownBy } from '../../helpers/outcome.ts';
 import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { postgresql } from '../../helpers/services.ts';
@@ -81,7 +82,7 @@ needed('tells no value of a row that the database refuses', async () => {
       `alter table users add constraint planted check (email <> 'planted@localhost')`,
     );
     const user = { ...ada, email: 'planted@localhost', passwordHash: '$2b$12$planted-hash' };
-    const thrown = await store.accounts.insertUser(user).catch((error: unknown) => error);
+    const thrown = await thrownBy(store.accounts.insertUser(user));
     assert.instance(thrown, Error);
     assert.not.match(inspect(thrown, { depth: 9, showHidden: true }), 'planted-hash');
     assert.match(String(thrown), /23514\), table users, constraint planted/);
