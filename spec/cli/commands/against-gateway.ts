@@ -4,10 +4,12 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
+import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
 import { loadConfig } from '../../../src/config.ts';
 import type { Scope } from '../../../src/domain/account.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
+import { initialize, MCP_TYPES } from '../../helpers/http-mcp.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import { type RecordingOptions, recordingTerminal } from '../recording-terminal.ts';
 
@@ -90,6 +92,20 @@ export function serverFor(test: Suite): (listener: RequestListener, port?: numbe
   };
 }
 
+/** What a command printed that ended with exit code 0 and complained of nothing. */
+export async function printed(running: Promise<Outcome>): Promise<string> {
+  const { code, out, err } = await running;
+  assert.equal([code, err], [0, '']);
+  return out;
+}
+
+/** What a command complained of that ended with this exit code and printed nothing. */
+export async function complaint(running: Promise<Outcome>, expected = 1): Promise<string> {
+  const { code, out, err } = await running;
+  assert.equal([code, out], [expected, ''], err);
+  return err;
+}
+
 /** The cells of a table. */
 export function cellsOf(table: string): string[][] {
   return table.split('\n').map((line) => line.split(/ {2,}/));
@@ -113,12 +129,8 @@ export async function runAtTerminal(words: readonly string[], options: Recording
 
 /** Opens a session of an MCP client with a template; it stays open. */
 export async function openSession(url: string, template: string): Promise<void> {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
-  const response = await fetch(`${url}/mcp/${template}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
-  });
+  const request = { method: 'POST', headers: MCP_TYPES, body: JSON.stringify(initialize()) };
+  const response = await fetch(`${url}/mcp/${template}`, request);
   await response.text();
   if (!response.headers.has('mcp-session-id')) throw new Error(`no session: ${response.status}`);
 }

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { serving } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { gatewayFor } from './against-gateway.ts';
+import { complaint, gatewayFor } from './against-gateway.ts';
 
 const test = suite('gateway audit and log-level');
 const gateway = gatewayFor(test, { withAccounts: true });
@@ -28,17 +28,14 @@ test('audit shows changes and calls, the newest first, and finds some of them', 
   const action = 'PATCH /gateway/log-level';
   const found = await gateway.run('gateway audit --json --actor operator --action', action);
   assert.is(JSON.parse(found.out).length, 1);
-  const refused = await gateway.run('gateway audit --from yesterday');
-  assert.equal([refused.code, /--from must be a time/.test(refused.err)], [2, true]);
+  assert.match(await complaint(gateway.run('gateway audit --from yesterday'), 2), '--from must be a time');
 });
 
 test('log-level shows the level, changes it, and refuses a word that is none', async () => {
   assert.is((await gateway.run('gateway log-level')).out, 'silent');
   assert.is((await gateway.run('gateway log-level debug')).out, 'debug');
   assert.equal(JSON.parse((await gateway.run('gateway log-level --json')).out), { level: 'debug' });
-  const refused = await gateway.run('gateway log-level loud');
-  assert.is(refused.code, 1);
-  assert.match(refused.err, /<level>: /);
+  assert.match(await complaint(gateway.run('gateway log-level loud')), '<level>: ');
 });
 
 test.run();

@@ -5,7 +5,7 @@ import { main } from '../../../src/cli/main.ts';
 import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
-import { gatewayFor, serverFor } from './against-gateway.ts';
+import { complaint, gatewayFor, printed, serverFor } from './against-gateway.ts';
 
 const test = suite('gateway call');
 const serve = serverFor(test);
@@ -49,12 +49,10 @@ const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => 
 });
 
 test('prints the text of the result', async () => {
-  const done = { code: 0, out: 'hello world', err: '' };
-  assert.equal(await gateway.run('gateway call demo echo', 'text=hello world'), done);
-  assert.equal(await gateway.run('gateway call demo echo', '{"text":"hello world"}'), done);
   const line = '{"text":"hello world"}';
-  assert.equal(await gateway.runAt({ line }, 'gateway call demo echo -'), done);
-  assert.equal(await gateway.run('gateway call demo name'), { ...done, out: 'one' });
+  for (const word of ['text=hello world', line, '-'])
+    assert.is(await printed(gateway.runAt({ line }, 'gateway call demo echo', word)), 'hello world');
+  assert.is(await printed(gateway.run('gateway call demo name')), 'one');
 });
 
 const values: readonly (readonly [string, unknown])[] = [
@@ -82,8 +80,8 @@ const values: readonly (readonly [string, unknown])[] = [
 ];
 for (const [word, expected] of values) {
   test(`sends ${word} as ${JSON.stringify(expected)}`, async () => {
-    const { code, err } = await gateway.run('gateway call odd show', word);
-    assert.equal([code, err, JSON.parse(arrived)], [0, '', expected]);
+    await printed(gateway.run('gateway call odd show', word));
+    assert.equal(JSON.parse(arrived), expected);
   });
 }
 
@@ -107,21 +105,17 @@ test('sends large numbers as they were written', async () => {
 });
 
 test('names what is no text, with its type and size', async () => {
-  const { out } = await gateway.run('gateway call odd parts');
-  assert.equal(out.split('\n'), [
+  assert.equal((await printed(gateway.run('gateway call odd parts'))).split('\n'), [
     ...['two', 'lines', '[image image/png, 1.5 kB]', '[audio audio/wav, 3 bytes]', 'of a file'],
     ...['[application/zip, 3 bytes: file:///b]', '[link c: file:///c]'],
   ]);
-  const data = await gateway.run('gateway call odd data');
-  assert.equal(JSON.parse(data.out), { a: 1 });
-  const json = await gateway.run('gateway call odd parts --json');
-  assert.equal([json.code, JSON.parse(json.out)], [0, { content }]);
+  assert.equal(JSON.parse(await printed(gateway.run('gateway call odd data'))), { a: 1 });
+  assert.equal(JSON.parse(await printed(gateway.run('gateway call odd parts --json'))), { content });
 });
 
 test('ends with exit code 1 when the tool reports an error', async () => {
-  const { code, out, err } = await gateway.run('gateway call odd fail');
-  assert.equal([code, out], [1, '']);
-  assert.match(err, /^stagedoor: fail of odd reports an error\nbroken/);
+  const failure = /^stagedoor: fail of odd reports an error\nbroken/;
+  assert.match(await complaint(gateway.run('gateway call odd fail')), failure);
   const asJson = await gateway.run('gateway call odd fail --json');
   assert.equal([asJson.code, JSON.parse(asJson.out).isError, asJson.err], [1, true, '']);
 });
@@ -138,8 +132,8 @@ test('tells in one line of a result that is no JSON', async () => {
   const url = await serve((_, response) => {
     response.setHeader('content-type', 'text/event-stream').end('event: result\ndata: {\n\n');
   });
-  const { code, out, err } = await gateway.run('gateway call demo name {} --url', url);
-  assert.equal([code, out, err], [1, '', `stagedoor: lost the connection to ${url}`]);
+  const calling = gateway.run('gateway call demo name {} --url', url);
+  assert.is(await complaint(calling), `stagedoor: lost the connection to ${url}`);
 });
 
 test('refuses in one line what it cannot call', async () => {
@@ -155,10 +149,9 @@ test('refuses in one line what it cannot call', async () => {
     ['demo', 2, /: missing required argument <tool>; /],
   ];
   for (const [words, expected, line] of cases) {
-    const { code, out, err } = await gateway.run(`gateway call ${words}`);
-    assert.equal([code, out], [expected, ''], words);
-    assert.match(err, line);
-    assert.not.match(err, '\n');
+    const said = await complaint(gateway.run(`gateway call ${words}`), expected);
+    assert.match(said, line);
+    assert.not.match(said, '\n');
   }
 });
 

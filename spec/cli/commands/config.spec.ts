@@ -2,14 +2,13 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { runCommand } from './against-gateway.ts';
+import { cellsOf, complaint, printed, runCommand } from './against-gateway.ts';
 
 const test = suite('config');
 
 test('shows each setting with its source', async () => {
-  const { code, out } = await runCommand(['config', '--port', '9000'], { GATEWAY_LOG_LEVEL: 'warn' });
-  assert.is(code, 0);
-  const rows = out.split('\n').map((line) => line.split(/ {2,}/));
+  const running = runCommand(['config', '--port', '9000'], { GATEWAY_LOG_LEVEL: 'warn' });
+  const rows = cellsOf(await printed(running));
   assert.equal(rows[0], ['SETTING', 'SOURCE', 'VALUE']);
   const rowOf = (setting: string) => rows.find(([name]) => name === setting);
   assert.equal(rowOf('log_level'), ['log_level', 'GATEWAY_LOG_LEVEL', 'warn']);
@@ -56,10 +55,8 @@ test('refuses a configuration file that is none', async () => {
     ['.', ': "." is a folder; name the file in it'],
     ['none.yaml', ': there is no file "none.yaml"'],
     ['', ' needs the name of a file'],
-  ] as const) {
-    const err = `stagedoor: --config${reason}`;
-    assert.equal(await runCommand(['config', '--config', word]), { code: 2, out: '', err });
-  }
+  ] as const)
+    assert.is(await complaint(runCommand(['config', '--config', word]), 2), `stagedoor: --config${reason}`);
 });
 
 test.run();

@@ -10,7 +10,7 @@ import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
-import { runCommand } from './against-gateway.ts';
+import { complaint, printed, runCommand } from './against-gateway.ts';
 
 const test = suite('db migrate, status, import and export');
 const folder = folderOfEach(test);
@@ -26,13 +26,12 @@ test('migrate makes the database, tells what it applied, and then has nothing to
   assert.equal([first.code, first.err], [0, `migrating ${path}`]);
   assert.match(first.out, /^applied \S+(\napplied \S+)*\n.*gateway\.db is up to date$/);
   if (process.platform !== 'win32') assert.is(statSync(path).mode & 0o077, 0);
-  const second = await run('migrate');
-  assert.equal([second.code, second.out], [0, `${path} was up to date`]);
+  assert.is((await run('migrate')).out, `${path} was up to date`);
   const { database, applied } = JSON.parse((await run('migrate --json --database sqlite:///a.db')).out);
   assert.equal([database, applied.length > 0], [folder('a.db'), true]);
-  const { code, out, err } = await run('migrate --database sqlite:///no/a.db');
-  assert.equal([code, out, existsSync(folder('no'))], [1, '', false]);
-  assert.match(err, /^migrating .*\nstagedoor: the folder of the database .* does not exist/);
+  const refused = await complaint(run('migrate --database sqlite:///no/a.db'));
+  assert.match(refused, /^migrating .*\nstagedoor: the folder of the database .* does not exist/);
+  assert.is(existsSync(folder('no')), false);
 });
 
 test('status fails for a database that is missing, and shows one that is not', async () => {
@@ -45,8 +44,7 @@ test('status fails for a database that is missing, and shows one that is not', a
   assert.equal(none, { database, kind: 'sqlite', ...unusable });
   assert.equal(existsSync(database), false);
   await run('migrate');
-  const { code, out, err } = await run('status');
-  assert.equal([code, err], [0, '']);
+  const out = await printed(run('status'));
   const lines = [
     'database +.*gateway\\.db',
     'answers +yes',
@@ -69,8 +67,7 @@ onPosix('status warns of a file that other users can read, and does not fail', a
   await run(`migrate ${database}`);
   for (const mode of [0o640, 0o604]) {
     chmodSync(folder("ada's.db"), mode);
-    const { code, out } = await run(`status ${database}`);
-    assert.is(code, 0);
+    const out = await printed(run(`status ${database}`));
     const advice = `other users can read the database: run "chmod 600 '${folder()}/ada'\\''s.db'"`;
     assert.match(out.replace(/ {2,}/g, ' '), `\nwarning ${advice}`);
   }
@@ -102,8 +99,7 @@ test('a database that goes away during the work is a failure, and a bug stays on
 });
 
 test('a password on the command line is refused and not repeated; the environment may name the database', async () => {
-  const { code, out, err } = await run('status --database mysql://me:planted@127.0.0.1/db');
-  assert.equal([code, out], [2, '']);
+  const err = await complaint(run('status --database mysql://me:planted@127.0.0.1/db'), 2);
   assert.match(err, /^stagedoor: --database: [^\n]*GATEWAY_DATABASE_URL$/);
   assert.not.match(err, 'planted');
   const other = await run('status', { GATEWAY_DATABASE_URL: 'sqlite:///other.db' });
@@ -113,8 +109,7 @@ test('a password on the command line is refused and not repeated; the environmen
 test('import takes a document in, whatever its shape, and says who runs its programs', async () => {
   await run('migrate');
   put('mcp.json', { mcpServers: { memory: { command: 'npx', args: ['-y', 'x'] } } });
-  const { code, out, err } = await run('import mcp.json --node-id build-1:8080');
-  assert.equal([code, err], [0, '']);
+  const out = await printed(run('import mcp.json --node-id build-1:8080'));
   const where = `1 instance is in ${folder('gateway.db')}; build-1:8080 runs the programs`;
   assert.equal(out.split('\n'), ['added memory/memory', where]);
   const store = await openStore('sqlite:///gateway.db', { cwd: folder(), migrations: 'require' });
@@ -135,11 +130,8 @@ test('import replaces what is there, takes what it can, and fails for the rest',
   assert.match(out, /^added good\/good$/m);
   assert.match(err, /^servers\.bad: /);
   writeFileSync(folder('broken.json'), '{"templates": ');
-  for (const name of ['none.json', 'broken.json']) {
-    const unusable = await run(`import ${name}`);
-    assert.equal([unusable.code, unusable.out], [1, ''], name);
-    assert.match(unusable.err, /^stagedoor: registry file [^\n]+$/);
-  }
+  for (const name of ['none.json', 'broken.json'])
+    assert.match(await complaint(run(`import ${name}`)), /^stagedoor: registry file [^\n]+$/);
 });
 
 const instances: readonly Readonly<Record<string, unknown>>[] = [
@@ -173,8 +165,7 @@ withDocument('secrets are stored encrypted, and exported only when they are aske
   });
   const what = 'left out the environment variables and headers of demo/far, demo/near';
   assert.equal([code, err], [0, `${what}; --with-secrets includes them`]);
-  const all = await run('export --with-secrets');
-  assert.equal([JSON.parse(all.out), all.err], [document, '']);
+  assert.equal(JSON.parse(await printed(run('export --with-secrets'))), document);
 });
 
 withDocument('export writes a file that only its owner can read, in the format of its name', async () => {
@@ -190,32 +181,29 @@ withDocument('export writes a file that only its owner can read, in the format o
 
 withDocument('export makes no folder and replaces no file unless it is told to', async () => {
   mkdirSync(folder('taken', 'full'), { recursive: true });
-  const taken = await run('export --file taken --force');
-  assert.is(taken.code, 1);
-  assert.match(taken.err, /^stagedoor: .*taken cannot be written \(\w+\)$/);
+  const taken = await complaint(run('export --file taken --force'));
+  assert.match(taken, /^stagedoor: .*taken cannot be written \(\w+\)$/);
 
-  const missing = await run('export --file nope/x.json');
   const why = `there is no folder ${folder('nope')}`;
   const line = `stagedoor: ${folder('nope', 'x.json')} cannot be written: ${why}`;
-  assert.equal([missing, existsSync(folder('nope'))], [{ code: 1, out: '', err: line }, false]);
+  assert.is(await complaint(run('export --file nope/x.json')), line);
+  assert.is(existsSync(folder('nope')), false);
 
   const path = folder('there.json');
   writeFileSync(path, 'precious');
-  const refused = await run('export --file there.json');
-  assert.equal([refused.code, refused.err], [1, `stagedoor: ${path} already exists; --force replaces it`]);
+  const refused = await complaint(run('export --file there.json'));
+  assert.is(refused, `stagedoor: ${path} already exists; --force replaces it`);
   assert.is(readFileSync(path, 'utf8'), 'precious');
   const forced = await run('export --file there.json --force --with-secrets');
   assert.equal([forced.code, forced.err], [0, `wrote ${path}, 3 instances`]);
   assert.equal(JSON.parse(readFileSync(path, 'utf8')), document);
-  const pointless = await run('export --force');
-  assert.equal([pointless.code, pointless.err], [2, 'stagedoor: --force requires --file']);
+  assert.is(await complaint(run('export --force'), 2), 'stagedoor: --force requires --file');
 });
 
 withDocument('export with secrets fails when their key is another', async () => {
   const env = { GATEWAY_SECRET_KEY: 'another-secret-'.repeat(3) };
-  const { code, err } = await run('export --with-secrets', env);
-  assert.is(code, 1);
-  assert.match(err, /^stagedoor: demo\/far: [^\n]+; demo\/near: [^\n]+$/);
+  const unreadable = await complaint(run('export --with-secrets', env));
+  assert.match(unreadable, /^stagedoor: demo\/far: [^\n]+; demo\/near: [^\n]+$/);
   const without = await run('export', env);
   assert.is(without.code, 0);
   assert.match(without.err, /^left out the environment variables and headers of demo\/far, demo\/near;/);

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { leftThere } from '../../../src/cli/commands/instances.ts';
 import { suite } from '../../helpers/suite.ts';
-import { gatewayFor, HANDLER } from './against-gateway.ts';
+import { complaint, gatewayFor, HANDLER, printed } from './against-gateway.ts';
 
 const test = suite('commands about an instance');
 const gateway = gatewayFor(test, {}, async ({ server }) => {
@@ -13,50 +13,42 @@ const gateway = gatewayFor(test, {}, async ({ server }) => {
 const now = () => gateway.server.gateway.instance('demo', 'one').snapshot;
 
 test('drain takes it out of balancing, and resume takes it back', async () => {
-  const drained = await gateway.run('gateway drain demo one');
-  assert.equal([drained.code, drained.out], [0, 'one of demo gets no new calls until it is resumed']);
+  const drained = await printed(gateway.run('gateway drain demo one'));
+  assert.is(drained, 'one of demo gets no new calls until it is resumed');
   const { id, template_name, state } = JSON.parse((await gateway.run('gateway drain demo one --json')).out);
   assert.equal([id, template_name, state, now().state], ['one', 'demo', 'draining', 'draining']);
-  const { code, out } = await gateway.run('gateway resume demo one');
-  assert.equal([code, out, now().state], [0, 'one of demo gets calls again: healthy', 'healthy']);
+  const resumed = await printed(gateway.run('gateway resume demo one'));
+  assert.equal([resumed, now().state], ['one of demo gets calls again: healthy', 'healthy']);
 });
 
 test('restart begins it anew', async () => {
   const { restarts } = now();
-  const { code, out } = await gateway.run('gateway restart demo one');
-  assert.equal([code, out], [0, 'one of demo restarts']);
+  assert.is(await printed(gateway.run('gateway restart demo one')), 'one of demo restarts');
   while (now().restarts === restarts) await new Promise(setImmediate);
   assert.is(now().restarts, restarts + 1);
 });
 
 test('each fails for one that nobody knows, and for a word too few', async () => {
   for (const verb of ['drain', 'resume', 'deregister']) {
-    const unknown = await gateway.run(`gateway ${verb} demo a/b?c`);
-    assert.is(unknown.code, 1);
-    assert.match(unknown.err, /^stagedoor: [^\n]+_NOT_FOUND\)$/);
-    const { code, err } = await gateway.run(`gateway ${verb} demo`);
+    const unknown = await complaint(gateway.run(`gateway ${verb} demo a/b?c`));
+    assert.match(unknown, /^stagedoor: [^\n]+_NOT_FOUND\)$/);
     const line = `stagedoor: missing required argument <id>; see npx stagedoor gateway ${verb} --help`;
-    assert.equal([code, err], [2, line]);
+    assert.is(await complaint(gateway.run(`gateway ${verb} demo`), 2), line);
   }
 });
 
 test('deregister takes it out, and then its template can be deleted', async () => {
-  const first = await gateway.run('gateway deregister demo one');
-  assert.equal([first.code, first.out], [0, 'one is deregistered from demo']);
+  assert.is(await printed(gateway.run('gateway deregister demo one')), 'one is deregistered from demo');
   const ids = gateway.server.gateway.template('demo').instances.map(({ id }) => id);
   assert.equal(ids, ['two']);
-  const early = await gateway.run('gateway delete-template demo');
-  assert.is(early.code, 1);
-  assert.match(early.err, /^stagedoor: .*1 instance is registered: deregister it first/);
+  const early = await complaint(gateway.run('gateway delete-template demo'));
+  assert.match(early, /^stagedoor: .*1 instance is registered: deregister it first/);
   const second = JSON.parse((await gateway.run('gateway deregister demo two --json')).out);
   assert.equal(second, { template_name: 'demo', instance_id: 'two', deregistered: true });
-  const { code, out } = await gateway.run('gateway delete-template demo');
-  assert.equal([code, out], [0, 'demo is deleted']);
+  assert.is(await printed(gateway.run('gateway delete-template demo')), 'demo is deleted');
   assert.not.ok(gateway.server.gateway.templates().includes('demo'));
   assert.not.match((await gateway.run('gateway status')).out, 'demo');
-  const again = await gateway.run('gateway delete-template demo');
-  assert.is(again.code, 1);
-  assert.match(again.err, /^stagedoor: [^\n]+$/);
+  assert.match(await complaint(gateway.run('gateway delete-template demo')), /^stagedoor: [^\n]+$/);
   await gateway.server.gateway.register('next', { id: 'one', handler: HANDLER });
   await gateway.run('gateway deregister next one');
   const asJson = await gateway.run('gateway delete-template next --json');

@@ -4,15 +4,14 @@ import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { cellsOf, gatewayFor, HANDLER, openSession } from './against-gateway.ts';
+import { cellsOf, complaint, gatewayFor, HANDLER, openSession, printed } from './against-gateway.ts';
 
 const test = suite('gateway list, tools and sessions');
 const gateway = gatewayFor(test);
 
 test('list says how to register when there is nothing', async () => {
-  const { code, out } = await gateway.run('gateway list');
   const line = 'No instance is registered; "npx stagedoor gateway register --help" shows how.';
-  assert.equal([code, out], [0, line]);
+  assert.is(await printed(gateway.run('gateway list')), line);
 });
 
 test('list shows every instance in a line, and the registry as JSON', async () => {
@@ -49,8 +48,7 @@ test('list shows a command whole to programs, and what tells it apart to people'
 test('tools shows each with what it takes and what it does', async () => {
   const { gateway: facade } = gateway.server;
   await facade.register('tools', { handler: fixtureHandler('one') }, { waitMs: 5_000 });
-  const { code, out } = await gateway.run('gateway tools tools');
-  assert.is(code, 0);
+  const out = await printed(gateway.run('gateway tools tools'));
   assert.match(out, /^TOOL +ARGUMENTS +DESCRIPTION$/m);
   assert.match(out, /^add +a:number b:number +Adds two numbers\.$/m);
   assert.match(out, /^progress +steps:number \[ms:number\] +Reports /m);
@@ -59,12 +57,11 @@ test('tools shows each with what it takes and what it does', async () => {
 });
 
 test('tools says so when there are none, and when there is no such template', async () => {
-  assert.equal(await gateway.run('gateway tools demo'), { code: 0, out: 'demo has no tools', err: '' });
-  const { code, err } = await gateway.run('gateway tools nothing');
-  assert.is(code, 1);
-  assert.match(err, /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\)$/);
+  assert.is(await printed(gateway.run('gateway tools demo')), 'demo has no tools');
+  const unknown = /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\)$/;
+  assert.match(await complaint(gateway.run('gateway tools nothing')), unknown);
   const slip = /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\); did you mean "demo"\?$/;
-  assert.match((await gateway.run('gateway tools dmeo')).err, slip);
+  assert.match(await complaint(gateway.run('gateway tools dmeo')), slip);
 });
 
 test('sessions shows who has one and where it is bound; end-session ends it', async () => {
@@ -72,16 +69,13 @@ test('sessions shows who has one and where it is bound; end-session ends it', as
   assert.equal(headings, ['SESSION', 'OF', 'CLIENT', 'BOUND TO', 'OPEN FOR', 'UNUSED FOR']);
   const [id = ''] = row;
   assert.match(id, /^[0-9a-f]{12}$/);
-  assert.equal(row.slice(1, 4), ['anonymous', 'a 1', 'demo/one']);
+  assert.equal(row.slice(1, 4), ['anonymous', 'spec 1', 'demo/one']);
   const { sessions } = JSON.parse((await gateway.run('gateway sessions --json')).out);
   assert.equal([sessions.length, sessions[0].id], [1, id]);
-  const first = await gateway.run(`gateway end-session ${id}`);
-  assert.equal([first.code, first.out], [0, `the session ${id} is ended`]);
-  const second = await gateway.run(`gateway end-session ${id}`);
-  assert.is(second.code, 1);
-  assert.match(second.err, `There is no session "${id}"`);
-  const none = await gateway.run('gateway sessions');
-  assert.equal([none.code, none.out], [0, 'No session is open.']);
+  const end = () => gateway.run(`gateway end-session ${id}`);
+  assert.is(await printed(end()), `the session ${id} is ended`);
+  assert.match(await complaint(end()), `There is no session "${id}"`);
+  assert.is(await printed(gateway.run('gateway sessions')), 'No session is open.');
 });
 
 test.run();

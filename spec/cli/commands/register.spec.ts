@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { gatewayFor, runCommand, startGateway } from './against-gateway.ts';
+import { complaint, gatewayFor, printed, runCommand, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway register', { timeoutMs: 90_000 });
 const program = `"${process.execPath}" "${stdioServerPath}"`;
@@ -22,9 +22,9 @@ test('registers a program with its folder, environment and weight, and waits unt
   // The home of the user may be below the folder that commands run in, which then is refused.
   const sub = relative(tmpdir(), folder('sub'));
   const options = `--working-dir ${sub}/.. --id 007 --env A=1 --env B=x=y --weight 3 --wait 20`;
-  const { code, out, err } = await register(`files ${options} --command`, program);
+  const out = await printed(register(`files ${options} --command`, program));
   const clients = `MCP clients: ${gateway.url}/mcp/files; "npx stagedoor connect files" shows how`;
-  assert.equal([code, out, err], [0, `007 is registered in files: healthy\n${clients}`, '']);
+  assert.is(out, `007 is registered in files: healthy\n${clients}`);
   const { env, weight, workingDir } = definitionOf('files', '007');
   assert.equal([env, weight, workingDir], [{ A: '1', B: 'x=y' }, 3, dirname(folder('sub'))]);
 });
@@ -41,8 +41,7 @@ test('sends headers, from the command line or a file, and metadata', async () =>
   await writeFile(folder('token.txt'), 'Bearer of secrets\n');
   const headers = `--header X-One=1=2 --header Authorization=@${folder('token.txt')}`;
   const metadata = '--metadata owner=somebody --metadata zone=';
-  const { code, err } = await register(`far --id headed ${FAR} ${headers} ${metadata}`);
-  assert.equal([code, err], [0, '']);
+  await printed(register(`far --id headed ${FAR} ${headers} ${metadata}`));
   const definition = definitionOf('far', 'headed');
   assert.equal({ ...definition.headers }, { 'X-One': '1=2', Authorization: 'Bearer of secrets' });
   assert.equal({ ...definition.metadata }, { owner: 'somebody', zone: '' });
@@ -102,13 +101,11 @@ for (const [index, { what, seconds, command, reason, details }] of failures.entr
 }
 
 test('shows why the gateway refuses, and names the option', async () => {
-  const command = await register('a --command', "node 'a");
-  assert.is(command.code, 1);
   const line = /^stagedoor: --command: The command cannot be split into words: .* \(VALIDATION_ERROR\)$/;
-  assert.match(command.err, line);
-  const { code, err } = await gateway.run('gateway register', 'Bad Name', '--endpoint', 'http://127.0.0.1:9');
+  assert.match(await complaint(register('a --command', "node 'a")), line);
+  const named = gateway.run('gateway register', 'Bad Name', '--endpoint', 'http://127.0.0.1:9');
   const rule = 'a template name is lower-case letters, digits and hyphens, starting with a letter';
-  assert.equal([code, err], [1, `stagedoor: ${rule} (VALIDATION_ERROR)`]);
+  assert.is(await complaint(named), `stagedoor: ${rule} (VALIDATION_ERROR)`);
 });
 
 test('refuses options that are missing, invalid or do not fit together', async () => {
@@ -126,24 +123,20 @@ test('refuses options that are missing, invalid or do not fit together', async (
     ['--defined --command x', /--command cannot be combined with --defined or --config$/],
   ];
   for (const [words, message] of cases) {
-    const { code, err } = await runCommand(`gateway register a ${words}`.trim().split(' '));
-    assert.is(code, 2, words);
-    assert.match(err, message);
+    const said = await complaint(runCommand(`gateway register a ${words}`.trim().split(' ')), 2);
+    assert.match(said, message);
   }
 });
 
 test('starts a server of the catalogue as its definition says, with its settings', async () => {
-  const { code, out, err } = await register(`filesystem --config folders=${folder()} --wait 60 --json`);
-  assert.is(code, 0, err);
+  const out = await printed(register(`filesystem --config folders=${folder()} --wait 60 --json`));
   const { id, state, args } = JSON.parse(out);
   assert.equal([state, args.at(-1)], ['healthy', folder()]);
   assert.match((await gateway.run('gateway call filesystem list_allowed_directories')).out, folder());
-  assert.is((await gateway.run(`gateway deregister filesystem ${id}`)).code, 0);
-  const missing = await register('filesystem --defined');
-  assert.is(missing.code, 1);
-  assert.match(missing.err, /needs a folder of its own for each server: give "config\.folders"/);
-  const unknown = await register('filesystem --config fodlers=/srv');
-  assert.match(`${unknown.code} ${unknown.err}`, /^1 .*fodlers/);
+  await printed(gateway.run(`gateway deregister filesystem ${id}`));
+  const missing = await complaint(register('filesystem --defined'));
+  assert.match(missing, /needs a folder of its own for each server: give "config\.folders"/);
+  assert.match(await complaint(register('filesystem --config fodlers=/srv')), /^.*fodlers/);
 });
 
 test('shows secret settings of a definition to nobody', async () => {
@@ -157,13 +150,13 @@ test('shows secret settings of a definition to nobody', async () => {
   await writeFile(folder('templates', 'remote', 'template.json'), JSON.stringify(definition));
   const other = await startGateway({ more: { 'templates-dir': folder('templates') } });
   try {
-    const registered = await other.run('gateway register remote --config token=planted-secret --json');
-    assert.is(registered.code, 0, registered.err);
-    assert.equal(JSON.parse(registered.out).headers, { Authorization: '***' });
-    const shown = await other.run('template show remote --json');
-    assert.is(JSON.parse(shown.out).config_schema.properties.token.default, '***');
+    const registering = other.run('gateway register remote --config token=planted-secret --json');
+    const registered = await printed(registering);
+    assert.equal(JSON.parse(registered).headers, { Authorization: '***' });
+    const shown = await printed(other.run('template show remote --json'));
+    assert.is(JSON.parse(shown).config_schema.properties.token.default, '***');
     const all = await fetch(`${other.url}/gateway/registry`);
-    assert.not.match(registered.out + shown.out + (await all.text()), /planted/);
+    assert.not.match(registered + shown + (await all.text()), /planted/);
   } finally {
     await other.close();
   }

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { gatewayFor } from './against-gateway.ts';
+import { complaint, gatewayFor, printed } from './against-gateway.ts';
 
 const test = suite('gateway stats');
 const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => {
@@ -12,8 +12,7 @@ const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => 
 });
 
 test('shows sums, and the numbers of each instance', async () => {
-  const { code, out } = await gateway.run('gateway stats');
-  assert.is(code, 0);
+  const out = await printed(gateway.run('gateway stats'));
   assert.match(out, /^requests +3, 0 in flight$/m);
   assert.match(out, /^failed +0\.0 %$/m);
   assert.match(out, /^TEMPLATE +INSTANCE +STATE +CALLS +FAILED +TIME +IN FLIGHT +SESSIONS$/m);
@@ -27,18 +26,17 @@ test('draws again with calls per second, until a signal', async () => {
     drawn.push(text);
     if (drawn.length === 2) process.emit('SIGINT', 'SIGINT');
   };
-  assert.is((await gateway.runAt({ columns: 120, onPrint }, 'gateway stats --watch')).code, 0);
+  await printed(gateway.runAt({ columns: 120, onPrint }, 'gateway stats --watch'));
   assert.not.match(drawn[0] ?? '', 'PER SECOND');
   assert.match(drawn[1] ?? '', /^demo +one +healthy +3 +0\.0 +0\.0 % /m);
   assert.match(drawn[1] ?? '', `${gateway.url} at `);
 });
 
 test('refuses to watch where nothing can be drawn', async () => {
-  const piped = await gateway.run('gateway stats --watch');
-  assert.equal([piped.code, piped.out], [2, '']);
-  assert.match(piped.err, /^stagedoor: --watch requires a terminal[^\n]+$/);
-  const asJson = await gateway.runAt({ columns: 80 }, 'gateway stats --watch --json');
-  assert.is(asJson.err, 'stagedoor: --watch cannot be combined with --json');
+  const piped = await complaint(gateway.run('gateway stats --watch'), 2);
+  assert.match(piped, /^stagedoor: --watch requires a terminal[^\n]+$/);
+  const asJson = await complaint(gateway.runAt({ columns: 80 }, 'gateway stats --watch --json'), 2);
+  assert.is(asJson, 'stagedoor: --watch cannot be combined with --json');
 });
 
 test.run();

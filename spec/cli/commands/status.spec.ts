@@ -3,7 +3,15 @@
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { gatewayFor, HANDLER, openSession, runCommand, serverFor } from './against-gateway.ts';
+import {
+  complaint,
+  gatewayFor,
+  HANDLER,
+  openSession,
+  printed,
+  runCommand,
+  serverFor,
+} from './against-gateway.ts';
 
 const test = suite('gateway status and health');
 const gateway = gatewayFor(test, { withAccounts: true }, ({ server }) =>
@@ -16,8 +24,7 @@ const serve = serverFor(test);
 const nobody = { env: { STAGEDOOR_API_KEY: '' } };
 
 test('show the gateway and its templates, and what MCP clients have open', async () => {
-  const { code, out } = await open.run('gateway status');
-  assert.is(code, 0);
+  const out = await printed(open.run('gateway status'));
   assert.match(out, new RegExp(`^gateway +${open.url}$`, 'm'));
   assert.match(out, /^version +API \d+\.\d+\.\d+, stagedoor \S+$/m);
   assert.match(out, /^status +healthy$/m);
@@ -69,16 +76,15 @@ test('show what is not healthy with its reason', async () => {
   assert.is(far.code, 1);
   const table = /^far: 0 of 1 healthy\nINSTANCE +STATE +LATENCY +REASON\ntwo +unhealthy +connection refused$/;
   assert.match(far.out, table);
-  assert.match((await gateway.run('gateway health none')).err, /\(TEMPLATE_NOT_FOUND\)$/);
+  assert.match(await complaint(gateway.run('gateway health none')), /\(TEMPLATE_NOT_FOUND\)$/);
 });
 
 test('health shows that of the gateway to everybody, and fails when nothing is healthy', async () => {
-  const { code, out } = await gateway.runAt(nobody, 'gateway health');
-  assert.is(code, 0);
+  const out = await printed(gateway.runAt(nobody, 'gateway health'));
   assert.match(out, /^status +degraded\ndatabase +connected\ninstances +1 of 2 healthy\nuptime +\d+ s$/);
   const { status, instances } = JSON.parse((await gateway.runAt(nobody, 'gateway health --json')).out);
   assert.equal([status, instances.total], ['degraded', 2]);
-  assert.match((await gateway.runAt(nobody, 'gateway health demo')).err, 'not logged in');
+  assert.match(await complaint(gateway.runAt(nobody, 'gateway health demo')), 'not logged in');
   const { gateway: facade } = gateway.server;
   for (const { id } of facade.template('demo').instances) await facade.deregister('demo', id);
   const sick = await gateway.run('gateway health');

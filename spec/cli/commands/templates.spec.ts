@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { gatewayFor, runCommand } from './against-gateway.ts';
+import { complaint, gatewayFor, printed, runCommand } from './against-gateway.ts';
 
 const test = suite('template list, show, init, add and validate');
 const folder = folderOfEach(test);
@@ -23,8 +23,7 @@ const put = async (name: string, definition: unknown) => {
 };
 
 test('list shows the templates of a gateway, and those with a tag', async () => {
-  const { code, out } = await gateway.run('template list');
-  assert.is(code, 0);
+  const out = await printed(gateway.run('template list'));
   assert.match(out, /^TEMPLATE +VERSION +INSTANCES +TAGS +DESCRIPTION\n/);
   assert.match(out, /\ntime +1\.0\.0 +0 +utilities +Tells and converts times/);
   assert.equal(namesIn((await gateway.run('template list --tag utilities')).out), ['calculator', 'time']);
@@ -37,8 +36,7 @@ test('list shows the templates of a gateway, and those with a tag', async () => 
 });
 
 test('show tells what a template is, also of one that was only registered', async () => {
-  const { code, out } = await gateway.run('template show filesystem');
-  assert.is(code, 0);
+  const out = await printed(gateway.run('template show filesystem'));
   const facts = ['name +Filesystem', 'version +1\\.0\\.0', 'author +stagedoor', 'requires +node>=20'];
   for (const fact of [...facts, 'capabilities +read, write, tools', 'tags +demo, files', 'instances +0'])
     assert.match(out, new RegExp(`^${fact}$`, 'm'));
@@ -46,8 +44,7 @@ test('show tells what a template is, also of one that was only registered', asyn
   await gateway.server.gateway.register('bare', { endpoint: 'http://127.0.0.1:1' });
   const record = JSON.parse((await gateway.run('template show bare --json')).out);
   assert.equal([record.name, record.version, record.is_defined, record.instances], ['bare', null, false, 1]);
-  const unknown = await gateway.run('template show nothing');
-  assert.match(`${unknown.code} ${unknown.err}`, /^1 .*TEMPLATE_NOT_FOUND/);
+  assert.match(await complaint(gateway.run('template show nothing')), 'TEMPLATE_NOT_FOUND');
 });
 
 test('list and show read the definitions of this machine without a gateway', async () => {
@@ -57,8 +54,8 @@ test('list and show read the definitions of this machine without a gateway', asy
   assert.equal(namesIn((await run(`list ${local}`)).out), ['mine']);
   assert.is((await run(`list --tag y ${local}`)).out, 'There is no such template.');
   assert.equal(JSON.parse((await run(`show mine --json ${local}`)).out), definition);
-  const { code, err } = await run(`show mien ${local}`);
-  assert.equal([code, err], [1, 'stagedoor: there is no template "mien"; did you mean "mine"?']);
+  const unknown = await complaint(run(`show mien ${local}`));
+  assert.is(unknown, 'stagedoor: there is no template "mien"; did you mean "mine"?');
 });
 
 const init = (...more: string[]) =>
@@ -66,16 +63,15 @@ const init = (...more: string[]) =>
 const ADD = 'add search --templates-dir templates';
 
 test('init writes a definition from options that validates, and add takes it over', async () => {
-  const { code, out } = await init('--tag', 'files', '--author', 'me');
-  assert.is(code, 0);
+  const out = await printed(init('--tag', 'files', '--author', 'me'));
   assert.match(out, /^\/search\/template\.json is written/);
   assert.equal(JSON.parse(await readFile(folder('search', 'template.json'), 'utf8')), {
     ...{ id: 'search', name: 'Search', description: 'Searches.', version: '0.1.0', author: 'me' },
     ...{ capabilities: ['tools'], tags: ['files'], transport: 'stdio', command: 'node server.js' },
   });
-  assert.is((await run('validate', folder('search', 'template.json'), '--strict')).code, 0);
+  await printed(run('validate', folder('search', 'template.json'), '--strict'));
   const line = 'search is added as /templates/search/template.json; a gateway reads it when it starts';
-  assert.equal(await run(ADD), { code: 0, out: line, err: '' });
+  assert.is(await printed(run(ADD)), line);
   const { templates, problems } = await readCatalogue(folder('templates'));
   assert.equal([templates.map(({ id }) => id), problems], [['search'], []]);
 });
@@ -87,9 +83,9 @@ test('init and add replace what is there only when forced, and leave nothing bes
     [() => init('--author', 'me'), () => init('--author', 'me', '--force'), '/search'],
     [() => run(ADD), () => run(`${ADD} --force`), '/templates/search'],
   ] as const) {
-    const err = `stagedoor: ${path}/template.json already exists; --force replaces it`;
-    assert.equal(await again(), { code: 1, out: '', err });
-    assert.is((await forced()).code, 0);
+    const line = `stagedoor: ${path}/template.json already exists; --force replaces it`;
+    assert.is(await complaint(again()), line);
+    await printed(forced());
   }
   assert.match(await readFile(folder('templates/search/template.json'), 'utf8'), /"author": "me"/);
   const files = await readdir(folder('templates'), { recursive: true });
@@ -105,19 +101,17 @@ test('one of several that add at once succeeds', async () => {
 
 test('init and add refuse what is not valid or not there, with nothing changed, and ask nobody', async () => {
   await put('broken', { id: 'broken', version: 1 });
-  const broken = await run('add broken --templates-dir templates');
-  assert.is(broken.code, 1);
-  assert.match(broken.err, /^stagedoor: broken\/template\.json is not valid and was not added\n/);
-  assert.match(broken.err, /version: must be string/);
+  const broken = await complaint(run('add broken --templates-dir templates'));
+  assert.match(broken, /^stagedoor: broken\/template\.json is not valid and was not added\n/);
+  assert.match(broken, /version: must be string/);
   for (const [words, line] of [
     ['add missing --templates-dir templates', 'missing/template.json does not exist'],
     ['init', 'missing <id>, --description, --command or --endpoint: there is no terminal to ask for them'],
     ['init Bad --description x --command y', 'id: must match pattern "^[a-z][a-z0-9-]*$"'],
     ['init a --command x --endpoint http://a', '--command and --endpoint cannot be combined'],
   ] as const)
-    assert.equal(await run(words), { code: 2, out: '', err: `stagedoor: ${line}` });
-  const nowhere = await run('add broken');
-  assert.match(`${nowhere.code} ${nowhere.err}`, /^2 stagedoor: missing --templates-dir/);
+    assert.is(await complaint(run(words), 2), `stagedoor: ${line}`);
+  assert.match(await complaint(run('add broken'), 2), /^stagedoor: missing --templates-dir/);
   assert.equal(await readdir(folder()), ['broken']);
 });
 
@@ -179,7 +173,7 @@ test('validate answers what is no JSON, is nested deeply, or cannot be read, in 
     ['a', '/a is a loop of links'],
     ['large', '/large has 10.0 MB; a definition may have 1 MB'],
   ] as const)
-    assert.equal(await run('validate', folder(name)), { code: 2, out: '', err: `stagedoor: ${line}` });
+    assert.is(await complaint(run('validate', folder(name)), 2), `stagedoor: ${line}`);
 });
 
 test.run();

@@ -18,7 +18,7 @@ import { locate } from '../../../src/cli/connect/config-file.ts';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { gatewayFor, HANDLER, type Outcome } from '../commands/against-gateway.ts';
+import { complaint, gatewayFor, HANDLER, type Outcome } from '../commands/against-gateway.ts';
 
 const test = suite('connect --write');
 const home = folderOfEach(test);
@@ -227,8 +227,7 @@ for (const [what, kind, text, reason] of [
 ] as const) {
   test(`leaves ${what} as it is`, async () => {
     const path = put(PLACES[kind], text);
-    const { code, err } = await write(kind, '--write', '--yes');
-    assert.is(code, 1);
+    const err = await complaint(write(kind, '--write', '--yes'));
     assert.match(err, reason);
     assert.is(err.split('\n').filter((line) => line.startsWith('stagedoor:')).length, 1, err);
     assert.ok(Buffer.from(text).equals(readFileSync(path)));
@@ -239,9 +238,8 @@ for (const [what, kind, text, reason] of [
 test('leaves a read-only file as it is, and says so', async () => {
   const path = put('.cursor/mcp.json', '{}');
   chmodSync(path, 0o444);
-  const { code, err } = await write('cursor', '--write', '--yes');
-  assert.is(code, 1);
-  assert.match(err, `${path} is read-only; nothing was changed`);
+  const refused = await complaint(write('cursor', '--write', '--yes'));
+  assert.match(refused, `${path} is read-only; nothing was changed`);
   assert.is(read(path), '{}');
 });
 
@@ -254,10 +252,9 @@ test('follows a link to the file, and refuses a circle of links and a folder', a
   assert.equal(filesOf(home('.cursor')), ['mcp.json']);
   rmSync(home('.cursor/mcp.json'));
   symlinkSync('mcp.json', home('.cursor/mcp.json'));
-  const circle = await write('cursor', '--write', '--yes');
-  assert.match(circle.err, 'cannot be read (ELOOP); nothing was changed');
-  const folder = await write('cursor', '--write', '--yes', '--file', home());
-  assert.match(folder.err, 'is not a file');
+  const circle = await complaint(write('cursor', '--write', '--yes'));
+  assert.match(circle, 'cannot be read (ELOOP); nothing was changed');
+  assert.match(await complaint(write('cursor', '--write', '--yes', '--file', home())), 'is not a file');
 });
 
 test('refuses options that do not fit together, and clients without a file', async () => {
@@ -274,9 +271,7 @@ test('refuses options that do not fit together, and clients without a file', asy
   ];
   for (const [line, reason] of cases) {
     const [kind = '', ...words] = line.split(' ');
-    const { code, err } = await write(kind, ...words);
-    assert.is(code, 2, err);
-    assert.match(err, reason);
+    assert.match(await complaint(write(kind, ...words), 2), reason);
   }
 });
 
