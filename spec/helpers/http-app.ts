@@ -102,7 +102,7 @@ export async function startApp(
 }
 
 /** The app that all tests of a suite use: it is started before them and closed after them. */
-export function appFor<App extends AppFixture>(test: Suite, start: () => Promise<App>): App {
+export function appFor<App extends { close(): unknown }>(test: Suite, start: () => Promise<App>): App {
   const started: App[] = [];
   test.before(async () => void started.push(await start()));
   test.after(() => started[0]?.close());
@@ -125,6 +125,11 @@ export async function send(method: string, url: string, ask: Ask = {}): Promise<
   const { loc = [], type = '' } = Object([found.detail].flat()[0]);
   const issue = `${loc.join('.')} ${type}`.trim();
   return { status, headers: answered, text, body: found, outcome, issue };
+}
+
+/** The values of these headers; null for one that was not sent. */
+export function headersOf({ headers }: Pick<Answer, 'headers'>, ...names: string[]): (string | null)[] {
+  return names.map((name) => headers.get(name));
 }
 
 function parse(text: string): Json {

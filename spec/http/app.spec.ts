@@ -165,8 +165,6 @@ test('answers a call alike however its path is written', async () => {
   }
   for (const path of ['other/tools/call', 'Demo/tools/call', 'demo-/tools/call'])
     assert.is((await app.ask('POST', `/mcp/${path}`, call)).status, 404, path);
-  const wrong = await app.ask('DELETE', '/mcp/demo/tools/call');
-  assert.equal([wrong.status, wrong.headers.get('allow')], [405, 'OPTIONS, POST']);
   assert.is((await app.ask('POST', '/mcp/demo/tools/other', call)).status, 404);
 });
 

@@ -5,6 +5,7 @@ import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import type { StreamEvent } from '../../src/http/reply.ts';
 import type { HttpContext } from '../../src/http/request.ts';
 import { type EventStreamOptions, EventStreams } from '../../src/http/sse/event-stream.ts';
+import { headersOf } from '../helpers/http-app.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -24,15 +25,12 @@ test('write events in order and end', async () => {
       { name: 'result', data: Buffer.from('{}'), instanceId: 'two' },
     ),
   );
-  const { status, headers, text } = await app.ask('GET', '/', { headers: { 'x-request-id': 'r1' } });
-  assert.is(status, 200);
-  assert.is(text, 'event: progress\ndata: {"a":1}\n\nevent: result\ndata: {}\n\n');
-  assert.equal(
-    ['content-type', 'cache-control', 'x-accel-buffering', 'x-request-id', 'x-instance-id'].map((name) =>
-      headers.get(name),
-    ),
-    ['text/event-stream', 'no-store, no-transform', 'no', 'r1', 'one'],
-  );
+  const answer = await app.ask('GET', '/', { headers: { 'x-request-id': 'r1' } });
+  assert.is(answer.status, 200);
+  assert.is(answer.text, 'event: progress\ndata: {"a":1}\n\nevent: result\ndata: {}\n\n');
+  const names = ['content-type', 'cache-control', 'x-accel-buffering', 'x-request-id', 'x-instance-id'];
+  const values = ['text/event-stream', 'no-store, no-transform', 'no', 'r1', 'one'];
+  assert.equal(headersOf(answer, ...names), values);
   app.close();
 });
 

@@ -111,8 +111,7 @@ for (const [what, row] of Object.entries(LEGACY)) {
     const all = Object.entries({ ...MCP_TYPES, ...session, ...row.headers }).filter(
       ([, value]) => value !== '',
     );
-    const ask = { headers: Object.fromEntries(all), ...(body === undefined ? {} : { body }) };
-    const answer = await app.as(app.user, method, path, ask);
+    const answer = await app.as(app.user, method, path, { headers: Object.fromEntries(all), body });
     assert.is(codeOf(answer), row.expected, answer.text);
     await assertUnharmed(session, what);
   });
@@ -192,8 +191,8 @@ const STATELESS: readonly (readonly [what: string, expected: string, body: unkno
 
 for (const [what, expected, body, headers] of STATELESS) {
   test(`without sessions, ${what}: ${expected}`, async () => {
-    const ask = { headers, ...(body === undefined ? {} : { body }) };
-    const answer = await app.as(app.user, body === undefined ? what : 'POST', '/mcp/demo', ask);
+    const method = body === undefined ? what : 'POST';
+    const answer = await app.as(app.user, method, '/mcp/demo', { headers, body });
     assert.is(codeOf(answer), expected, answer.text);
     assert.is(answer.headers.get('mcp-session-id'), null);
     if (answer.status === 405) assert.is(answer.headers.get('allow'), 'POST');

@@ -21,10 +21,10 @@ import { drain } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/reply.ts';
 import { ClientGone } from '../../../src/http/request.ts';
 import { respond } from '../../../src/http/respond.ts';
-import { startApp } from '../../helpers/http-app.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
 import { ODD_BODIES, SPEC_BODY_BYTES } from '../../helpers/http-bad-bodies.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
-import { head, openRaw, readAll, readUntil, sendRaw } from '../../helpers/http-raw.ts';
+import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
@@ -33,19 +33,17 @@ const readers = { direct: readDirect, 'koa-body': readKoaBody };
 
 for (const [name, read] of Object.entries(readers)) {
   const test = suite(`the body middleware, read ${name}`);
-  const started = startMiddlewares(body(read(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'json', COSTS), (context) => {
-    respond(context, json(200, context.state.body));
-  });
-  test.after(async () => (await started).close());
+  const app = appFor(test, () =>
+    startMiddlewares(body(read(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'json', COSTS), (context) =>
+      respond(context, json(200, context.state.body)),
+    ),
+  );
 
   for (const { what, json: text, type = 'application/json' } of ODD_BODIES) {
     test(`accepts ${what}`, async () => {
-      const answer = await (await started).ask('POST', '/', {
-        body: text,
-        headers: { 'content-type': type, 'content-encoding': 'Identity' },
-      });
-      assert.is(answer.status, 200);
-      assert.is(answer.text, JSON.stringify(JSON.parse(text)));
+      const headers = { 'content-type': type, 'content-encoding': 'Identity' };
+      const answer = await app.ask('POST', '/', { body: text, headers });
+      assert.equal([answer.status, answer.text], [200, JSON.stringify(JSON.parse(text))]);
     });
   }
 
@@ -53,54 +51,49 @@ for (const [name, read] of Object.entries(readers)) {
 
   test('reads a body that comes in many pieces', async () => {
     const pieces = ['2\r\n{"\r\n', '6\r\na":"ü\r\n', '2\r\n"}\r\n', '0\r\n\r\n'];
-    const answer = await sendRaw((await started).port, head('POST /', CHUNKED), ...pieces);
+    const answer = await sendRaw(app.port, head('POST /', CHUNKED), ...pieces);
     assert.match(answer, /^HTTP\/1\.1 200 /);
     assert.match(Buffer.from(answer, 'latin1').toString(), /\r\n\r\n\{"a":"ü"\}$/);
   });
 
   test('refuses too many bytes that were not announced', async () => {
     const chunk = `1001\r\n${'x'.repeat(0x1001)}\r\n0\r\n\r\n`;
-    assert.match(await sendRaw((await started).port, head('POST /', CHUNKED), chunk), /^HTTP\/1\.1 413 /);
+    assert.match(await sendRaw(app.port, head('POST /', CHUNKED), chunk), /^HTTP\/1\.1 413 /);
   });
 
   test('takes a body without length and media type for no body', async () => {
-    const answer = await sendRaw((await started).port, head('POST /', { Connection: 'close' }));
-    const empty = await sendRaw((await started).port, head('POST /', CHUNKED), '0\r\n\r\n');
+    const answer = await sendRaw(app.port, head('POST /', { Connection: 'close' }));
+    const empty = await sendRaw(app.port, head('POST /', CHUNKED), '0\r\n\r\n');
     for (const each of [answer, empty]) assert.match(each, /^HTTP\/1\.1 422 [\s\S]*"type":"missing"/);
   });
 
   test('takes bytes without a media type for something else than JSON', async () => {
-    const answer = await sendRaw(
-      (await started).port,
-      head('POST /', { Connection: 'close', 'Content-Length': '2' }),
-      '{}',
-    );
-    assert.match(answer, /^HTTP\/1\.1 415 /);
+    const bare = head('POST /', { Connection: 'close', 'Content-Length': '2' });
+    assert.match(await sendRaw(app.port, bare, '{}'), /^HTTP\/1\.1 415 /);
   });
 
   test('hands on every byte as it was', async () => {
     let received: unknown;
-    const app = await startMiddlewares(async (context) => {
+    const reading = await startMiddlewares(async (context) => {
       received = await read(1_000)(context);
       respond(context, json(200, {}));
     });
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
-    await app.ask('POST', '/', { body: bytes });
+    await reading.ask('POST', '/', { body: bytes });
     assert.equal(received, bytes);
-    app.close();
+    reading.close();
   });
 
   test('unwinds when the client breaks off', async () => {
     const over = Promise.withResolvers<unknown>();
-    const app = await startMiddlewares(
+    const watched = await startMiddlewares(
       (_context, next) => next().catch(over.resolve),
       body(read(1_000), 1_000, 'json', COSTS),
     );
-    const socket = await openRaw(app.port);
-    socket.write(head('POST /', { 'Content-Type': 'application/json', 'Content-Length': '10' }));
-    socket.write('{"a"', () => socket.destroy());
+    const socket = await openRaw(watched.port);
+    socket.write(jsonRequest('POST /', '{"a":"abc"}').slice(0, -6), () => socket.destroy());
     assert.instance(await over.promise, ClientGone);
-    app.close();
+    watched.close();
   });
 
   test.run();

@@ -7,7 +7,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor } from '../../helpers/http-app.ts';
+import { appFor, headersOf } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -55,18 +55,14 @@ test('serve the files as they are, those with a hash in their name for ever', as
 
 test('allow no script, style or address but those of the gateway, and no frame', async () => {
   for (const path of ['/console', '/console/sessions', '/console/favicon.svg']) {
-    const { headers } = await get(path);
+    const answer = await get(path);
     assert.is(
-      headers.get('content-security-policy'),
+      answer.headers.get('content-security-policy'),
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
         "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     );
-    assert.equal(
-      ['x-content-type-options', 'referrer-policy', 'cross-origin-opener-policy'].map((name) =>
-        headers.get(name),
-      ),
-      ['nosniff', 'no-referrer', 'same-origin'],
-    );
+    const names = ['x-content-type-options', 'referrer-policy', 'cross-origin-opener-policy'];
+    assert.equal(headersOf(answer, ...names), ['nosniff', 'no-referrer', 'same-origin']);
   }
 });
 
@@ -75,13 +71,10 @@ test('answer every other path with the page, whose links lead to its files from 
     ...['/console', '/console/', '/console/sessions', '/console/sessions/', '/console/index.html'],
     ...['/console/templates/everything', '/console/templates/everything/playground/x.y'],
   ]) {
-    const { status, headers, text } = await get(path);
-    assert.equal(
-      [status, headers.get('content-type'), headers.get('cache-control')],
-      [200, 'text/html; charset=utf-8', 'no-cache'],
-      path,
-    );
-    const links = [...text.matchAll(/(?:src|href)="([^"]*)"/g)].map(
+    const answer = await get(path);
+    const [type, caching] = headersOf(answer, 'content-type', 'cache-control');
+    assert.equal([answer.status, type, caching], [200, 'text/html; charset=utf-8', 'no-cache'], path);
+    const links = [...answer.text.matchAll(/(?:src|href)="([^"]*)"/g)].map(
       ([, link = '']) => new URL(link, `${app.url}${path}`).pathname,
     );
     assert.equal(links, ['/console/favicon.svg', '/console/assets/index-B1a2c3D4.js', '/docs'], path);

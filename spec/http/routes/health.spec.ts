@@ -113,18 +113,13 @@ test('are 503 with the same object when the database does not answer', async () 
     }
   }
   const other = await startApp({ gateway: { store: new DeadStore() } });
-  const { status, body, headers } = await other.ask('GET', '/health');
-  assert.equal(
-    [status, body.status, body.database, body.error_code],
-    [503, 'unhealthy', 'disconnected', 'DATABASE_UNAVAILABLE'],
-  );
+  const { outcome, body, headers } = await other.ask('GET', '/health');
+  assert.is(outcome, '503 DATABASE_UNAVAILABLE');
+  assert.equal([body.status, body.database], ['unhealthy', 'disconnected']);
   assert.is(body.request_id, headers.get('x-request-id'));
   assert.equal([typeof body.detail, typeof body.uptime], ['string', 'number']);
-  const gateway = await other.ask('GET', '/gateway/health');
-  assert.equal(
-    [gateway.status, gateway.body.status, gateway.body.database],
-    [200, 'unhealthy', 'disconnected'],
-  );
+  const { status, body: whole } = await other.ask('GET', '/gateway/health');
+  assert.equal([status, whole.status, whole.database], [200, 'unhealthy', 'disconnected']);
   assert.is((await other.ask('GET', '/readyz')).status, 200);
   await other.close();
 });
@@ -142,11 +137,9 @@ test('say that the process is alive, and ready until the gateway closes', async 
 
 test('say that it starts while it loads what was registered', async () => {
   const starting = await startApp({ gateway: new Gateway(new MemoryStore(), {}) });
-  const { status, body } = await starting.ask('GET', '/readyz');
-  assert.equal(
-    [status, body.status, body.detail, body.error_code],
-    [503, 'starting', 'The gateway is starting.', 'NO_HEALTHY_INSTANCE'],
-  );
+  const { outcome, body } = await starting.ask('GET', '/readyz');
+  assert.is(outcome, '503 NO_HEALTHY_INSTANCE');
+  assert.equal([body.status, body.detail], ['starting', 'The gateway is starting.']);
   await starting.close();
 });
 

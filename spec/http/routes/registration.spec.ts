@@ -48,17 +48,10 @@ test('replace the same id in place with 200', async () => {
 });
 
 test('set the load balancer of the template', async () => {
-  const loadBalancer = {
-    strategy: 'random',
-    max_retries: 1,
-    session: 'isolated',
-    session_failover: 'always',
-  };
-  await register({
-    template_name: 'set',
-    instance: { endpoint: 'http://127.0.0.1:1' },
-    load_balancer: loadBalancer,
-  });
+  const sessions = { session: 'isolated', session_failover: 'always' };
+  const load_balancer = { strategy: 'random', max_retries: 1, ...sessions };
+  const instance = { endpoint: 'http://127.0.0.1:1' };
+  await register({ template_name: 'set', instance, load_balancer });
   const { policy } = app.gateway.template('set');
   assert.equal([policy.strategy, policy.maxRetries], ['random', 1]);
   assert.equal([policy.session, policy.sessionFailover], ['isolated', 'always']);
@@ -176,11 +169,8 @@ test('hold the commands of a caller without the scope admin to the list, and reg
   const register = (template_name: string, instance: object, who = writer) =>
     app.as(who, 'POST', '/gateway/register', { body: { template_name, instance: { id: 'x', ...instance } } });
   for (const [template, instance] of NOT_ALLOWED) {
-    assert.is(
-      (await register(template, instance)).outcome,
-      '403 COMMAND_NOT_ALLOWED',
-      JSON.stringify(instance),
-    );
+    const { outcome } = await register(template, instance);
+    assert.is(outcome, '403 COMMAND_NOT_ALLOWED', JSON.stringify(instance));
   }
   assert.equal(app.gateway.servers(), []);
   const forced = { ...served, force: true };
@@ -193,13 +183,8 @@ test('hold the commands of a caller without the scope admin to the list, and reg
     const { definition } = app.gateway.instance('weather', 'x');
     assert.equal([definition.command, definition.args], [served.command, served.args]);
   }
-  for (const change of [
-    { command: 'true' },
-    { args: [] },
-    { env_vars: {} },
-    { metadata: { command: 'true' } },
-  ])
-    await app.as(writer, 'PATCH', '/gateway/instances/weather/x', { body: change });
+  const changes = [{ command: 'true' }, { args: [] }, { env_vars: {} }, { metadata: { command: 'true' } }];
+  for (const body of changes) await app.as(writer, 'PATCH', '/gateway/instances/weather/x', { body });
   await app.as(writer, 'POST', '/gateway/instances/weather/x/restart');
   const { definition } = app.gateway.instance('weather', 'x');
   assert.equal([definition.command, definition.args], [served.command, served.args]);
