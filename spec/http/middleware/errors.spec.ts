@@ -25,11 +25,11 @@ import {
 import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ErrorBody, errorBody } from '../../../src/http/reply.ts';
-import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';
+import { ClientGone, type HttpMiddleware, type RequestState } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import type { Json } from '../../fixtures/wire.ts';
 import { lineSink } from '../../helpers/http-app.ts';
-import { startMiddlewares, startRoute } from '../../helpers/http-middlewares.ts';
+import { startMiddlewares } from '../../helpers/http-middlewares.ts';
 import { head, openRaw, readAll } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -40,14 +40,16 @@ type Exit = (log: Logger) => HttpMiddleware;
 const rpc: Exit = (log) => (context, next) => rpcErrors(log)(Object.assign(context, { params: {} }), next);
 
 /** What is answered when the middlewares below throw this, and what is logged. */
-async function answerTo(thrown: unknown, exit: Exit = errors) {
+async function answerTo(thrown: unknown, exit: Exit = errors, known: Pick<RequestState, 'rpcError'> = {}) {
   const logged: Json[] = [];
-  const app = await startMiddlewares(exit(pino(lineSink(logged))), () => {
+  let state: Pick<RequestState, 'rpcError'> = {};
+  const app = await startMiddlewares(exit(pino(lineSink(logged))), (context) => {
+    state = Object.assign(context.state, known);
     throw thrown;
   });
   const answer = await app.ask('POST', '/', { headers: { 'x-request-id': 'r1' } });
   app.close();
-  return { ...answer, logged };
+  return { ...answer, logged, rpcError: state.rpcError };
 }
 
 const refused = backendUnavailable('it broke', { delivered: 'no' });
@@ -152,27 +154,8 @@ test('answer over JSON-RPC with a message, its status and its headers', async ()
 });
 
 test('tell the log the code of JSON-RPC, unless it knows of an earlier error', async () => {
-  for (const [known, logged] of [
-    [undefined, -32_001],
-    [-32_602, -32_602],
-  ]) {
-    let code: number | undefined;
-    const app = await startRoute(
-      '/',
-      async (context, next) => {
-        await next();
-        code = context.state.rpcError;
-      },
-      rpcErrors(pino({ level: 'silent' })),
-      (context) => {
-        if (known !== undefined) context.state.rpcError = known;
-        throw sessionNotFound();
-      },
-    );
-    await app.ask('POST', '/');
-    app.close();
-    assert.is(code, logged);
-  }
+  assert.is((await answerTo(sessionNotFound(), rpc)).rpcError, -32_001);
+  assert.is((await answerTo(sessionNotFound(), rpc, { rpcError: -32_602 })).rpcError, -32_602);
 });
 
 for (const [name, exit] of Object.entries({ errors, rpc }))
