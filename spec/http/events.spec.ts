@@ -7,8 +7,7 @@ import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { StreamEvent, StreamReader } from '../../src/http/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
-import type { EventPace, ReadOptions } from '../../src/http/sse/recent-events.ts';
-import { RecentEvents } from '../../src/http/sse/recent-events.ts';
+import { type EventPace, type ReadOptions, RecentEvents } from '../../src/http/sse/recent-events.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
 import { modern, openSession, toolCall } from '../helpers/http-mcp.ts';
@@ -215,7 +214,7 @@ test('keeps a limited number of events, and reports how many a reconnecting read
   const late = read(recent, { isFollowing: false, after: `${run}-9` });
   assert.equal([late.told[0]?.name, late.told[0]?.data], ['missed', '{"type":"missed","count":5}']);
   assert.equal(numbers(late.told.slice(1)), numbers(all.told));
-  assert.equal([all.isOver(), late.isOver()], [true, true]);
+  assert.equal([all.state.isOver, late.state.isOver], [true, true]);
   assert.equal(read(recent, { isFollowing: false, after: `${run}-99` }).told, []);
 });
 
@@ -239,10 +238,11 @@ test('drops the oldest events of a slow reader, and reports how many of those th
   const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs % 2 === 0 });
   happen(4);
   await turn();
-  reading.becomeSlow();
+  reading.state.isBehind = true;
   happen(30);
   await turn();
-  reading.catchUp();
+  reading.state.isBehind = false;
+  reading.caughtUp.next();
   happen(2);
   await turn();
   const missed = reading.told.findIndex(({ name }) => name === 'missed');
@@ -257,13 +257,13 @@ test('writes events in quick succession together, and the first event at once', 
   happen(1);
   await turn();
   assert.equal(numbers(reading.told), [0]);
-  const written = reading.pieces();
+  const written = reading.state.pieces;
   for (let event = 0; event < 20; event += 1) {
     happen(1);
     await turn();
   }
   while (reading.told.length < 21) await turn();
-  assert.ok(reading.pieces() - written <= 4, 'in few pieces');
+  assert.ok(reading.state.pieces - written <= 4, 'in few pieces');
 });
 
 test('divides one rate among all readers, and drops their oldest events', async () => {
@@ -328,10 +328,6 @@ async function eventsFor(who: Credentials, query: string, after?: string): Promi
   const headers = after === undefined ? {} : { 'last-event-id': after };
   const { status, headers: answered, text } = await app.as(who, 'GET', `/events${query}`, { headers });
   assert.equal([status, answered.get('content-type')], [200, 'text/event-stream']);
-  return parsed(text);
-}
-
-function parsed(text: string): Told[] {
   return text.split('\n\n').flatMap((block) => {
     const [, id = ''] = /^id: (.*)$/m.exec(block) ?? [];
     const [, name] = /^event: (.*)$/m.exec(block) ?? [];
@@ -364,43 +360,28 @@ function ring(size: number, pace: EventPace = AT_ONCE) {
 
 function read(recent: RecentEvents, options: Partial<ReadOptions>) {
   const told: StreamEvent[] = [];
-  let isOver = false;
-  let isBehind = false;
-  let pieces = 0;
-  const listeners = new Set<() => void>();
+  const state = { isOver: false, isBehind: false, pieces: 0 };
+  const caughtUp = new Subject<void>();
   const reader: StreamReader = {
     get isBehind() {
-      return isBehind;
+      return state.isBehind;
     },
     together: (emit) => {
-      pieces += 1;
+      state.pieces += 1;
       emit();
     },
     onCaughtUp: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+      const waiting = caughtUp.subscribe(listener);
+      return () => waiting.unsubscribe();
     },
   };
-  const next = (event: StreamEvent): void => void told.push(event);
-  const complete = (): void => {
-    isOver = true;
-  };
-  const subscription = recent
-    .read({ isSelected: () => true, isFollowing: true, ...options }, reader)
-    .subscribe({ next, complete });
-  return {
-    told,
-    end: () => subscription.unsubscribe(),
-    isOver: () => isOver,
-    pieces: () => pieces,
-    becomeSlow: () => {
-      isBehind = true;
+  const reading = recent.read({ isSelected: () => true, isFollowing: true, ...options }, reader).subscribe({
+    next: (event) => void told.push(event),
+    complete: () => {
+      state.isOver = true;
     },
-    catchUp: () => {
-      isBehind = false;
-      for (const listener of listeners) listener();
-    },
-  };
+  });
+  return { told, state, caughtUp, end: () => reading.unsubscribe() };
 }
 
 function numbers(told: readonly StreamEvent[]): number[] {
