@@ -1,11 +1,12 @@
 // The access log: the line of a request to the MCP endpoint and of others. That no line has secrets: log-redaction.spec.ts.
 
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { newKey } from '../../../src/auth/api-keys.ts';
 import { HttpCallReport } from '../../../src/http/request.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { type AppFixture, type Ask, startApp } from '../../helpers/http-app.ts';
 import { initialize, MCP_TYPES, modern, toolCall } from '../../helpers/http-mcp.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -21,14 +22,19 @@ test.before.each(async () => {
 });
 test.after.each(() => app.close());
 
-/** One request, and the line about it without what is the same in all. */
+/** One request, and the first line after it. */
+async function logged(method: string, path: string, ask: Ask = {}, on = app) {
+  const before = on.log.length;
+  const answer = await on.ask(method, path, ask);
+  while (on.log.length === before) await turn();
+  return { answer, whole: on.log[before] ?? {} };
+}
+
+/** One request to the MCP endpoint, and the line about it without what is the same in all. */
 async function lineOf(body: unknown, headers: Record<string, string> = {}, method = 'POST') {
-  const before = app.log.length;
-  const accept = 'application/json, text/event-stream';
-  const ask = { ...(body === undefined ? {} : { body }), headers: { accept, ...headers } };
-  const answer = await app.ask(method, '/mcp/demo', ask);
-  while (app.log.length === before) await new Promise(setImmediate);
-  const { level, time, pid, hostname, ms, msg, request_id, path, principal, ...line } = app.log[before] ?? {};
+  const ask = { body, headers: { ...MCP_TYPES, ...headers } };
+  const { answer, whole } = await logged(method, '/mcp/demo', ask);
+  const { level, time, pid, hostname, ms, msg, request_id, path, principal, ...line } = whole;
   return { answer, line };
 }
 
@@ -124,10 +130,8 @@ test('has the method and the error of clients without sessions', async () => {
 
 test('has method, tool and outcome of a request by REST', async () => {
   const line = async (path: string, body?: object) => {
-    const before = app.log.length;
-    await app.ask(body === undefined ? 'GET' : 'POST', path, body && { body });
-    while (app.log.length === before) await new Promise(setImmediate);
-    const { instance_id, rpc_method, tool, attempts, outcome, error_code } = app.log[before] ?? {};
+    const { whole } = await logged(body === undefined ? 'GET' : 'POST', path, { body });
+    const { instance_id, rpc_method, tool, attempts, outcome, error_code } = whole;
     return [instance_id, rpc_method, tool, attempts, outcome, error_code];
   };
   const called = (name: string) => line('/mcp/demo/tools/call', { name });
@@ -146,10 +150,10 @@ test('has a line of its own for a call that ends after its connection', async ()
   const abort = new AbortController();
   const ask = { body: call(2, 'sleep', { ms: 150 }), headers: { ...MCP_TYPES, ...headers } };
   const left = endOf(app.ask('POST', '/mcp/demo', { ...ask, signal: abort.signal }));
-  while (app.gateway.stats().activeConnections === 0) await new Promise(setImmediate);
+  while (app.gateway.stats().activeConnections === 0) await turn();
   abort.abort();
   await left;
-  while (app.log.at(-1)?.msg !== 'call') await new Promise(setImmediate);
+  while (app.log.at(-1)?.msg !== 'call') await turn();
   const [gone, ended] = app.log.slice(-2);
   assert.equal([gone?.status, gone?.cut, gone?.outcome, gone?.attempts], [499, true, undefined, 1]);
   assert.equal([ended?.tool, ended?.outcome, ended?.request_id], ['sleep', 'result', gone?.request_id]);
@@ -157,12 +161,8 @@ test('has a line of its own for a call that ends after its connection', async ()
 
 test('has the beginning of a path, the caller that is known, and the id of a refused API key', async () => {
   const other = await startWithAccounts({ logLevel: 'info' });
-  const lineFor = async (path: string, headers: Record<string, string>) => {
-    const before = other.log.length;
-    await other.ask('GET', path, { headers });
-    while (other.log.length === before) await new Promise(setImmediate);
-    return other.log[before] ?? {};
-  };
+  const lineFor = async (path: string, headers: Record<string, string>) =>
+    (await logged('GET', path, { headers }, other)).whole;
   assert.is((await lineFor(`/${'x'.repeat(10_000)}`, {})).path, `/${'x'.repeat(511)}`);
   assert.match(String((await lineFor('/auth/me', other.user)).principal), /^user:/);
   const { key, id } = newKey();
