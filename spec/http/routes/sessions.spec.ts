@@ -23,6 +23,9 @@ test.after.each(async () => {
 });
 
 const open = (path: string, headers: Credentials) => LegacyClient.open(wire, path, { headers });
+/** Opens a session; what the routes call it. */
+const opened = async (path: string, who: Credentials) =>
+  sessionFingerprint((await open(path, who)).sessionId);
 async function listFor(viewer: Credentials, query = ''): Promise<Json[]> {
   const { status, body } = await app.as(viewer, 'GET', `/gateway/sessions${query}`);
   assert.is(status, 200);
@@ -83,7 +86,7 @@ test('show a caller its own ones, and an admin all', async () => {
   const key = await app.key(['gateway:read', 'tools:call']);
   const ids = new Map<string, string>();
   for (const [name, who] of Object.entries({ ada: app.user, eve, key }))
-    ids.set(name, sessionFingerprint((await open('/mcp/demo', who)).sessionId));
+    ids.set(name, await opened('/mcp/demo', who));
   assert.equal(await idsFor(app.user), [ids.get('ada')]);
   assert.equal(await idsFor(eve), [ids.get('eve')]);
   assert.equal(await idsFor(key), [ids.get('key')]);
@@ -97,7 +100,7 @@ test('show a caller its own ones, and an admin all', async () => {
 
 test('show an admin of some templates no session that uses others', async () => {
   const demoOnly = await app.key(['admin'], ['demo']);
-  const inDemo = sessionFingerprint((await open('/mcp/demo', app.user)).sessionId);
+  const inDemo = await opened('/mcp/demo', app.user);
   await open('/mcp/other', app.user);
   await open('/mcp', app.user);
   assert.equal(await idsFor(demoOnly), [inDemo]);
@@ -105,8 +108,7 @@ test('show an admin of some templates no session that uses others', async () => 
 
 test('are listed in pages', async () => {
   const ids: string[] = [];
-  for (let count = 0; count < 5; count += 1)
-    ids.push(sessionFingerprint((await open('/mcp/demo', app.user)).sessionId));
+  for (let count = 0; count < 5; count += 1) ids.push(await opened('/mcp/demo', app.user));
   const seen: unknown[] = [];
   let cursor: unknown = null;
   do {
@@ -122,11 +124,9 @@ test('are listed in pages', async () => {
 
 test('are selected by template and by caller, by id or name', async () => {
   const key = await app.key(['gateway:read', 'tools:call']);
-  const idOf = async (path: string, who: Credentials) =>
-    sessionFingerprint((await open(path, who)).sessionId);
-  const demo = await idOf('/mcp/demo', app.user);
-  const other = await idOf('/mcp/other', app.user);
-  const ofKey = await idOf('/mcp/demo', key);
+  const demo = await opened('/mcp/demo', app.user);
+  const other = await opened('/mcp/other', app.user);
+  const ofKey = await opened('/mcp/demo', key);
   await open('/mcp', app.admin);
   const ids = async (query: string) => (await listFor(app.admin, query)).map(({ id }) => id);
   assert.equal(await ids('?template=demo'), [demo, ofKey].sort());
@@ -144,23 +144,21 @@ test('are selected by template and by caller, by id or name', async () => {
     assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
 });
 
-test('end a session, whose client has to initialize again', async () => {
-  const client = await open('/mcp/demo', app.user);
+test('end a session with its parts, whose client has to initialize again', async () => {
   const other = await open('/mcp/demo', app.user);
-  const id = sessionFingerprint(client.sessionId);
-  assert.is((await end(app.user, id)).status, 204);
-  assert.is((await client.call('echo', { message: 'hi' })).status, 404);
-  assert.is((await other.call('echo', { message: 'hi' })).status, 200);
-  assert.is((await end(app.user, id)).outcome, '404 SESSION_NOT_FOUND');
-  assert.equal(await idsFor(app.user), [sessionFingerprint(other.sessionId)]);
-});
-
-test('end a session with all templates, and its parts', async () => {
-  const client = await open('/mcp', app.user);
-  await client.call('demo__echo', { message: 'hi' });
-  assert.is((await end(app.admin, sessionFingerprint(client.sessionId))).status, 204);
-  assert.is((await client.call('demo__echo', { message: 'hi' })).status, 404);
-  assert.equal(await idsFor(app.admin), []);
+  for (const [path, tool] of [
+    ['/mcp/demo', 'echo'],
+    ['/mcp', 'demo__echo'],
+  ] as const) {
+    const client = await open(path, app.user);
+    const id = sessionFingerprint(client.sessionId);
+    assert.is((await client.call(tool, { message: 'hi' })).status, 200);
+    assert.is((await end(app.user, id)).status, 204);
+    assert.is((await client.call(tool, { message: 'hi' })).status, 404);
+    assert.is((await other.call('echo', { message: 'hi' })).status, 200);
+    assert.is((await end(app.user, id)).outcome, '404 SESSION_NOT_FOUND');
+    assert.equal(await idsFor(app.admin), [sessionFingerprint(other.sessionId)]);
+  }
 });
 
 test('end the session of another caller for an admin only, and record it', async () => {
