@@ -46,13 +46,8 @@ test('a change voids tokens when it is about password, role or activity, and onl
 test('an undefined field changes nothing', async () => {
   const { auth, createUser } = authHarness();
   const user = await createUser('ada');
-  const nothing = {
-    email: undefined,
-    password: undefined,
-    role: undefined,
-    templates: undefined,
-    isActive: undefined,
-  };
+  const fields = ['email', 'password', 'role', 'templates', 'isActive'];
+  const nothing = Object.fromEntries(fields.map((field) => [field, undefined]));
   assert.equal(await auth.accounts.changeUser(user.id, nothing), user);
 });
 
@@ -64,27 +59,16 @@ test('an API key is active until it expires, and while its owner is', async () =
   const expiresAt = '2030-05-06T08:00:00.000Z';
   await harness.createKey({ expiresAt, ownerId: admin.id });
   await harness.createKey();
-  const keys = async () => (await accounts.apiKeys()).map(({ isActive, createdBy }) => [createdBy, isActive]);
-  assert.equal(await keys(), [
-    ['ada', true],
-    [null, true],
-  ]);
+  const active = async () =>
+    (await accounts.apiKeys()).flatMap(({ isActive, createdBy }) => (isActive ? [createdBy] : []));
+  assert.equal(await active(), ['ada', null]);
   await accounts.changeUser(admin.id, { isActive: false });
-  assert.equal(await keys(), [
-    ['ada', false],
-    [null, true],
-  ]);
+  assert.equal(await active(), [null]);
   await accounts.changeUser(admin.id, { isActive: true });
   harness.clock.nowMs = Date.parse(expiresAt) - 1;
-  assert.equal(await keys(), [
-    ['ada', true],
-    [null, true],
-  ]);
+  assert.equal(await active(), ['ada', null]);
   harness.clock.pass(1);
-  assert.equal(await keys(), [
-    ['ada', false],
-    [null, true],
-  ]);
+  assert.equal(await active(), [null]);
 });
 
 test('a new password of the first admin is reported, that of others is not', async () => {
@@ -119,21 +103,15 @@ test('a refusal lists all issues of a user', async () => {
 });
 
 test('invalid user names and e-mail addresses are refused', async () => {
+  const issuesOf = async (change: Partial<NewUser>) =>
+    (await findingsOf(() => accounts.createUser({ ...user, ...change }))).length;
   for (const username of ['', '.ada', 'a b', 'a\u0000', 'ü', 'a'.repeat(65)])
-    assert.equal(
-      (await findingsOf(() => accounts.createUser({ ...user, username }))).length,
-      1,
-      JSON.stringify(username),
-    );
+    assert.is(await issuesOf({ username }), 1, JSON.stringify(username));
   for (const email of [
     ...['', '@', 'a@', '@b', 'a b@c', 'a@b@c', 'a\u0000b@c', 'a\ud800@b', 'a\u001bb@c', 'a\u202eb@c'],
     'a@b\u2066',
   ])
-    assert.equal(
-      (await findingsOf(() => accounts.createUser({ ...user, email }))).length,
-      1,
-      JSON.stringify(email),
-    );
+    assert.is(await issuesOf({ email }), 1, JSON.stringify(email));
 });
 
 test('an API key needs a name and known permissions', async () => {

@@ -34,14 +34,12 @@ test.after.each(() => mock.timers.reset());
 test('writes what was recorded after a second, or at a thousand changes, together', async () => {
   const { audit, appended } = made();
   for (let index = 0; index < 3; index += 1) audit.record(entry(`subject ${index}`));
-  mock.timers.tick(999);
-  await turnsPass(100);
+  await pass(999);
   assert.equal(appended, []);
-  mock.timers.tick(1);
-  await turnsPass(100);
+  await pass(1);
   assert.equal(appended, [3]);
   for (let index = 0; index < 1_000; index += 1) audit.record(entry(`subject ${index}`));
-  await turnsPass(100);
+  await pass();
   assert.equal(appended, [3, 500, 500]);
 });
 
@@ -55,19 +53,18 @@ test('gives others their turn between two chunks; what comes meanwhile waits for
       for (let count = left.shift() ?? 0; count > 0; count -= 1) audit.record(entry('meanwhile'));
     });
   for (let index = 0; index < 1_000; index += 1) audit.record(entry(`subject ${index}`));
-  await turnsPass(100);
+  await pass();
   assert.equal(appended, [500, 500]);
   assert.equal(inBetween, [1, 2]);
   left = [];
-  mock.timers.tick(1_000);
-  await turnsPass(100);
+  await pass(1_000);
   assert.equal(appended, [500, 500, 400]);
 });
 
 test('writes calls in blocks: full ones at once, the rest after a second, and none that spans more than ten', async () => {
   const { audit, appended, clock } = made({ ...SETTINGS, storesArguments: true });
   for (let index = 0; index < 2_010; index += 1) audit.recordCall(call('echo'), undefined);
-  await turnsPass(100);
+  await pass();
   assert.equal(appended, [2_000]);
   clock.pass(10_001);
   audit.recordCall(call('echo'), undefined);
@@ -75,14 +72,13 @@ test('writes calls in blocks: full ones at once, the rest after a second, and no
     [2_000, 10],
     [2_000, 10, 1],
   ]) {
-    await turnsPass(100);
-    mock.timers.tick(1_000);
-    await turnsPass(100);
+    await pass();
+    await pass(1_000);
     assert.equal(appended, known);
   }
   const long = (index: number) => JsonText.ofText(`"${index}${'x'.repeat(5_000)}"`);
   for (let index = 0; index < 100; index += 1) audit.recordCall(call('echo'), long(index));
-  await turnsPass(100);
+  await pass();
   assert.equal(appended, [2_000, 10, 1, 59]);
   await audit.close();
   assert.is((await audit.list({ limit: 3_000 })).length, 2_111);
@@ -132,15 +128,12 @@ test('while the database is away it keeps 10,000 entries, warns once, and writes
   const { audit, store, database, warnings, appended } = made();
   database.failure = databaseUnavailable(new Error('refused'));
   for (let index = 0; index < 10_020; index += 1) audit.record(entry(`subject ${index}`));
-  mock.timers.tick(1_000);
-  await turnsPass(100);
-  mock.timers.tick(1_000);
-  await turnsPass(100);
+  await pass(1_000);
+  await pass(1_000);
   const complaint = [{ entries: 1 }, 'the audit log cannot be written: entries are dropped'];
   assert.equal(warnings, [complaint]);
   database.failure = undefined;
-  mock.timers.tick(1_000);
-  await turnsPass(100);
+  await pass(1_000);
   const kept = await store.audit.list({ limit: 20_000 });
   assert.is(kept.length, 10_000);
   assert.is(kept[0]?.subject, 'subject 9999');
@@ -206,9 +199,8 @@ test('digests after the turn of the call, and no megabytes in one turn', async (
   const { audit, appended } = made(SETTINGS);
   const large = JsonText.ofText(`"${'x'.repeat(600_000)}"`);
   for (let index = 0; index < 3; index += 1) audit.recordCall(call('echo'), large);
-  await turnsPass(100);
-  mock.timers.tick(1_000);
-  await turnsPass(100);
+  await pass();
+  await pass(1_000);
   assert.equal(appended, [3]);
   await audit.close();
 });
@@ -260,7 +252,7 @@ test('readers during a write share the next one; neither they nor the end wait f
     return audit.list({ limit: 5 });
   };
   const readers = ['a', 'b', 'c', 'd'].map(read);
-  await turnsPass(100);
+  await pass();
   assert.equal(appended, [1]);
   gate.resolve();
   assert.equal((await Promise.all(readers)).at(-1)?.length, 4);
@@ -276,8 +268,7 @@ test('nothing is written after the end', async () => {
   audit.record(entry('before'));
   await audit.close();
   audit.record(entry('after'));
-  mock.timers.tick(10_000);
-  await turnsPass(100);
+  await pass(10_000);
   assert.equal(appended, [1]);
 });
 
@@ -288,6 +279,12 @@ test('an end without a database loses what was not written, and says how much', 
   await audit.close();
   assert.equal(warnings, [[{ entries: 1 }, 'entries of the audit log were lost']]);
 });
+
+/** Lets time pass, and what begins then end. */
+async function pass(ms = 0): Promise<void> {
+  if (ms > 0) mock.timers.tick(ms);
+  await turnsPass(100);
+}
 
 function made(settings?: AuditSettings) {
   const clock = stoppedClock();

@@ -28,8 +28,7 @@ test('reports keys and users that another node deleted, disabled or changed, exc
   }
   const free = await harness.auth.accounts.createApiKey({ name: 'free', permissions: ['tools:call'] });
   ids.set('free key', await enter({ apiKey: free.key }));
-  harness.hear('changed');
-  await turnsPass(20);
+  await storeChanged(harness);
   assert.equal(told, []);
 
   const elsewhere = (name: string, change: Omit<UserChange, 'updatedAt'>) =>
@@ -42,15 +41,13 @@ test('reports keys and users that another node deleted, disabled or changed, exc
   await elsewhere('untouched', { email: 'other@example.org' });
   await turnsPass(20);
   assert.equal(told, []);
-  harness.hear('changed');
-  await turnsPass(20);
+  await storeChanged(harness);
   const lost = [...ids].filter(([name]) => !name.endsWith('untouched')).map(([, id]) => id);
   assert.equal(told.toSorted(), lost.toSorted());
 
   // Once: who is still there stands as he stands now.
   told.length = 0;
-  harness.hear('changed');
-  await turnsPass(20);
+  await storeChanged(harness);
   const gone = ['free key', 'deleted', 'disabled'].flatMap((name) => [name, `key of ${name}`]);
   assert.equal(told.toSorted(), gone.flatMap((name) => ids.get(name) ?? []).toSorted());
 });
@@ -88,8 +85,7 @@ test('queries all principals at once, and only when the store may have changed',
   harness.watch.asked.length = 0;
   await tick(harness);
   assert.equal(harness.watch.asked, []);
-  harness.hear('changed');
-  await turnsPass(20);
+  await storeChanged(harness);
   assert.equal(harness.watch.asked, ['findApiKeys', 'findUsers']);
   await tick(harness);
   assert.is(harness.watch.asked.length, 2);
@@ -112,8 +108,7 @@ test('reports nobody while the database is unavailable, and queries it when it i
   const id = await enter(await key());
   await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
   harness.watch.isAway = true;
-  harness.hear('changed');
-  await turnsPass(20);
+  await storeChanged(harness);
   harness.hear('away');
   await tick(harness, 'silent');
   assert.equal([told, harness.warnings], [[], []]);
@@ -128,8 +123,7 @@ test('logs an unexpected error of the store', async () => {
   await enter(await key());
   harness.watch.gate = Promise.reject(new TypeError('a fault of ours'));
   harness.watch.gate.catch(() => undefined); // before anybody waits for it
-  harness.hear('changed');
-  await turnsPass(20);
+  await storeChanged(harness);
   assert.is(harness.warnings.length, 1);
 });
 
@@ -139,8 +133,7 @@ test('queries again after a change during a query', async () => {
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   harness.watch.asked.length = 0;
-  harness.hear('changed');
-  await turnsPass(20);
+  await storeChanged(harness);
   await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
   harness.hear('changed');
   assert.equal(harness.watch.asked, ['findApiKeys'], 'one query at a time');
@@ -163,8 +156,7 @@ test('reports a user once that logs in again after a change on another node', as
   harness.clock.pass(1);
   await enter(await harness.bearer(changed));
   assert.equal(told.splice(0), [id]);
-  harness.hear('changed');
-  await turnsPass(20);
+  await storeChanged(harness);
   assert.equal(told, []);
 });
 
@@ -225,6 +217,12 @@ function made() {
       return { apiKey: made.key };
     },
   };
+}
+
+/** The store reports a change, and what it begins has ended. */
+async function storeChanged(harness: ReturnType<typeof authHarness>): Promise<void> {
+  harness.hear('changed');
+  await turnsPass(20);
 }
 
 /** One look later. */
