@@ -2,12 +2,7 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import {
-  type AccountsFixture,
-  type AccountsOptions,
-  PASSWORD,
-  startWithAccounts,
-} from '../helpers/http-accounts.ts';
+import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
 import { type AppFixture, appFor } from '../helpers/http-app.ts';
 import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -29,15 +24,6 @@ async function signIn(name = 'ada', headers: Readonly<Record<string, string>> = 
 /** Who a page of the console is; `headers`: further ones. */
 const whoIs = (cookie: string, headers: Readonly<Record<string, string>> = {}, on: AppFixture = app) =>
   on.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE, ...headers } });
-
-async function withApp(options: AccountsOptions, work: (app: AccountsFixture) => Promise<void>) {
-  const other = await startWithAccounts(options);
-  try {
-    await work(other);
-  } finally {
-    await other.close();
-  }
-}
 
 test('is a cookie that no script reads and no other site sends, with the token of the login', async () => {
   const { status, set, body, headers } = await signIn();
@@ -77,10 +63,8 @@ test('counts only beside the header', async () => {
       ['POST', '/mcp'],
       ['POST', '/auth/logout'],
     ] as const) {
-      const { status } = await app.ask(method, path, {
-        headers: { cookie, ...extra },
-        ...(method === 'POST' ? { body: { jsonrpc: '2.0', id: 1, method: 'ping' } } : {}),
-      });
+      const body = method === 'POST' ? { jsonrpc: '2.0', id: 1, method: 'ping' } : undefined;
+      const { status } = await app.ask(method, path, { headers: { cookie, ...extra }, body });
       assert.is(status, 401, `${method} ${path}`);
     }
   }
@@ -109,35 +93,33 @@ test('is refused when the cookie is no token, or there are two', async () => {
 });
 
 test('is of no use to a page of another origin, whatever origins may call', async () => {
-  await withApp(
-    { isPublic: true, corsOrigins: ['*'], allowedOrigins: ['https://friend.example'] },
-    async (other) => {
-      const { cookie } = await signIn('admin', CONSOLE, other);
-      for (const origin of ['https://evil.example', 'https://friend.example', 'null', 'http://127.0.0.1:1']) {
-        const headers = { origin, cookie, ...CONSOLE };
-        assert.is((await whoIs(cookie, { origin }, other)).status, 401, origin);
-        assert.is((await other.ask('POST', '/mcp', { headers, body: {} })).status, 401, origin);
-        const login = await signIn('admin', { origin, ...CONSOLE }, other);
-        assert.equal([login.outcome, login.set], ['403 ORIGIN_NOT_ALLOWED', ''], origin);
-        const wanted = { 'access-control-request-headers': 'x-stagedoor-console' };
-        const asked = { origin, 'access-control-request-method': 'GET', ...wanted };
-        const preflight = await other.ask('OPTIONS', '/auth/me', { headers: asked });
-        assert.is(preflight.status, 204);
-        assert.not.match(preflight.headers.get('access-control-allow-headers') ?? '', /console/i);
-        assert.is(preflight.headers.get('access-control-allow-credentials'), null);
-      }
-      assert.is((await whoIs(cookie, { origin: other.url }, other)).status, 200);
-    },
-  );
+  const allowedOrigins = ['https://friend.example'];
+  const other = await startWithAccounts({ isPublic: true, corsOrigins: ['*'], allowedOrigins });
+  const { cookie } = await signIn('admin', CONSOLE, other);
+  for (const origin of ['https://evil.example', 'https://friend.example', 'null', 'http://127.0.0.1:1']) {
+    const headers = { origin, cookie, ...CONSOLE };
+    assert.is((await whoIs(cookie, { origin }, other)).status, 401, origin);
+    assert.is((await other.ask('POST', '/mcp', { headers, body: {} })).status, 401, origin);
+    const login = await signIn('admin', { origin, ...CONSOLE }, other);
+    assert.equal([login.outcome, login.set], ['403 ORIGIN_NOT_ALLOWED', ''], origin);
+    const wanted = { 'access-control-request-headers': 'x-stagedoor-console' };
+    const asked = { origin, 'access-control-request-method': 'GET', ...wanted };
+    const preflight = await other.ask('OPTIONS', '/auth/me', { headers: asked });
+    assert.is(preflight.status, 204);
+    assert.not.match(preflight.headers.get('access-control-allow-headers') ?? '', /console/i);
+    assert.is(preflight.headers.get('access-control-allow-credentials'), null);
+  }
+  assert.is((await whoIs(cookie, { origin: other.url }, other)).status, 200);
+  await other.close();
 });
 
 test('is marked for TLS only behind a trusted proxy that speaks it', async () => {
   const forwarded = { ...CONSOLE, 'x-forwarded-proto': 'https' };
   assert.not.match((await signIn('ada', forwarded)).set, /Secure/);
-  await withApp({ trustedProxies: ['127.0.0.1'] }, async (other) => {
-    assert.match((await signIn('ada', forwarded, other)).set, /; Max-Age=3600; Secure$/);
-    assert.not.match((await signIn('ada', CONSOLE, other)).set, /Secure/);
-  });
+  const other = await startWithAccounts({ trustedProxies: ['127.0.0.1'] });
+  assert.match((await signIn('ada', forwarded, other)).set, /; Max-Age=3600; Secure$/);
+  assert.not.match((await signIn('ada', CONSOLE, other)).set, /Secure/);
+  await other.close();
 });
 
 test('ends with a logout, for the token in a header, too, and for no other session', async () => {
@@ -159,13 +141,13 @@ test('ends with a logout, for the token in a header, too, and for no other sessi
 });
 
 test('can be ended by a caller that is over its limit', async () => {
-  await withApp({ limits: { userPerHour: 1, apiKeyPerHour: 1 } }, async (other) => {
-    const { cookie } = await signIn('ada', CONSOLE, other);
-    const status = async () => (await whoIs(cookie, {}, other)).status;
-    assert.equal([await status(), await status()], [200, 429]);
-    const out = await other.ask('POST', '/auth/logout', { headers: { cookie, ...CONSOLE } });
-    assert.equal([out.status, await status()], [204, 401]);
-  });
+  const other = await startWithAccounts({ limits: { userPerHour: 1, apiKeyPerHour: 1 } });
+  const { cookie } = await signIn('ada', CONSOLE, other);
+  const status = async () => (await whoIs(cookie, {}, other)).status;
+  assert.equal([await status(), await status()], [200, 429]);
+  const out = await other.ask('POST', '/auth/logout', { headers: { cookie, ...CONSOLE } });
+  assert.equal([out.status, await status()], [204, 401]);
+  await other.close();
 });
 
 test('of a token in a header ends without a cookie; a key outlives it', async () => {

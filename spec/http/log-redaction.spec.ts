@@ -13,27 +13,19 @@ for (const level of ['trace', 'info', 'warn']) {
   test(`has no token, key, password or argument at the level ${level}`, async () => {
     const app = await startWithAccounts();
     await app.as(app.admin, 'PATCH', '/gateway/log-level', { body: { level } });
-    const events = logEvents(app.gateway.events$, {
-      isLevelEnabled: () => true,
-      debug: (fields, message) => written.push({ fields, message }),
-      info: (fields, message) => written.push({ fields, message }),
-      warn: (fields, message) => written.push({ fields, message }),
-    });
     const written: unknown[] = [];
+    const write = (fields: object, message: string) => written.push({ fields, message });
+    const log = { isLevelEnabled: () => true, debug: write, info: write, warn: write };
+    const events = logEvents(app.gateway.events$, log);
     await app.serve('demo', 'one');
     const key = await app.key(['tools:call']);
     const planted = { text: 'planted-argument', ms: 'planted-argument' };
 
     await app.ask('POST', '/auth/login', { body: { username: 'ada', password: 'planted-password' } });
     await app.ask('GET', '/servers?token=planted-query', { headers: { 'x-api-key': 'sd_planted-key' } });
-    await app.as(app.admin, 'POST', '/gateway/register', {
-      body: {
-        template_name: 'demo',
-        id: 'far',
-        endpoint: 'http://127.0.0.1:1/mcp?key=planted-endpoint',
-        headers: { 'x-key': 'planted-header' },
-      },
-    });
+    const endpoint = 'http://127.0.0.1:1/mcp?key=planted-endpoint';
+    const far = { template_name: 'demo', id: 'far', endpoint, headers: { 'x-key': 'planted-header' } };
+    await app.as(app.admin, 'POST', '/gateway/register', { body: far });
     for (const name of ['echo', 'sleep', 'none']) {
       await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name, arguments: planted } });
       const body = { server_id: 'one', tool_name: name, arguments: planted };
@@ -44,9 +36,8 @@ for (const level of ['trace', 'info', 'warn']) {
     const inSession = await openSession(app, '/mcp/demo', { who: key });
     const session = String(inSession['mcp-session-id']);
     await app.as(inSession, 'POST', '/mcp/demo', { body: toolCall('echo', planted) });
-    await app.as(inSession, 'POST', '/mcp/demo', {
-      body: rpc('resources/read', { uri: 'planted://argument' }),
-    });
+    const reading = rpc('resources/read', { uri: 'planted://argument' });
+    await app.as(inSession, 'POST', '/mcp/demo', { body: reading });
     const login = { body: { username: 'ada', password: PASSWORD }, headers: { 'x-stagedoor-console': '1' } };
     const { body: issued, headers: set } = await app.ask('POST', '/auth/login', login);
     const cookie = String(set.get('set-cookie')).split(';')[0] ?? '';
@@ -57,11 +48,7 @@ for (const level of ['trace', 'info', 'warn']) {
     const { text: audit } = await app.as(app.admin, 'GET', '/gateway/audit');
     assert.match(audit, 'POST /auth/logout');
 
-    const lines = [
-      ...app.log.map((line) => JSON.stringify(line)),
-      ...written.map((line) => JSON.stringify(line)),
-      audit,
-    ];
+    const lines = [...app.log, ...written, audit].map((line) => JSON.stringify(line));
     assert.ok(level === 'warn' || app.log.some(({ tool }) => tool === 'echo'), 'calls were logged');
     const [token, secret] = [app.user.authorization, key['x-api-key']].map((each) => String(each).slice(-40));
     const ofCookie = String(issued.access_token).slice(-40);

@@ -80,15 +80,8 @@ test('are in what an admin reads, except what nobody is shown', async () => {
 
 test('are on every route that can be read, of which there are many', () => {
   const paths = READ.map(({ path }) => path);
-  for (const path of [
-    '/metrics',
-    '/gateway/stats',
-    '/stats',
-    '/events',
-    '/gateway/sessions',
-    '/gateway/registry',
-  ])
-    assert.ok(paths.includes(path), path);
+  const some = ['/metrics', '/gateway/stats', '/stats', '/events', '/gateway/sessions', '/gateway/registry'];
+  for (const path of some) assert.ok(paths.includes(path), path);
   assert.ok(paths.length > 20);
 });
 

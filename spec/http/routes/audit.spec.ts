@@ -47,13 +47,7 @@ test('tells who changed what, the newest first, what was refused included', asyn
   const admin = String((await app.as(app.admin, 'GET', '/auth/me')).body.id);
   const ada = String((await app.as(app.user, 'GET', '/auth/me')).body.id);
   assert.equal(
-    entries.map(({ actor, actor_name, action, subject, status }) => [
-      actor,
-      actor_name,
-      action,
-      subject,
-      status,
-    ]),
+    entries.map((one) => [one.actor, one.actor_name, one.action, one.subject, one.status]),
     [
       [admin, 'admin', 'DELETE /servers/:server_id', '/servers/far', 204],
       [ada, 'ada', 'POST /auth/login', '/auth/login', 200],
