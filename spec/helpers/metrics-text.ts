@@ -77,14 +77,12 @@ function sampleOf(line: string): MetricSample | undefined {
     labels[label] = String(value);
     rest = rest.slice(pair.length);
   }
-  const special: Record<string, number> = {
-    '+Inf': Number.POSITIVE_INFINITY,
-    '-Inf': Number.NEGATIVE_INFINITY,
-    Nan: Number.NaN,
-    NaN: Number.NaN,
-  };
-  const value = special[written] ?? Number(written);
-  return Number.isNaN(value) && !(written in special) ? undefined : { name, labels, value };
+  const value = numberIn(written);
+  return Number.isNaN(value) && !/^nan$/i.test(written) ? undefined : { name, labels, value };
+}
+
+function numberIn(written: string): number {
+  return Number(written.replace(/^([+-])Inf$/, '$1Infinity'));
 }
 
 function namesOf({ name, type }: { readonly name: string; readonly type: string }): string[] {
@@ -105,9 +103,7 @@ function checkHistogram(name: string, samples: readonly MetricSample[]): void {
   const series = Map.groupBy(samples, ({ labels: { le: _, ...labels } }) => JSON.stringify(labels));
   for (const [labels, lines] of series) {
     const buckets = lines.filter((line) => line.name === `${name}_bucket`);
-    const bounds = buckets.map(({ labels: { le } }) =>
-      le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le),
-    );
+    const bounds = buckets.map(({ labels: { le } }) => numberIn(String(le)));
     const counts = buckets.map(({ value }) => value);
     const isRising = (numbers: readonly number[]): boolean =>
       numbers.every((number, index) => index === 0 || number >= (numbers[index - 1] ?? number));
