@@ -6,9 +6,8 @@ import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, chromiumPath, launchBrowser, NO_CHROMIUM } from '../../helpers/browser.ts';
 import { type ModuleServer, serveModules } from '../../helpers/browser-modules.ts';
-import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
-import { register } from '../../helpers/mcp-program.ts';
-import { Program } from '../../helpers/program.ts';
+import { newKey } from '../../helpers/caller.ts';
+import { type McpHarness, register, startGuarded, startHarness } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: MCP in a browser', { timeoutMs: 120_000 });
@@ -26,19 +25,16 @@ interface Visit {
 let browser: Browser;
 let modules: ModuleServer;
 let backend: EverythingHttp;
-let gateway: Program;
+let gateway: McpHarness;
 let url = '';
 let headers: Readonly<Record<string, string>> = {};
 test.before(async () => {
-  const password = 'a-password-for-browsers';
   if (chromiumPath !== undefined) browser = await launchBrowser();
   modules = await serveModules();
   backend = await startEverything({ name: 'far' });
-  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '0.0.0.0'], {
-    env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password },
-  });
-  url = `http://127.0.0.1:${new URL(await gateway.url()).port}`;
-  const admin = caller(url, await tokenOf(url, 'admin', password));
+  gateway = await startGuarded({ host: '0.0.0.0' });
+  const { admin } = gateway;
+  ({ url } = gateway);
   await register(admin, 'far', [{ id: 'far', endpoint: backend.url }]);
   await register(admin, 'near', [{ id: 'near', ...everythingProgram({ name: 'near' }) }]);
   ({ headers } = await newKey(admin, 'page'));
@@ -81,10 +77,10 @@ inBrowser('a page without a key is told so, and can read it', async () => {
 });
 
 inBrowser("a page of a stranger cannot reach a gateway that is this machine's own", async () => {
-  const local = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1']);
+  const local = await startHarness();
   try {
     const { page, complaints } = await openPage();
-    const target = `${await local.url()}/mcp`;
+    const target = `${local.url}/mcp`;
     for (const mode of ['legacy', { pin: '2026-07-28' }] as const) {
       const refused = page.evaluate(talk, { url: target, headers: {}, mode });
       assert.match(await refused.then(() => 'it was let in', String), /Failed to fetch|negotiation failed/);
