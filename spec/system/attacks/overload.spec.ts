@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import { listening, runNode, startNode } from '../../../bench/children.ts';
 import type { LoadResult } from '../../../bench/load.ts';
 import { caller } from '../../helpers/caller.ts';
+import { register } from '../../helpers/mcp-program.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { figuresOf } from './attack.ts';
@@ -22,14 +23,9 @@ test('answers health checks on new connections', async () => {
   const program = new Program(['gateway', 'start', '--port', '0'], { env: { NODE_OPTIONS: '' } });
   try {
     const url = await program.url();
-    for (const port of String(backends.announced[1]).split(' ')) {
-      const instance = { endpoint: `http://127.0.0.1:${port}/mcp` };
-      const { status } = await caller(url)('POST /gateway/register?wait=30', {
-        template_name: 't',
-        instance,
-      });
-      assert.is(status, 201);
-    }
+    const ports = String(backends.announced[1]).split(' ');
+    const instances = ports.map((port) => ({ id: port, endpoint: `http://127.0.0.1:${port}/mcp` }));
+    await register(caller(url), 't', instances);
     const under = load(`${url}/mcp/t/tools/call`);
     const took: number[] = [];
     let isOver = false;

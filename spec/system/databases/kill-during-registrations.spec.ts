@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { caller, listed } from '../../helpers/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { Program } from '../../helpers/program.ts';
+import { type McpHarness, startHarness } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const registrations = 400;
@@ -18,9 +18,9 @@ const endpoint = 'http://127.0.0.1:1/mcp';
 
 const test = suite('journey: kill during registrations', { timeoutMs: 240_000 });
 const folder = folderOfAll(test)();
-const programs: Program[] = [];
+const gateways: McpHarness[] = [];
 test.after(async () => {
-  for (const program of programs) await program.remove();
+  for (const gateway of gateways) await gateway.remove();
 });
 
 test(`${registrations} registrations and ${kills} kills lose nothing that was answered 201`, async () => {
@@ -64,15 +64,14 @@ test(`${registrations} registrations and ${kills} kills lose nothing that was an
 
 test.run();
 
-async function startGateway(): Promise<{ program: Program; url: string }> {
-  const env = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
-  const program = new Program(['gateway', 'start', '--port', '0'], { env, folder });
-  programs.push(program);
-  return { program, url: await program.url() };
+async function startGateway(): Promise<McpHarness> {
+  const gateway = await startHarness({ env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' }, folder });
+  gateways.push(gateway);
+  return gateway;
 }
 
 async function stopLast(): Promise<void> {
-  const program = programs.at(-1);
+  const program = gateways.at(-1)?.program;
   program?.signal('SIGTERM');
   assert.equal(await program?.end(60_000), { code: 0, signal: null });
 }
