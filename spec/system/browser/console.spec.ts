@@ -10,6 +10,7 @@ import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/bro
 import { type Caller, caller, field, listed, tokenOf, verdictOf } from '../../helpers/caller.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
+import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { type McpHarness, PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
 import { AS_IT_COMES } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -129,40 +130,30 @@ inBrowser('shows the calls, and the attempts of one', async () => {
   await drawer.waitFor({ state: 'detached' });
 });
 
-inBrowser('shows within a second that a process was killed, and that it is back', async () => {
-  const { page } = watched;
-  await page.goto(`${url()}/console/template?name=everything`);
-  await state('first', 'Healthy').waitFor();
-  const pid = Number(field(await admin('GET /servers/first'), 'pid'));
-  const turned = state('first', 'Healthy').waitFor({ state: 'detached' });
-  const killedAtMs = performance.now();
-  process.kill(pid, 'SIGKILL');
-  await turned;
-  const tookMs = performance.now() - killedAtMs;
-  assert.ok(tookMs < 1_000, `it took ${Math.round(tookMs)} ms`);
-  await state('first', 'Healthy').waitFor();
-});
-
-inBrowser('shows it within a second after many events, too, and without reading', async () => {
-  const { page } = watched;
-  // More than it reads at once.
-  for (let round = 0; round < 20; round += 1) {
-    await admin('POST /gateway/instances/everything/first/drain');
-    await admin('POST /gateway/instances/everything/first/resume');
-  }
-  await state('first', 'Healthy').waitFor();
-  const pid = Number(field(await admin('GET /servers/first'), 'pid'));
-  const reads = /\/(?:servers|gateway\/registry)/;
-  await page.route(reads, (route) => route.fulfill({ status: 503, json: { detail: 'not now' } }));
-  const turned = state('first', 'Healthy').waitFor({ state: 'detached' });
-  const killedAtMs = performance.now();
-  process.kill(pid, 'SIGKILL');
-  await turned;
-  const tookMs = performance.now() - killedAtMs;
-  assert.ok(tookMs < 1_000, `it took ${Math.round(tookMs)} ms`);
-  await state('first', 'Healthy').waitFor();
-  await page.unroute(reads);
-});
+inBrowser(
+  'shows within a second that a process was killed, after many events and without reading, and that it is back',
+  async () => {
+    const { page } = watched;
+    await page.goto(`${url()}/console/template?name=everything`);
+    // More than it reads at once.
+    for (let round = 0; round < 20; round += 1) {
+      await admin('POST /gateway/instances/everything/first/drain');
+      await admin('POST /gateway/instances/everything/first/resume');
+    }
+    await state('first', 'Healthy').waitFor();
+    const pid = Number(field(await admin('GET /servers/first'), 'pid'));
+    const reads = /\/(?:servers|gateway\/registry)/;
+    await page.route(reads, (route) => route.fulfill({ status: 503, json: { detail: 'not now' } }));
+    const turned = state('first', 'Healthy').waitFor({ state: 'detached' });
+    const killedAtMs = performance.now();
+    process.kill(pid, 'SIGKILL');
+    await turned;
+    const tookMs = performance.now() - killedAtMs;
+    assert.ok(tookMs < 1_000, `it took ${Math.round(tookMs)} ms`);
+    await state('first', 'Healthy').waitFor();
+    await page.unroute(reads);
+  },
+);
 
 inBrowser('drains, resumes and changes the weight of an instance', async () => {
   const { page } = watched;
@@ -181,25 +172,13 @@ inBrowser('lists the session of a client, and ends it', async () => {
   const { page } = watched;
   await follow('Sessions');
   await page.getByText('No client has a session.').waitFor();
-  const post = (body: object, headers: Record<string, string> = {}): Promise<Response> =>
-    fetch(`${url()}/mcp/everything`, {
-      method: 'POST',
-      headers: {
-        ...{ ...credentials, ...headers, 'Content-Type': 'application/json' },
-        Accept: 'application/json, text/event-stream',
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...body }),
-    });
-  const clientInfo = { name: 'an-old-client', version: '1.2' };
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
-  const opened = await post({ method: 'initialize', params });
-  const session = { 'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '' };
-  const row = page.locator('.sessions .row', { hasText: 'an-old-client 1.2' });
+  const client = await LegacyClient.open(gateway.wire, '/mcp/everything', { headers: credentials });
+  const row = page.locator('.sessions .row', { hasText: 'raw 1' });
   await row.getByRole('button', { name: 'End' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'End the session' }).click();
   await page.getByText('The session is ended.').waitFor();
   await row.waitFor({ state: 'detached' });
-  assert.is((await post({ method: 'tools/list' }, session)).status, 404);
+  assert.is((await client.ask('tools/list')).status, 404);
 });
 
 inBrowser('changes the strategy of a template', async () => {
