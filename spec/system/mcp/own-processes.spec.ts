@@ -2,15 +2,7 @@
 // that one dies, hangs or cannot be started. Real programs, real HTTP. How they end is in own-processes-end.spec.ts.
 
 import * as assert from 'uvu/assert';
-import {
-  isAnswer,
-  isQuestion,
-  type LegacyClient,
-  ModernClient,
-  requestText,
-  textOf,
-} from '../../helpers/mcp-client.ts';
-import type { OpenStream } from '../../helpers/mcp-wire.ts';
+import { type LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
@@ -91,31 +83,6 @@ test('at the endpoint of all templates, a session keeps the process that it has 
   assert.is(await count(client, 't__count'), '2');
 });
 
-test('a call under way is answered as if nothing had happened', {}, async (harness) => {
-  await harness.add();
-  const client = await harness.client();
-  const call = await begin(client, 'progress', { steps: 4, ms: 300 });
-  await call.sees(({ method }) => method === 'notifications/progress');
-  await harness.lose();
-  assert.is(textOf(await call.sees(isAnswer)), 'did 4 steps');
-  const steps = call.messages.filter(({ method }) => method === 'notifications/progress');
-  assert.equal(
-    steps.map(({ params }) => params?.progress),
-    [1, 2, 3, 4],
-  );
-});
-
-test('a call that waits for its client when the shared process dies can still be answered', {}, async (harness) => {
-  await harness.add();
-  const client = await harness.client();
-  const call = await begin(client, 'ask', QUESTION);
-  const question = await call.sees(isQuestion);
-  await harness.lose();
-  assert.equal(call.messages.filter(isAnswer), []);
-  await reply(client, question.id);
-  assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
-});
-
 test('a client can be asked while there is no shared process', {}, async (harness) => {
   await harness.add();
   const client = await harness.client({ ...ASKABLE, replies: { 'elicitation/create': () => YES } });
@@ -185,15 +152,4 @@ async function countsDuring(client: LegacyClient, event: Promise<void>): Promise
   };
   await Promise.all([ending, counting()]);
   return heard;
-}
-
-/** Begins a call whose answer comes as a stream. */
-function begin(client: LegacyClient, name: string, args: object): Promise<OpenStream> {
-  const params = { name, arguments: args, _meta: { progressToken: 'mine' } };
-  const body = requestText('under way', 'tools/call', params);
-  return client.wire.stream(client.path, { headers: client.headers, body });
-}
-
-function reply(client: LegacyClient, id: unknown) {
-  return client.send(JSON.stringify({ jsonrpc: '2.0', id, result: YES }));
 }
