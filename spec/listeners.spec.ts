@@ -3,18 +3,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { Agent, createServer, get, type IncomingMessage, type RequestListener } from 'node:http';
-import {
-  type AddressInfo,
-  connect,
-  createServer as createTcpServer,
-  type Server,
-  type Socket,
-} from 'node:net';
+import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
+import { freePort } from '../src/cli/demo-servers.ts';
 import { ListenError, type Listeners, openListeners, type ReceiveTimeouts } from '../src/listeners.ts';
-import { openRaw, readAll } from './helpers/http-raw.ts';
+import { accepts, openRaw, readAll } from './helpers/http-raw.ts';
 import { messageOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -62,7 +57,7 @@ test('fails when a port that was asked for is taken, and leaves no other open', 
   const [taken, free] = [await takenPort(), await freePort()];
   const message = await messageOf(open([free, taken]), ListenError);
   assert.match(message, new RegExp(`^port ${taken} on 127.0.0.1 is already in use; choose`));
-  assert.is(await accepts(free), false);
+  assert.is(await accepts({ port: free, host: '127.0.0.1' }), false);
 });
 
 test('says which address is none of this machine', async () => {
@@ -151,7 +146,7 @@ test('lets an answer under way arrive and closes its connection, and serves new 
   const late = await fetch(String(listeners.urls[0]), { method: 'HEAD' });
   assert.is(late.headers.get('connection'), 'close');
   const closed = listeners.close(60_000);
-  assert.is(await accepts(port), false);
+  assert.is(await accepts({ port, host: '127.0.0.1' }), false);
   finish.resolve();
   assert.is(await text(await answer), 'late');
   await closed;
@@ -295,22 +290,10 @@ async function open(
 }
 
 async function takenPort(): Promise<number> {
-  const server = await listening(createTcpServer());
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   cleanups.push(() => server.close());
   return (server.address() as AddressInfo).port;
-}
-
-async function freePort(): Promise<number> {
-  const server = await listening(createServer());
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-async function listening<S extends Server>(server: S): Promise<S> {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return server;
 }
 
 function portOf({ urls }: Listeners): number {
@@ -320,15 +303,4 @@ function portOf({ urls }: Listeners): number {
 async function request(port: number, agent: Agent): Promise<IncomingMessage> {
   const [response] = await once(get({ host: '127.0.0.1', port, agent }), 'response');
   return response;
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.on('error', () => resolve(false));
-    socket.on('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-  });
 }

@@ -1,7 +1,20 @@
 // HTTP written by hand on a bare socket: for requests that no client library would send.
 
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect, type NetConnectOpts, type Socket } from 'node:net';
+
+/** Whether something accepts connections there. */
+export function accepts(place: NetConnectOpts): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(place);
+    const settle = (isAccepted: boolean): void => {
+      socket.destroy();
+      resolve(isAccepted);
+    };
+    socket.once('connect', () => settle(true));
+    for (const end of ['error', 'timeout']) socket.once(end, () => settle(false));
+  });
+}
 
 /** Sends bytes and resolves with everything that came back when the server has closed the connection. */
 export async function sendRaw(port: number, ...parts: (string | Buffer)[]): Promise<string> {

@@ -4,12 +4,12 @@
 import { type ChildProcess, execFile, type PromiseWithChild, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { accepts } from './http-raw.ts';
 import { descendantsOf, killNow, processesWhere } from './processes.ts';
 
 const run = promisify(execFile);
@@ -84,7 +84,7 @@ export class Podman {
     const words = [...this.#storage(), 'system', 'service', '--time', '0', this.address];
     this.#service = spawn('podman', words, { env: this.#env(), stdio: 'ignore' });
     this.#service.on('error', () => {}); // seen below
-    for (let tries = 0; !(await answers(this.#socket)); tries += 1) {
+    for (let tries = 0; !(await accepts({ path: this.#socket })); tries += 1) {
       if (tries === 200) throw new Error('its API does not answer');
       await delay(50);
     }
@@ -190,14 +190,3 @@ export class Podman {
 }
 
 const IDLE = ['sleep', '1000'];
-
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createConnection(path);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
-}

@@ -2,9 +2,9 @@
 // asked: a database is created and dropped, a Redis is pinged.
 
 import { randomBytes } from 'node:crypto';
-import { connect } from 'node:net';
 import { userInfo } from 'node:os';
 import { Redis } from 'ioredis';
+import { accepts } from '../http-raw.ts';
 import { freshDatabase } from '../services.ts';
 import type { ServiceName } from './supervised.ts';
 
@@ -19,7 +19,8 @@ export function variableOf(name: ServiceName): string {
 
 /** The server on its default port of 127.0.0.1, when it takes one of the usual credentials; else undefined. */
 export async function findDefault(name: ServiceName): Promise<string | undefined> {
-  if (!(await isListening(ports[name]))) return undefined;
+  const place = { host: '127.0.0.1', port: ports[name], timeout: connectWithinMs };
+  if (!(await accepts(place))) return undefined;
   for (const url of usualUrls(name)) {
     try {
       await answers(name, url);
@@ -57,17 +58,4 @@ function usualUrls(name: ServiceName): string[] {
   if (name === 'mariadb') return [`mariadb://root@${at}/mysql`];
   const users = new Set(['postgres', 'root', userInfo().username]);
   return [...users].map((user) => `postgresql://${encodeURIComponent(user)}@${at}/postgres`);
-}
-
-function isListening(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host: '127.0.0.1', port, timeout: connectWithinMs });
-    const settle = (result: boolean): void => {
-      socket.destroy();
-      resolve(result);
-    };
-    socket.once('connect', () => settle(true));
-    socket.once('error', () => settle(false));
-    socket.once('timeout', () => settle(false));
-  });
 }

@@ -4,10 +4,10 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { answers, variableOf } from './find.ts';
 import type { ServiceName } from './supervised.ts';
 
@@ -211,12 +211,4 @@ function debianPostgresql(): string[] {
   if (!existsSync(root)) return [];
   const versions = readdirSync(root).toSorted((one, other) => Number(other) - Number(one));
   return versions.map((version) => join(root, version, 'bin'));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on a port, not on a pipe
-  await once(server.close(), 'close');
-  return port;
 }
