@@ -1,8 +1,9 @@
 // A plain load balancer as a spec needs one in front of several nodes: each request goes to the next node in turn, unless
 // a header says where it belongs. It knows neither JSON-RPC nor MCP, as those of nginx and HAProxy do not.
 
-import { once } from 'node:events';
-import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { startRawServer } from '../../transports/raw-server.ts';
 
 /** A balancer that listens. Close it in the end. */
 export interface Balancer {
@@ -67,25 +68,15 @@ export async function startBalancer(
 
   // It passes on how long a node keeps idle connections, so it must keep its own longer: a client that believes a promise
   // which is not kept writes into a connection that is being closed.
-  const server = createServer({ keepAliveTimeout: keptForMs }, (incoming, response) => {
-    const chunks: Buffer[] = [];
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-    incoming.once('error', () => response.destroy());
-    incoming.once('end', () => forward(incoming, Buffer.concat(chunks), response));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const receive = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> =>
+    forward(incoming, await buffer(incoming), response);
+  const { port, close } = await startRawServer(receive, 0, { keepAliveTimeout: keptForMs });
   return {
     url: `http://127.0.0.1:${port}`,
     taken,
     close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
       agent.destroy();
-      await closed;
+      await close();
     },
   };
 }
