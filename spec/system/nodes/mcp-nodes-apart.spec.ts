@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
-import { listed, newKey } from '../../helpers/caller.ts';
+import { listed } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
@@ -18,15 +18,14 @@ import {
   ASKED,
   accepted,
   askOnce,
-  capabilities,
   heardWithinMs,
   isServed,
-  type McpNode,
   refusalOf,
   retryOf,
   SIMPLE,
   STATEFUL,
   startNode,
+  startPair,
 } from './mcp-nodes.ts';
 
 const server = await postgresql();
@@ -34,19 +33,15 @@ const test = suite('journey: MCP nodes apart', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
 let database: FreshDatabase;
-let a: McpNode;
-let b: McpNode;
-let options: { capabilities: typeof capabilities; headers: Readonly<Record<string, string>> };
+let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
 /** Last opened, first closed. */
-const opened: (() => Promise<unknown>)[] = [];
+const opened: (() => unknown)[] = [];
 
 test.before(async () => {
   if (server.url === undefined) return;
   database = await freshDatabase(server);
   opened.unshift(database.drop);
-  a = await node();
-  b = await node();
-  options = { capabilities, headers: (await newKey(a.admin, 'clients')).headers };
+  ({ a, b, options } = await startPair(database, opened));
   for (const era of ['modern', 'legacy'] as const) {
     const backend = await startEverything({ era });
     opened.push(() => backend.close());
@@ -148,9 +143,3 @@ onPostgresql('a node that is killed costs what it had open, and clients go on at
 });
 
 test.run();
-
-async function node(): Promise<McpNode> {
-  const started = await startNode(database);
-  opened.unshift(started.remove);
-  return started;
-}

@@ -4,6 +4,7 @@
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { newKey } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { type AskOptions, type ClientOptions, ModernClient } from '../../helpers/mcp-client.ts';
 import { GUARDED, type McpHarness, startGuarded } from '../../helpers/mcp-program.ts';
@@ -53,6 +54,20 @@ export async function startNode(
   const port = options.port ?? (await freePort());
   const own = { GATEWAY_SECRET_KEY: options.secret ?? secret, GATEWAY_NODE_ID: options.id ?? '' };
   return { ...(await startGuarded({ port, env: { ...nodeEnv(database), ...own } })), port };
+}
+
+/** Two nodes on this database, and what clients say of themselves there. What has to be closed is put first. */
+export async function startPair(database: Pick<FreshDatabase, 'url'>, opened: (() => unknown)[]) {
+  const start = async (id = ''): Promise<McpNode> => {
+    const node = await startNode(database, { id });
+    opened.unshift(node.remove);
+    return node;
+  };
+  // On a file each needs a name.
+  const ids = database.url.startsWith('sqlite:') ? ['a', 'b'] : [];
+  const [a, b] = [await start(ids[0]), await start(ids[1])];
+  const { headers } = await newKey(a.admin, 'clients');
+  return { a, b, options: { capabilities, headers } };
 }
 
 /** What came of one request of a modern client; `input_required` is a result like any other. */

@@ -10,7 +10,7 @@ import { LegacyClient, ModernClient } from '../../helpers/mcp-client.ts';
 import { PASSWORD, register } from '../../helpers/mcp-program.ts';
 import type { OpenStream } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ASKED, askOnce, capabilities, isServed, type McpNode, startNode } from './mcp-nodes.ts';
+import { ASKED, askOnce, capabilities, isServed, type McpNode, startPair } from './mcp-nodes.ts';
 
 const test = suite('journey: MCP clients revoked elsewhere', { timeoutMs: 120_000 });
 
@@ -26,20 +26,13 @@ let b: McpNode;
 const opened: (() => unknown)[] = [];
 
 test.before(async () => {
-  const database = { url: `sqlite:///${folder('gateway.db')}` };
-  const start = async (id: string) => {
-    const node = await startNode(database, { id });
-    opened.unshift(node.remove);
-    return node;
-  };
-  a = await start('a');
-  b = await start('b');
+  const pair = await startPair({ url: `sqlite:///${folder('gateway.db')}` }, opened);
+  ({ a, b } = pair);
   const backend = await startEverything({ era: 'legacy' });
   opened.push(() => backend.close());
   await register(b.admin, 'far', [{ id: 'far', endpoint: backend.url }]);
   await register(b.admin, 'near', [{ id: 'near', ...everythingProgram({ era: 'legacy' }) }]);
-  const { headers } = await newKey(a.admin, 'first');
-  await isServed(b, '/mcp/far', { headers });
+  await isServed(b, '/mcp/far', pair.options);
 });
 test.after(async () => {
   for (const close of opened) await close();

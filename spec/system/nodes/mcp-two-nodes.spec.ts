@@ -13,7 +13,6 @@ import * as assert from 'uvu/assert';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { startTaskServer } from '../../fixtures/task-server.ts';
-import { newKey } from '../../helpers/caller.ts';
 import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
@@ -34,6 +33,7 @@ import {
   SIMPLE,
   STATEFUL,
   startNode,
+  startPair,
 } from './mcp-nodes.ts';
 
 const server = await postgresql();
@@ -43,25 +43,17 @@ const onPostgresql = test.needs(server.url, server.skip);
 const replies = { 'elicitation/create': () => accepted };
 
 let database: FreshDatabase;
-let a: McpNode;
-let b: McpNode;
+let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
 let inTurn: Balancer;
-let options: {
-  capabilities: typeof capabilities;
-  headers: Readonly<Record<string, string>>;
-  replies: typeof replies;
-};
 /** Last opened, first closed. */
-const opened: (() => Promise<unknown>)[] = [];
+const opened: (() => unknown)[] = [];
 
 test.before(async () => {
   if (server.url === undefined) return;
   database = await freshDatabase(server);
   opened.unshift(database.drop);
-  a = await node();
-  b = await node();
+  ({ a, b, options } = await startPair(database, opened));
   inTurn = await balancer([a, b]);
-  options = { capabilities, headers: (await newKey(a.admin, 'clients')).headers, replies };
   for (const name of ['one', 'two']) {
     await offer('modern', name, startEverything({ name, era: 'modern' }));
     await offer('pages', name, startHttpServer({ name, era: 'modern', pages: 3 }));
@@ -98,7 +90,7 @@ for (const [path, prefix] of [
   onPostgresql(
     `rounds of a call at ${path} go on at another node, with the instance that asked`,
     async () => {
-      const client = new ModernClient(wireTo(inTurn), path, options);
+      const client = new ModernClient(wireTo(inTurn), path, { ...options, replies });
       for (let calls = 4; calls > 0; calls -= 1) {
         const before = inTurn.taken.length;
         // Its states are asked with the key of the instance's process.
@@ -206,12 +198,6 @@ onPostgresql(
 
 test.run();
 
-async function node(): Promise<McpNode> {
-  const started = await startNode(database);
-  opened.unshift(started.remove);
-  return started;
-}
-
 async function balancer(nodes: readonly McpNode[], stickTo: readonly string[] = []): Promise<Balancer> {
   const started = await startBalancer(
     nodes.map(({ url }) => url),
@@ -223,7 +209,7 @@ async function balancer(nodes: readonly McpNode[], stickTo: readonly string[] = 
 
 function wireTo({ url }: Balancer): Wire {
   const wire = new Wire(url);
-  opened.unshift(async () => wire.close());
+  opened.unshift(() => wire.close());
   return wire;
 }
 
