@@ -9,6 +9,7 @@ import { rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Outcome } from '../cli/commands/against-gateway.ts';
 import type { MemoryLimit } from './memory-limit.ts';
 import { canFindProcesses, killNow, processesWhere } from './processes.ts';
 
@@ -137,11 +138,10 @@ export class Program {
   }
 
   /** Runs another command line against this gateway, in the process of the spec: that programs do the same is shown elsewhere. */
-  async run(...words: string[]): Promise<ProgramEnd & { readonly out: string; readonly err: string }> {
+  async run(...words: string[]): Promise<Outcome> {
     const { runAtTerminal } = await import('../cli/commands/against-gateway.ts');
     const env = { ...PLAIN, STAGEDOOR_URL: await this.url() };
-    const { code, out, err } = await runAtTerminal(words, { env, folder: this.home });
-    return { code, signal: null, out: line(out), err: line(err) };
+    return runAtTerminal(words, { env, folder: this.home });
   }
 
   /** Process ids of everything it started that still lives, itself left out. Linux only. */
@@ -215,10 +215,6 @@ export async function runProgram(
   } finally {
     await program.remove();
   }
-}
-
-function line(text: string): string {
-  return text === '' ? '' : `${text}\n`;
 }
 
 /** Living processes whose environment names this home folder. */
