@@ -28,6 +28,13 @@ const planted = {
   bearer: 'planted.bearer.token',
   apiKey: 'sd_0123456789abcdef_plantedApiKeyOfAStrangerPlantedApiKeyOfA00',
 };
+const SETTINGS = {
+  GATEWAY_SECRET_KEY: planted.secretKey,
+  GATEWAY_ADMIN_PASSWORD: planted.adminPassword,
+  GATEWAY_ENCRYPTION_KEY: planted.encryptionKey,
+  // Nobody listens there: limits are counted in memory, with a warning.
+  GATEWAY_REDIS_URL: `redis://me:${planted.redisPassword}@127.0.0.1:1`,
+};
 let gateway: Program;
 test.after.each(() => gateway.remove());
 
@@ -35,13 +42,9 @@ needsProcesses('keeps every secret to itself', async () => {
   const backend = await startHttpServer({ name: 'far' });
   gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1', '--log-level', 'trace'], {
     env: {
+      ...SETTINGS,
       GATEWAY_AUTH_ENABLED: 'true',
       GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
-      GATEWAY_SECRET_KEY: planted.secretKey,
-      GATEWAY_ADMIN_PASSWORD: planted.adminPassword,
-      GATEWAY_ENCRYPTION_KEY: planted.encryptionKey,
-      // Nobody listens there: limits are counted in memory, with a warning.
-      GATEWAY_REDIS_URL: `redis://me:${planted.redisPassword}@127.0.0.1:1`,
     },
   });
   const url = await gateway.url();
@@ -111,10 +114,7 @@ needsProcesses('keeps every secret to itself', async () => {
 
   const config = await runProgram(['config'], {
     env: {
-      GATEWAY_SECRET_KEY: planted.secretKey,
-      GATEWAY_ADMIN_PASSWORD: planted.adminPassword,
-      GATEWAY_ENCRYPTION_KEY: planted.encryptionKey,
-      GATEWAY_REDIS_URL: `redis://me:${planted.redisPassword}@127.0.0.1:1`,
+      ...SETTINGS,
       GATEWAY_DATABASE_URL: `postgresql://me:${planted.redisPassword}@127.0.0.1:1/db`,
     },
   });
