@@ -36,7 +36,7 @@ test('the end writes the audit log and the times of use of keys', async () => {
   await harness.auth.authenticate({ apiKey: key });
   harness.auth.audit.record({ actor: 'local', actorName: 'local', action: 'x', subject: 'y', status: 0 });
   await harness.auth.close();
-  const stored = await harness.store.accounts.findApiKey(apiKey.apiKey.id);
+  const [stored] = await harness.store.accounts.findApiKeys([apiKey.apiKey.id]);
   assert.is(stored?.lastUsedAt, new Date(harness.clock.nowMs).toISOString());
   assert.is((await harness.store.audit.list({ limit: 5 })).length, 1);
   assert.is(harness.storeChanges$.observed, false);

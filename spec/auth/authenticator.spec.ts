@@ -173,7 +173,7 @@ test('concurrent requests with the same credentials share one query', async () =
   harness.watch.asked.length = 0;
   const principals = await Promise.all(Array.from({ length: 200 }, () => harness.auth.authenticate(token)));
   assert.is(new Set(principals).size, 1);
-  assert.equal(harness.watch.asked, ['findUser', 'isTokenEnded']);
+  assert.equal(harness.watch.asked, ['findUsers', 'isTokenEnded']);
 });
 
 test('the first answer of the store does not confirm earlier verifications', async () => {
@@ -238,10 +238,10 @@ test('one request a second queries a database that does not answer', async () =>
   harness.watch.isAway = true;
   harness.watch.asked.length = 0;
   for (let request = 0; request < 50; request += 1) await harness.auth.authenticate(token);
-  assert.equal(harness.watch.asked, ['findUser']);
+  assert.equal(harness.watch.asked, ['findUsers']);
   harness.clock.pass(1_001);
   await harness.auth.authenticate(token);
-  assert.equal(harness.watch.asked, ['findUser', 'findUser']);
+  assert.equal(harness.watch.asked, ['findUsers', 'findUsers']);
 });
 
 test('credentials that were revoked here, or refused since, are not accepted while the database is away', async () => {

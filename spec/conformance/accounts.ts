@@ -13,9 +13,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
 
   declare('there are none at first', async ({ accounts }) => {
     assert.equal([await accounts.listUsers(), await accounts.listApiKeys()], [[], []]);
-    assert.is(await accounts.findUser(ada.id), undefined);
     assert.is(await accounts.findUserByName('ada'), undefined);
-    assert.is(await accounts.findApiKey('0123456789abcdef'), undefined);
   });
 
   declare(
@@ -27,8 +25,8 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       for (const key of keys) await accounts.insertApiKey(key);
       assert.equal(await accounts.listUsers(), users);
       assert.equal(await accounts.listApiKeys(), keys);
-      for (const user of users) assert.equal(await accounts.findUser(user.id), user);
-      for (const key of keys) assert.equal(await accounts.findApiKey(key.id), key);
+      for (const user of users) assert.equal(await accounts.findUsers([user.id]), [user]);
+      for (const key of keys) assert.equal(await accounts.findApiKeys([key.id]), [key]);
     },
   );
 
@@ -83,8 +81,8 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
   declare('tells ids apart by case', async ({ accounts }) => {
     await accounts.insertUser(ada);
     await accounts.insertApiKey(smallKey);
-    assert.is(await accounts.findUser(ada.id.toUpperCase()), undefined);
-    assert.is(await accounts.findApiKey(smallKey.id.toUpperCase()), undefined);
+    assert.equal(await accounts.findUsers([ada.id.toUpperCase()]), []);
+    assert.equal(await accounts.findApiKeys([smallKey.id.toUpperCase()]), []);
     assert.is(await accounts.deleteApiKey(smallKey.id.toUpperCase()), false);
   });
 
@@ -301,7 +299,8 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.equal([await accounts.listUsers(), await accounts.listApiKeys()], [users, keys]);
     for (const { id, email, updatedAt } of users) {
       await accounts.changeUser(id, { email: `${email} changed`, updatedAt });
-      assert.is((await accounts.findUser(id))?.email, `${email} changed`);
+      const [user] = await accounts.findUsers([id]);
+      assert.is(user?.email, `${email} changed`);
     }
   });
 
@@ -310,7 +309,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     await accounts.insertUser({ ...ada, templates });
     templates.push('b');
     (await accounts.listUsers()).length = 0;
-    assert.equal(await accounts.findUser(ada.id), { ...ada, templates: ['a'] });
+    assert.equal(await accounts.findUsers([ada.id]), [{ ...ada, templates: ['a'] }]);
   });
 }
 

@@ -95,7 +95,7 @@ export class Accounts {
 
   /** USER_NOT_FOUND. */
   async user(id: string): Promise<User> {
-    const user = await this.#store.findUser(id);
+    const [user] = await this.#store.findUsers([id]);
     if (user === undefined) throw userNotFound(id);
     return user;
   }

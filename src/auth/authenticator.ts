@@ -48,7 +48,7 @@ type CachedIdentity = Verified & Identity;
 export interface AuthenticatorOptions {
   readonly accounts: Pick<
     AccountStore,
-    'findUser' | 'findApiKey' | 'isTokenEnded' | 'endToken' | 'changeUser'
+    'findUsers' | 'findApiKeys' | 'isTokenEnded' | 'endToken' | 'changeUser'
   >;
   readonly tokens: Tokens;
   readonly limits: HourlyLimits;
@@ -171,7 +171,7 @@ export class Authenticator {
   async #verifyToken(token: string): Promise<Identity> {
     const { tokens, accounts, limits } = this.#options;
     const { userId, id, credentialsAtMs, expiresAtMs } = await tokens.read(token);
-    const user = await accounts.findUser(userId);
+    const [user] = await accounts.findUsers([userId]);
     const isCurrent = isActive(user) && Date.parse(user.credentialsChangedAt) === credentialsAtMs;
     if (!isCurrent || (await accounts.isTokenEnded(userId, id)))
       throw invalidCredentials('The token is no longer valid; log in again');
@@ -180,13 +180,14 @@ export class Authenticator {
   }
 
   async #verifyKey(text: string): Promise<Identity> {
+    const { accounts } = this.#options;
     const parts = parseKey(text);
     if (parts === undefined) throw invalidCredentials(WRONG_KEY);
-    const key = await this.#options.accounts.findApiKey(parts.id);
+    const [key] = await accounts.findApiKeys([parts.id]);
     if (key === undefined || !isSecretOf(parts.secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
     const expiresAtMs = keyEndsAtMs(key);
     if (expiresAtMs <= this.#options.now()) throw keyExpired();
-    const owner = key.ownerId === undefined ? undefined : await this.#options.accounts.findUser(key.ownerId);
+    const [owner] = key.ownerId === undefined ? [] : await accounts.findUsers([key.ownerId]);
     if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
     return {
       principal: keyPrincipal(key, owner, this.#options.limits),

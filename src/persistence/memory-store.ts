@@ -181,10 +181,6 @@ class MemoryAccounts implements AccountStore {
     return structuredClone([...this.#users.values()]);
   }
 
-  async findUser(id: string): Promise<User | undefined> {
-    return structuredClone(this.#users.get(id));
-  }
-
   async findUsers(ids: readonly string[]): Promise<User[]> {
     return structuredClone(ids.flatMap((id) => this.#users.get(id) ?? []));
   }
@@ -230,10 +226,6 @@ class MemoryAccounts implements AccountStore {
 
   async listApiKeys(): Promise<ApiKey[]> {
     return structuredClone([...this.#keys.values()]);
-  }
-
-  async findApiKey(id: string): Promise<ApiKey | undefined> {
-    return structuredClone(this.#keys.get(id));
   }
 
   async findApiKeys(ids: readonly string[]): Promise<ApiKey[]> {

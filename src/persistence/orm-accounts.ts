@@ -36,10 +36,6 @@ export class OrmAccounts implements AccountStore {
     return this.#session.run(async (em, { users }) => (await em.findAll(users, IN_ORDER)).map(userOf));
   }
 
-  findUser(id: string): Promise<User | undefined> {
-    return this.#session.run((em, tables) => userWhere(em, tables, { id }));
-  }
-
   findUsers(ids: readonly string[]): Promise<User[]> {
     return this.#session.run(async (em, { users }) =>
       (await em.find(users, { id: { $in: [...ids] } })).map(userOf),
@@ -102,13 +98,6 @@ export class OrmAccounts implements AccountStore {
 
   listApiKeys(): Promise<ApiKey[]> {
     return this.#session.run(async (em, { apiKeys }) => (await em.findAll(apiKeys, IN_ORDER)).map(apiKeyOf));
-  }
-
-  findApiKey(id: string): Promise<ApiKey | undefined> {
-    return this.#session.run(async (em, { apiKeys }) => {
-      const row = await em.findOne(apiKeys, { id });
-      return row === null ? undefined : apiKeyOf(row);
-    });
   }
 
   findApiKeys(ids: readonly string[]): Promise<ApiKey[]> {

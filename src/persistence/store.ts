@@ -57,7 +57,6 @@ export const MOST_FOUND = 500;
 export interface AccountStore {
   /** In the order of their creation, as all lists of accounts. */
   listUsers(): Promise<User[]>;
-  findUser(id: string): Promise<User | undefined>;
   /** The existing ones of at most MOST_FOUND ids, in any order. */
   findUsers(ids: readonly string[]): Promise<User[]>;
   /** Without regard to case. */
@@ -79,7 +78,6 @@ export interface AccountStore {
   /** True while a token of a user is recorded as ended. */
   isTokenEnded(userId: string, tokenId: string): Promise<boolean>;
   listApiKeys(): Promise<ApiKey[]>;
-  findApiKey(id: string): Promise<ApiKey | undefined>;
   /** As `findUsers`. */
   findApiKeys(ids: readonly string[]): Promise<ApiKey[]>;
   insertApiKey(key: ApiKey): Promise<void>;

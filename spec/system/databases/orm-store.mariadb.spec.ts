@@ -43,7 +43,7 @@ needed('the store is safe on a server that was told so, and keeps what it is giv
     const store = await freshStore(service);
     await store.accounts.insertUser({ ...ada, email: hostile, passwordHash: hostile });
     await store.saveTemplate({ name: 'demo', loadBalancer: {} });
-    const user = await store.accounts.findUser(ada.id);
+    const [user] = await store.accounts.findUsers([ada.id]);
     assert.equal([user?.email, user?.passwordHash], [hostile, hostile]);
     for (const name of [hostile, `' or ''='`, `\\' or 1=1 -- `])
       assert.is(await store.accounts.findUserByName(name), undefined);
