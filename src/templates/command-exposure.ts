@@ -45,14 +45,7 @@ export async function exposureOf(
     ...(workingDir === undefined ? [] : [{ text: workingDir, path: folder }]),
     ...written.map((text) => ({ text, path: pathOf(text, folder, program.env.HOME ?? homedir()) })),
   ];
-  const over = new AbortController();
-  const late = delay(LOOK_MS, unanswered(LOOK_MS), { signal: over.signal });
-  try {
-    return await Promise.race([firstExposure(named, paths), late]);
-  } finally {
-    over.abort();
-    late.catch(() => undefined); // it was aborted
-  }
+  return Promise.race([firstExposure(named, paths), delay(LOOK_MS, UNANSWERED, { ref: false })]);
 }
 
 interface NamedPath {
@@ -100,9 +93,7 @@ function sentence(text: string, { protectedPath: { path, what }, isItself }: Hol
   );
 }
 
-function unanswered(ms: number): string {
-  return `The paths of the command could not be looked at within ${ms / 1000} s; allow it with "force": true (--force).`;
-}
+const UNANSWERED = `The paths of the command could not be looked at within ${LOOK_MS / 1000} s; allow it with "force": true (--force).`;
 
 /** The word, and the text behind each `=` in it, if short enough for a path. */
 function valuesOf(word: string): string[] {
