@@ -1,23 +1,18 @@
 // The options of settings, made from the table in config/settings.ts, and the Config that they make.
 
 import { ConfigError } from '../config/config-error.ts';
-import { boolean, type Setting } from '../config/setting-types.ts';
+import { boolean, type Setting, type SettingType } from '../config/setting-types.ts';
 import { ALL_SETTINGS } from '../config/settings.ts';
 import { type Config, loadConfig } from '../config.ts';
 import type { CommandInput, OptionTable } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Placeholders of values by the `type` of their setting; the first match counts. */
+/** Placeholders of values by the `type` of their setting, the first match, where that is not the unit. */
 const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
-  [/^percent/, 'percent'],
   [/separated by commas$/, 'list'],
-  [/^seconds/, 'seconds'],
-  [/^bytes/, 'bytes'],
   [/^a port/, 'port'],
   [/^(a whole number|requests|entries)/, 'number'],
-  [/^minutes/, 'minutes'],
-  [/^days/, 'days'],
   [/ URL such as/, 'url'],
   [/^lists of words/, 'json'],
   [/^a name/, 'name'],
@@ -57,7 +52,7 @@ function optionsOfSetting({ flag, ...row }: Setting<unknown>): OptionTable {
   const group = groupOf(flag);
   const description = descriptionOf(row);
   if (row.kind !== boolean)
-    return { [`--${flag} <${placeholderOf(flag, row.kind.type)}>`]: { description, group } };
+    return { [`--${flag} <${placeholderOf(flag, row.kind)}>`]: { description, group } };
   return {
     [`--${flag}`]: { description: SWITCHES[`--${flag}`] ?? description, group },
     [`--no-${flag}`]: { description: SWITCHES[`--no-${flag}`] ?? `Turn ${flag} off`, group },
@@ -81,9 +76,9 @@ function descriptionOf({
   return doc.replace(/\.$/, '') + otherwise + choices;
 }
 
-function placeholderOf(flag: string, type: string): string {
+function placeholderOf(flag: string, { type, unit = 'value' }: SettingType<unknown>): string {
   if (flag.endsWith('-dir')) return 'folder';
-  return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? 'value';
+  return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? unit;
 }
 
 /** The settings these options, the environment and the configuration file make. `forced`: flags of the caller, which options replace. */
