@@ -22,7 +22,10 @@ test.before.each(async () => {
   faults = [];
   changedCallers$ = new Subject();
   released = Promise.withResolvers();
-  const onFault = (error: unknown) => faults.push(error);
+  const onFault = (error: unknown) => {
+    faults.push(error);
+    throw new Error('the log is full, which affects no answer');
+  };
   gateway = await createGateway({ sessions: { max: 2 }, onFault, changedCallers$ });
   for (const template of ['a', 'b']) {
     const handler = serving({

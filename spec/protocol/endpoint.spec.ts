@@ -4,23 +4,11 @@ import * as assert from 'uvu/assert';
 import { classifyRequest } from '../../src/protocol/endpoint.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
-import { modernHarness, outcomeOf, VERSION } from './modern/modern-harness.ts';
+import { VERSION } from './modern/modern-harness.ts';
 
 const test = suite('endpoint');
 
 const OLD = '2025-11-25';
-
-test('an error of the fault listener does not affect the answer', async () => {
-  const harness = modernHarness();
-  Object.assign(harness.faults, {
-    push: () => {
-      throw new Error('the log is full');
-    },
-  });
-  const reply = await harness.send('tools/list');
-  harness.backends.last.fail(new Error('a fault of ours'));
-  assert.is(outcomeOf(reply), '500 -32603');
-});
 
 const CLAIM = 'io.modelcontextprotocol/protocolVersion';
 

@@ -108,17 +108,17 @@ export interface EndpointOptions {
   readonly serverInfo: ServerInfo;
   /**
    * Receives internal errors that end a request under way, or prevent the writing of a message, since no answer shows them.
-   * Earlier errors are thrown. Its own errors are dropped. Default: none.
+   * Earlier errors are thrown. It must not throw: see nonThrowing.
    */
-  readonly onFault?: FaultListener;
-  /** Spreads the end of many streams over turns of the event loop. Default: a new one. */
-  readonly scheduler?: TaskScheduler;
+  readonly onFault: FaultListener;
+  /** Spreads the end of many streams over turns of the event loop. */
+  readonly scheduler: TaskScheduler;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
 }
 
-/** Options of both eras, complete; `onFault` never throws. */
-export type CommonOptions = Required<Pick<EndpointOptions, 'onFault' | 'scheduler'>>;
+/** Options of both eras. */
+export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler'>;
 
 /** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */
 export interface McpEndpoint {

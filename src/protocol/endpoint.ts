@@ -4,20 +4,13 @@
 
 import { isJsonObject } from '../domain/json.ts';
 import { META, MODERN_VERSIONS } from '../domain/mcp.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
 import {
   type ClientNotification,
   type ClientRequest,
   readBody,
   readClientMessage,
 } from './client-message.ts';
-import {
-  type EndpointOptions,
-  type McpEndpoint,
-  type McpReply,
-  type McpRequest,
-  nonThrowing,
-} from './endpoint-types.ts';
+import type { EndpointOptions, McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
 import { checkPostTypes, headerMismatch, headerOf, type RequestHeaders } from './headers.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
@@ -33,13 +26,12 @@ export class Endpoint implements McpEndpoint {
   readonly #sse: LegacySse;
   readonly #modern: ModernEndpoint;
 
-  constructor({ backends, scheduler = new TaskScheduler(), ...options }: EndpointOptions) {
-    this.#backends = backends;
-    const onFault = nonThrowing(options.onFault);
+  constructor(options: EndpointOptions) {
+    this.#backends = options.backends;
     const tasks = new TaskFinder();
-    this.#legacy = new LegacyEndpoint({ onFault, scheduler, tasks, bufferedBytes: options.bufferedBytes });
-    this.#sse = new LegacySse(this.#legacy, { onFault, scheduler });
-    this.#modern = new ModernEndpoint({ ...options, onFault, scheduler, tasks });
+    this.#legacy = new LegacyEndpoint({ ...options, tasks });
+    this.#sse = new LegacySse(this.#legacy, options);
+    this.#modern = new ModernEndpoint({ ...options, tasks });
   }
 
   handle(request: McpRequest, reply: McpReply): void | Promise<void> {
