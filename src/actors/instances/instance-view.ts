@@ -64,7 +64,7 @@ export function snapshotOf(
 ): InstanceSnapshot {
   const { definition, link, starting, statistics, calls, stderr } = snapshot.context;
   const state = stateOf(snapshot);
-  const facts = factsOf(link === undefined ? starting : () => link.transport.facts());
+  const facts = link === undefined ? starting?.() : link.transport.facts();
   return {
     id: definition.id,
     serverId: definition.serverId,
@@ -105,15 +105,6 @@ function startingReason({ unmatchedMessages = 0 }: Partial<TransportFacts> = {})
   return unmatchedMessages > 0
     ? `it is still starting, and wrote ${unmatchedLines(unmatchedMessages)}`
     : null;
-}
-
-/** A faulty transport must not hide its instance. */
-function factsOf(facts: (() => TransportFacts) | undefined): TransportFacts | undefined {
-  try {
-    return facts?.();
-  } catch {
-    return undefined; // shown as without a session
-  }
 }
 
 function isoTime(monotonicMs: number): string {
