@@ -75,6 +75,18 @@ test('forgets an instance that was deregistered, for good', () => {
   assert.equal([errorRate, averageResponseTimeMs], [0, 10]);
 });
 
+test('counts since the registration, and apart from that since it runs here', () => {
+  begin('a');
+  finish('a', 'result');
+  events.next({ type: 'instance.stopped', ...fact('a') }); // another node has it
+  assert.is(metrics.running('a'), undefined);
+  finish('a', 'result'); // it ran on behind
+  begin('a');
+  finish('a', 'error');
+  assert.equal([...(metrics.running('a')?.exchanges ?? [])], [['error', 1]]);
+  assert.is(metrics.summary().instances.a?.requests, 3);
+});
+
 test.run();
 
 const clients = suite('client metrics');

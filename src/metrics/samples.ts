@@ -150,7 +150,7 @@ class Sample {
     const total = { source, ...counted, times: source?.times.since() };
     const base = this.#baseOf(total, before?.total);
     const tally = differenceOf(total, base);
-    const times = total.times?.since(base?.times);
+    const times = tally.requests === 0 ? undefined : total.times?.since(base?.times);
     const inFlight = snapshot.instances.reduce((sum, instance) => sum + instance.inFlight, 0);
     const percentiles = { p50_ms: percentileOf(times, 0.5), p95_ms: percentileOf(times, 0.95) };
     const text = JSON.stringify({ template, ...tally, in_flight: inFlight, queued, ...percentiles });
