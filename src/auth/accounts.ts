@@ -18,6 +18,7 @@ import {
 } from '../domain/account.ts';
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
+import { definedFields } from '../domain/json.ts';
 import { hasInvisible, isCleanText, timestampOf } from '../domain/text.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { AccountStore } from '../persistence/store.ts';
@@ -124,11 +125,7 @@ export class Accounts {
       (isActive ?? before.isActive) !== before.isActive;
     const at = new Date(this.#options.now()).toISOString();
     const user = await this.#store.changeUser(id, {
-      ...(email === undefined ? {} : { email }),
-      ...(role === undefined ? {} : { role }),
-      ...(templates === undefined ? {} : { templates }),
-      ...(isActive === undefined ? {} : { isActive }),
-      ...(passwordHash === undefined ? {} : { passwordHash }),
+      ...definedFields({ email, role, templates, isActive, passwordHash }),
       ...(isVoid ? { credentialsChangedAt: at } : {}),
       updatedAt: at,
     });
@@ -175,9 +172,7 @@ export class Accounts {
       id,
       name: input.name,
       permissions: [...new Set(input.permissions)],
-      ...(input.templates === undefined ? {} : { templates: input.templates }),
-      ...(expiresAt === undefined ? {} : { expiresAt }),
-      ...(owner === undefined ? {} : { ownerId: owner.id }),
+      ...definedFields({ templates: input.templates, expiresAt, ownerId: owner?.id }),
       secretHash,
       createdAt: new Date(nowMs).toISOString(),
     };
@@ -221,7 +216,7 @@ export function newUser(input: Omit<NewUser, 'password'>, passwordHash: string, 
     username,
     email,
     role,
-    ...(templates === undefined ? {} : { templates }),
+    ...definedFields({ templates }),
     isActive: true,
     passwordHash,
     credentialsChangedAt: at,
