@@ -137,7 +137,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
   app.use(errors(log));
-  app.use(observe(log, metrics.http, new Tracing()));
+  app.use(observe(log, metrics, new Tracing()));
   app.use(hostOriginCheck({ ...options, proxies }));
   app.use(plainCalls(rows));
   app.use(router.routes());

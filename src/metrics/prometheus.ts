@@ -26,20 +26,10 @@ const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_acti
 
 export type MetricsSource = Pick<Gateway, 'databaseStatus' | 'metrics' | 'snapshot'>;
 
-/** The HTTP answers of an app by status, and by error code: bounded by their catalogues. */
-export class HttpCounts {
-  readonly statuses = new Map<number, number>();
-  readonly errors = new Map<ErrorCode, number>();
-
-  count(status: number, code: ErrorCode | undefined): void {
-    increment(this.statuses, status);
-    if (code !== undefined) increment(this.errors, code);
-  }
-}
-
 /** The metrics of one gateway. Its HTTP answers are counted from the construction on. */
 export class Prometheus {
-  readonly http = new HttpCounts();
+  /** HTTP answers of the app by status, and by error code: bounded by their catalogues. */
+  readonly #http = { statuses: new Map<number, number>(), errors: new Map<ErrorCode, number>() };
   readonly #gateway: MetricsSource;
   readonly #build: string;
   /** The text that is being made: scrapes at the same time share it. */
@@ -50,6 +40,11 @@ export class Prometheus {
   constructor(gateway: MetricsSource, build: string) {
     this.#gateway = gateway;
     this.#build = build;
+  }
+
+  countAnswer(status: number, code: ErrorCode | undefined): void {
+    increment(this.#http.statuses, status);
+    if (code !== undefined) increment(this.#http.errors, code);
   }
 
   /** All metrics; for a viewer of some templates those of these templates only. Default: a viewer of all. */
@@ -82,7 +77,7 @@ export class Prometheus {
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
     const versions = { version: API_VERSION, build: this.#build };
-    return { templates, traffic, http: this.http, isDatabaseConnected, ...versions };
+    return { templates, traffic, http: this.#http, isDatabaseConnected, ...versions };
   }
 
   #ofProcess({ Registry, collectDefaultMetrics }: PromClient): Registry {

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { parseKey } from '../../auth/api-keys.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
-import type { HttpCounts } from '../../metrics/prometheus.ts';
+import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import {
@@ -21,7 +21,11 @@ import {
  * Observes each request until its connection is done with it: counts its answer, by status and error code; logs at `info`; and ends its
  * span. While that level is off and there is no tracer, a request costs two look-ups. Liveness and readiness probes are not traced.
  */
-export function observe(log: Logger, counts: HttpCounts, traces: Tracing): HttpMiddleware {
+export function observe(
+  log: Logger,
+  metrics: Pick<Prometheus, 'countAnswer'>,
+  traces: Tracing,
+): HttpMiddleware {
   void traces.ready(); // so that the first request is traced, too, when a provider exists already
   return (context, next) => {
     const { res: response, state } = context;
@@ -30,7 +34,7 @@ export function observe(log: Logger, counts: HttpCounts, traces: Tracing): HttpM
     if (spans !== undefined && !PROBES.has(context.path))
       state.trace = spans.requestSpan(context.req.headers);
     response.on('close', () => {
-      counts.count(statusOf(response), state.errorCode);
+      metrics.countAnswer(statusOf(response), state.errorCode);
       if (state.trace !== undefined) endTrace(context);
       if (startMs !== undefined) logEnd(context, performance.now() - startMs, log);
     });
