@@ -87,48 +87,39 @@ test('counts since the registration, and apart from that since it runs here', ()
   assert.is(metrics.summary().instances.a?.requests, 3);
 });
 
-test.run();
-
-const clients = suite('client metrics');
 const NO_SESSIONS = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
-let clientMetrics = new Metrics(events, () => true);
 
-clients.before.each(() => {
-  events = new Subject();
-  clientMetrics = new Metrics(events, () => true);
-});
-
-clients('counts sessions by template and by instance, wherever they go', () => {
+test('counts sessions by template and by instance, wherever they go', () => {
   for (const at of ['a', 'a', 'b']) opened(at);
   moved('a', 'b');
-  assert.equal([clientMetrics.clientsAt('a').sessions, clientMetrics.clientsAt('b').sessions], [1, 2]);
+  assert.equal([metrics.clientsAt('a').sessions, metrics.clientsAt('b').sessions], [1, 2]);
   ended('b', false);
   ended('b', true);
   opened('other', 'u');
-  assert.equal(clientMetrics.clients().get('t')?.sessions, {
+  assert.equal(metrics.clients().get('t')?.sessions, {
     open: 1,
     opened: 3,
     ended: 2,
     lost: 1,
     moved: 1,
   });
-  assert.equal(clientMetrics.clients().get('u')?.sessions, { ...NO_SESSIONS, open: 1, opened: 1 });
-  assert.equal(sumOf(clientMetrics.clients().values()).sessions, {
+  assert.equal(metrics.clients().get('u')?.sessions, { ...NO_SESSIONS, open: 1, opened: 1 });
+  assert.equal(sumOf(metrics.clients().values()).sessions, {
     ...{ open: 2, opened: 4, ended: 2, lost: 1, moved: 1 },
   });
 });
 
-clients('counts processes, and no sessions of HTTP backends', () => {
+test('counts processes, and no sessions of HTTP backends', () => {
   for (const transport of ['stdio', 'stdio', 'stdio', 'http', 'sse'] as const) upstream(transport);
   upstreamEnded('stdio', true);
   upstreamEnded('http', true);
-  assert.equal(clientMetrics.clientsAt('a'), { sessions: 0, ownProcesses: 2, processes: [] });
-  assert.equal(clientMetrics.clients().get('t')?.ownProcesses, { running: 2, started: 3, lost: 1 });
+  assert.equal(metrics.clientsAt('a'), { sessions: 0, ownProcesses: 2, processes: [] });
+  assert.equal(metrics.clients().get('t')?.ownProcesses, { running: 2, started: 3, lost: 1 });
   upstreamEnded('stdio', false);
-  assert.equal(clientMetrics.clients().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
+  assert.equal(metrics.clients().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
 });
 
-clients('knows whose a process is, as long as it runs', () => {
+test('knows whose a process is, as long as it runs', () => {
   for (const [pid, principal] of [
     [1, 'user:1'],
     [2, 'key:2'],
@@ -142,21 +133,21 @@ clients('knows whose a process is, as long as it runs', () => {
     { pid: 2, principal: 'key:2' },
     { pid: 3, principal: 'user:1' },
   ];
-  assert.equal(clientMetrics.clientsAt('a'), { sessions: 0, ownProcesses: 2, processes: left });
-  assert.equal(clientMetrics.clientsAt('b').processes, []);
+  assert.equal(metrics.clientsAt('a'), { sessions: 0, ownProcesses: 2, processes: left });
+  assert.equal(metrics.clientsAt('b').processes, []);
 });
 
-clients('remembers no instance where nothing is open', () => {
+test('remembers no instance where nothing is open', () => {
   opened('a');
   upstream('stdio');
   moved('a', 'b');
-  assert.is.not(clientMetrics.clientsAt('b'), clientMetrics.clientsAt('nowhere'));
+  assert.is.not(metrics.clientsAt('b'), metrics.clientsAt('nowhere'));
   upstreamEnded('stdio', true);
   ended('b', false);
-  for (const id of ['a', 'b']) assert.is(clientMetrics.clientsAt(id), clientMetrics.clientsAt('nowhere'));
+  for (const id of ['a', 'b']) assert.is(metrics.clientsAt(id), metrics.clientsAt('nowhere'));
 });
 
-clients.run();
+test.run();
 
 function fact(id: string) {
   return { atMs: 1, template: 't', instanceId: id, serverId: id };
@@ -167,25 +158,13 @@ function begin(id: string): void {
 }
 
 function refuse(): void {
-  events.next({
-    type: 'exchange.refused',
-    atMs: 1,
-    template: 't',
-    ...PINGED,
-    waitMs: 0,
-    code: 'NO_HEALTHY_INSTANCE',
-  });
+  const refusal = { template: 't', waitMs: 0, code: 'NO_HEALTHY_INSTANCE' } as const;
+  events.next({ type: 'exchange.refused', atMs: 1, ...PINGED, ...refusal });
 }
 
 function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
-  events.next({
-    type: 'exchange.finished',
-    ...fact(id),
-    ...PINGED,
-    ...{ attempt: 1, waitMs: 0, isLast: true },
-    outcome,
-    durationMs,
-  });
+  const attempt = { attempt: 1, waitMs: 0, isLast: true };
+  events.next({ type: 'exchange.finished', ...fact(id), ...PINGED, ...attempt, outcome, durationMs });
 }
 
 function clientFact(serverId: string, template = 't') {
