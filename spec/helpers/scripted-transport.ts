@@ -221,12 +221,6 @@ export class ScriptedTransport implements Transport {
     this.#end({ reason, expected: false });
   }
 
-  /** Breaks the contract: the end is an error, or no value at all. */
-  breakClosed(error?: Error): void {
-    if (error === undefined) this.#closed.complete();
-    else this.#closed.error(error);
-  }
-
   #end(closed: Closed): void {
     if (this.#ended !== undefined) return;
     this.#ended = closed;

@@ -25,11 +25,8 @@ export class CapabilityChanges {
     this.#fleet = fleet;
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     this.changes$ = merge(fleet.listChanged$, this.#changes).pipe(takeUntil(closed$));
-    events$.pipe(takeUntil(closed$)).subscribe({
-      next: (event) => {
-        if (PRESENCE.has(event.type) && 'instanceId' in event) this.#check(event.template, event.instanceId);
-      },
-      error: () => undefined, // the events never fail
+    events$.pipe(takeUntil(closed$)).subscribe((event) => {
+      if (PRESENCE.has(event.type) && 'instanceId' in event) this.#check(event.template, event.instanceId);
     });
   }
 

@@ -44,8 +44,8 @@ export interface Upstream {
   /** Sends a notification of the client. Dropped when the backend is gone or too many are waiting. */
   notify(method: string, params: JsonObject): void;
   /**
-   * Hot, no replay: messages that belong to no exchange. Completes when the conversation has closed. Requests only come in a
-   * conversation that declared the capabilities of a client; over HTTP its listening stream is open while subscribed.
+   * Hot, no replay: messages that belong to no exchange. Completes when the conversation has closed; never errors. Requests only
+   * come in a conversation that declared the capabilities of a client; over HTTP its listening stream is open while subscribed.
    */
   readonly messages$: Observable<ServerMessage>;
   /** Resolves when the listening stream that is being opened is open or has failed, after 250 ms at the latest. */

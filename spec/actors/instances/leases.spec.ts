@@ -21,7 +21,6 @@ import { steadyPace } from '../../helpers/turns.ts';
 
 const test = suite('leases');
 simulateTime(test);
-const FACT = { template: 't', instanceId: 'i', serverId: 's', principal: 'user:1' };
 function host(transport: TransportKind = 'stdio') {
   const opener = { next: Promise.resolve<Upstream | undefined>(undefined) };
   const leases = make(transport, () => opener.next);
@@ -38,20 +37,6 @@ function host(transport: TransportKind = 'stdio') {
   const open = async (opened: Promise<Upstream | undefined>) => lease(opened).conversation.opening;
   return { leases, facts, lease, open };
 }
-
-test('reports an end without a reason', async () => {
-  for (const error of [undefined, new Error('broken')]) {
-    const { facts, open } = host();
-    const upstream = new ScriptedTransport();
-    await open(Promise.resolve(upstream));
-    upstream.breakClosed(error);
-    const reason = 'it did not say why';
-    assert.equal(facts.at(-1), {
-      ...{ type: 'upstream.ended', ...FACT, transport: 'stdio' },
-      ...{ reason, isLost: true },
-    });
-  }
-});
 
 test('reports why one could not be opened, unless its lease had ended', async () => {
   const { facts, open, lease } = host();

@@ -98,8 +98,7 @@ export class DedicatedBinding extends Binding {
       upstream,
     );
     this.#close = close;
-    const end = () => this.#end();
-    upstream.closed$.subscribe({ next: end, complete: end, error: end });
+    upstream.closed$.subscribe(() => this.#end());
     if (isModern || !buffersMessages) return;
     this.#buffer = new MessageBuffer(refuseQuestion);
     this.#receive();
@@ -140,14 +139,12 @@ export class DedicatedBinding extends Binding {
   }
 
   #receive(): () => void {
-    const end = () => this.#end();
     const subscription = this.upstream.messages$.subscribe({
       next: (message) => {
         if (this.#listener === undefined) this.#buffer?.put(message, message.params);
         else this.#listener.deliver(message);
       },
-      complete: end,
-      error: end,
+      complete: () => this.#end(),
     });
     return () => subscription.unsubscribe();
   }

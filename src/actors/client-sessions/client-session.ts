@@ -355,8 +355,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     this.#listening = { binding, subscription };
     subscription.add(binding.listen(this));
     // An unhealthy instance may become healthy again, with the same conversation.
-    const check = () => isGone(binding) && this.lost();
-    subscription.add(binding.ref.state$.subscribe({ next: check, complete: check, error: check }));
+    subscription.add(binding.ref.state$.subscribe(() => isGone(binding) && this.lost()));
   }
 
   #detach(): void {

@@ -63,13 +63,11 @@ export class HeldReservation {
       .reserve(this.#session.ownerId, isContinuation, binding.upstream)
       .subscribe({ complete: gone, error: refused });
     this.#watching.add(place);
-    const { closed$ } = binding.upstream ?? {};
     const over = (): void => {
       place.unsubscribe(); // also where the call can continue elsewhere
       gone();
     };
-    if (closed$ !== undefined)
-      this.#watching.add(closed$.subscribe({ next: over, complete: over, error: over }));
+    this.#watching.add(binding.upstream?.closed$.subscribe(over));
   }
 
   /** There will be no next round. A call whose conversation is over fails with that error instead. */

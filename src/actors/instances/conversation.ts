@@ -95,7 +95,7 @@ const ACTIVE = { status: 'active', output: undefined, error: undefined } as cons
 const LEVEL_MS = 5_000;
 
 /** It observes its own end, which saves an object: there are thousands of conversations. */
-export class Conversation implements Observer<Closed> {
+export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
   readonly isExclusive: boolean;
@@ -114,7 +114,6 @@ export class Conversation implements Observer<Closed> {
   #leases = 0;
   #usedAtMs: number;
   #isRetired = false;
-  #isEnded = false;
   #isGone = false;
   #disarm: (() => void) | undefined;
   #level: string | undefined;
@@ -218,21 +217,11 @@ export class Conversation implements Observer<Closed> {
     return settingLevel;
   }
 
-  // --- observer of the end of its upstream, with or without a reason --------------------------------------------------
+  // --- observer of the end of its upstream ------------------------------------------------------------------------------
 
   next(closed: Closed): void {
-    if (this.#isEnded) return;
-    this.#isEnded = true;
     this.#listener.ended(this, closed);
     void this.close();
-  }
-
-  error(): void {
-    this.next(NO_REASON);
-  }
-
-  complete(): void {
-    this.next(NO_REASON);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -297,8 +286,6 @@ export class Conversation implements Observer<Closed> {
 export const NO_SUBSCRIBER: ClientReply = {
   error: { code: RPC.methodNotFound, message: 'The client is not there to be asked.' },
 };
-
-const NO_REASON: Closed = { reason: 'it did not say why', expected: false };
 
 /** Resolves when nothing is left of it, for which its transport has bounded time. Never rejects. */
 export async function closeQuietly(upstream: Pick<Upstream, 'close'>): Promise<void> {

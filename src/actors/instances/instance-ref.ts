@@ -237,7 +237,7 @@ export class InstanceRef implements Candidate {
       const end = (): void => subscriber.complete();
       const isStopped$ = this.state$.pipe(ignoreElements());
       const over$ = link === undefined || isIndependent ? isStopped$ : link.transport.closed$;
-      subscriber.add(over$.subscribe({ next: end, complete: end, error: end }));
+      subscriber.add(over$.subscribe({ next: end, complete: end }));
     });
   }
 

@@ -152,27 +152,20 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       if (list === 'tools') void link.tools.invalidate();
       sendBack({ type: 'list.changed', list });
     };
-    opened.messages$.subscribe({
-      next: ({ method }) => {
-        link.noteMessage();
-        const list = changedList(method);
-        if (list !== undefined) changed(list);
-      },
-      error: () => undefined, // messages$ ends with the transport; closed$ has the reason
+    opened.messages$.subscribe(({ method }) => {
+      link.noteMessage();
+      const list = changedList(method);
+      if (list !== undefined) changed(list);
     });
-    opened.omitted$?.pipe(takeUntil(opened.closed$)).subscribe({
-      next: (omitted) => sendBack({ type: 'tool.omitted', ...omitted }),
-      error: () => undefined, // as above
-    });
-    opened.suspected$?.pipe(takeUntil(opened.closed$)).subscribe({
-      next: () => sendBack({ type: 'suspected' }),
-      error: () => undefined, // as above
-    });
+    opened.omitted$
+      ?.pipe(takeUntil(opened.closed$))
+      .subscribe((omitted) => sendBack({ type: 'tool.omitted', ...omitted }));
+    opened.suspected$?.pipe(takeUntil(opened.closed$)).subscribe(() => sendBack({ type: 'suspected' }));
     void link.tools.refresh();
     sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
     listChanges(opened.peer, { listen: (request) => link.listen(request), now })
       .pipe(takeUntil(opened.closed$))
-      .subscribe({ next: changed, error: () => undefined }); // as above
+      .subscribe(changed);
   }
 
   function close(): void {

@@ -1,18 +1,7 @@
 // The messages of a conversation outside of its exchanges, for all clients that share it: one subscription at a modern backend,
 // because each takes a connection; at a legacy one, which sends all messages, one for each resource (resource-subscriptions.ts).
 
-import {
-  catchError,
-  EMPTY,
-  firstValueFrom,
-  map,
-  merge,
-  Observable,
-  Subject,
-  type Subscription,
-  takeUntil,
-  timer,
-} from 'rxjs';
+import { firstValueFrom, map, merge, Observable, Subject, type Subscription, takeUntil, timer } from 'rxjs';
 import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList } from '../../domain/mcp.ts';
@@ -79,11 +68,7 @@ export class Feed {
   add(client: FeedClient): () => void {
     this.#clients.add(client);
     if (this.#isModern) this.refresh();
-    else
-      this.#messages ??= this.#conversation.messages$.subscribe({
-        next: (message) => this.#deliver(message),
-        error: () => undefined, // closed$ reports the end
-      });
+    else this.#messages ??= this.#conversation.messages$.subscribe((message) => this.#deliver(message));
     return () => {
       if (!this.#clients.delete(client)) return;
       if (this.#clients.size > 0)
@@ -106,10 +91,7 @@ export class Feed {
     return new Observable<ServerNotification>((subscriber) => {
       subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message) }));
       if (!this.#isModern) for (const uri of uris) subscriber.add(this.subscribe(uri).release);
-    }).pipe(
-      takeUntil(this.#conversation.closed$),
-      catchError(() => EMPTY),
-    );
+    }).pipe(takeUntil(this.#conversation.closed$));
   }
 
   /** The wanted resources may have changed. Subscribes in the next microtask, so that simultaneous changes make one subscription. */

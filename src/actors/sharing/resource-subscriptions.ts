@@ -47,8 +47,7 @@ export class ResourceSubscriptions {
 
   constructor(conversation: Pick<Upstream, 'exchange' | 'closed$'>) {
     this.#conversation = conversation;
-    const end = () => this.#end();
-    conversation.closed$.subscribe({ next: end, error: end, complete: end });
+    conversation.closed$.subscribe(() => this.#end());
   }
 
   /** Subscribes the backend to `uri` until every part is released. */

@@ -19,10 +19,7 @@ export class StatelessUpstream implements CallUpstream {
   /** Keeps the stream of `inner` open until that ends. */
   constructor(inner: Upstream) {
     this.#inner = inner;
-    inner.messages$.subscribe({
-      next: (message) => this.#deliver(message),
-      error: () => undefined, // it ends with the conversation; closed$ has the reason
-    });
+    inner.messages$.subscribe((message) => this.#deliver(message));
   }
 
   get isIndependent(): boolean | undefined {
