@@ -3,7 +3,6 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
@@ -50,19 +49,6 @@ test('takes the place of a call that waits for its client, which continues witho
   assert.equal([await call.end, harness.ref('a').inFlight, harness.fleet.inFlight], ['a', 255, 256]);
   asking?.result();
   assert.equal([harness.ref('a').inFlight, harness.ref('a').carried], [255, 255]);
-});
-
-test('is refused when as many wait as there are places in line', async () => {
-  await harness.add('a', silent);
-  harness.fill('a');
-  for (let place = 0; place < LIMITS.queuedPerInstance; place += 1) harness.call('write');
-  assert.is(waiting(), 256);
-  assert.equal(told(await harness.call('write').end), {
-    code: 'QUEUE_FULL',
-    delivered: 'no',
-    retryAfterSeconds: 1,
-  });
-  assert.is(waiting(), 256);
 });
 
 test('waits 5 s in total, even if places become free that it cannot use', async () => {
@@ -142,7 +128,8 @@ test('uses all places and the whole queue for one owner while no other calls', a
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   assert.equal([inFlight(), waiting()], [[256], 256]);
-  assert.is(code(await callOf('ann').end), 'QUEUE_FULL');
+  assert.equal(told(await callOf('ann').end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
+  assert.is(waiting(), LIMITS.queuedPerInstance);
 });
 
 test('takes a place of the reserve when another owner holds all others, and no owner takes the whole reserve', async () => {
@@ -180,13 +167,8 @@ for (const [what, at] of [
 
 test.run();
 
-function callOf(caller: string, instanceId?: string): Caller {
-  const options = instanceId === undefined ? {} : { instanceId };
-  return harness.call({ ...toolCall('write'), caller }, { timeoutMs: 60_000, ...options });
-}
-
-function code(end: unknown): unknown {
-  return end instanceof GatewayError ? end.code : end;
+function callOf(caller: string): Caller {
+  return harness.call({ ...toolCall('write'), caller }, { timeoutMs: 60_000 });
 }
 
 function finishOne(id: string): void {
