@@ -236,8 +236,6 @@ export class ScriptedTransport implements Transport {
 export interface Opening {
   readonly definition: InstanceDefinition;
   readonly signal: AbortSignal;
-  /** Processes that it may start for single clients now. */
-  readonly room: () => number | undefined;
   /** Resolves, by default with a new transport, and returns it. Only the first call of the two counts. */
   succeed(transport?: ScriptedTransport): ScriptedTransport;
   fail(reason?: string): void;
@@ -280,7 +278,7 @@ export class ScriptedOpener {
       if (this.heedsSignal) fail('its start was cancelled');
     });
     const start = (facts: TransportFacts) => opener?.onStarted?.(() => facts);
-    this.openings.push({ definition, signal, room: () => opener?.room?.(), succeed, fail, start });
+    this.openings.push({ definition, signal, succeed, fail, start });
     return promise;
   };
 }

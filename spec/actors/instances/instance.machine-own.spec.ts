@@ -125,7 +125,6 @@ test.run();
 
 function withOwn(): ScriptedTransport {
   const transport = new ScriptedTransport();
-  transport.kind = 'stdio';
   transport.upstreamsAreIndependent = true;
   return transport;
 }
