@@ -18,21 +18,9 @@ export interface FakeContainer {
   readonly network?: string;
 }
 
-export interface FakeEngine {
-  /** Value for DOCKER_HOST. */
-  readonly address: string;
-  /** What runs there; may be changed. */
-  containers: FakeContainer[];
-  /** Tells of something to whoever follows the events. */
-  tell(action: string, id: string): void;
-  /** Resolves when somebody follows the events. */
-  followed(): Promise<void>;
-  /** Ends streams of events that are open. */
-  cutEvents(): void;
-  close(): Promise<void>;
-}
+export type FakeEngine = Awaited<ReturnType<typeof startFakeEngine>>;
 
-export async function startFakeEngine(containers: FakeContainer[] = []): Promise<FakeEngine> {
+export async function startFakeEngine(containers: FakeContainer[] = []) {
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-engine-'));
   const socket = join(folder, 'engine.sock');
   const streams = new Set<ServerResponse>();
@@ -64,16 +52,21 @@ export async function startFakeEngine(containers: FakeContainer[] = []): Promise
     return found === undefined ? json({ message: 'no such container' }, 404) : json(detailsOf(found));
   });
   await once(server.listen(socket), 'listening');
-  const engine: FakeEngine = {
+  const engine = {
+    /** Value for DOCKER_HOST. */
     address: `unix://${socket}`,
+    /** What runs there; may be changed. */
     containers,
-    tell: (action, id) => {
+    /** Tells of something to whoever follows the events. */
+    tell: (action: string, id: string) => {
       const line = JSON.stringify({ Type: 'container', Action: action, Actor: { ID: whole(id) } });
       for (const stream of streams) stream.write(`${line}\n`);
     },
+    /** Resolves when somebody follows the events. */
     followed: async () => {
       if (streams.size === 0) await once(server, 'followed');
     },
+    /** Ends streams of events that are open. */
     cutEvents: () => {
       for (const stream of streams) stream.destroy();
     },
