@@ -6,6 +6,7 @@ import { NEVER } from 'rxjs';
 import type { AuditSettings } from '../../src/auth/audit.ts';
 import { Auth } from '../../src/auth/auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
+import { Tokens } from '../../src/auth/tokens.ts';
 import type { Role, Scope, User } from '../../src/domain/account.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import type { AppOptions } from '../../src/http/app.ts';
@@ -58,14 +59,12 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   } = options;
   const secret = randomBytes(32);
   const passwords = new Passwords(passwordCost);
-  const authAt = (now: () => number): Auth =>
-    new Auth({
-      ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, now, auditSettings },
-      storeChanges$: NEVER,
-      log: { warn: () => {} },
-    });
-  const auth = authAt(Date.now);
-  const past = authAt(() => Date.now() - 2 * HOUR_MS);
+  const auth = new Auth({
+    ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, auditSettings },
+    storeChanges$: NEVER,
+    log: { warn: () => {} },
+  });
+  const past = new Tokens({ secret, lifetimeMs: HOUR_MS, now: () => Date.now() - 2 * HOUR_MS });
   const createUser = (username: string, role: Role = 'user', templates?: readonly string[]) =>
     auth.accounts.createUser({
       username,
@@ -75,30 +74,24 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
       templates,
     });
   await createUser('admin', 'admin');
-  await createUser('ada');
-
-  const tokenOf = async (from: Auth, username: string): Promise<Credentials> => {
-    const attempt = { username, password: PASSWORD, address: '127.0.0.1' };
-    return { authorization: `Bearer ${(await from.login(attempt)).accessToken}` };
-  };
+  const ada = await createUser('ada');
+  const bearer = (token: string): Credentials => ({ authorization: `Bearer ${token}` });
+  const login = async (username: string) =>
+    bearer((await auth.login({ username, password: PASSWORD, address: '127.0.0.1' })).accessToken);
   const fixture = await startApp({ ...app, auth });
   return {
     ...fixture,
     auth,
-    admin: await tokenOf(auth, 'admin'),
-    user: await tokenOf(auth, 'ada'),
+    admin: await login('admin'),
+    user: await login('ada'),
     as: (who, method, path, ask = {}) =>
       fixture.ask(method, path, { ...ask, headers: { ...ask.headers, ...who } }),
     createUser,
-    login: (username) => tokenOf(auth, username),
+    login,
     key: async (permissions, templates) => {
       const made = await auth.accounts.createApiKey({ name: permissions.join(' '), permissions, templates });
       return { 'x-api-key': made.key };
     },
-    expired: () => tokenOf(past, 'ada'),
-    close: async () => {
-      await fixture.close();
-      await past.close();
-    },
+    expired: async () => bearer((await past.issue(ada)).accessToken),
   };
 }

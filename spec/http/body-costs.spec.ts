@@ -202,13 +202,12 @@ heldBodies(
         gone = once(context.res, 'close');
         arrive();
         if (leavesAt === 'before') await gone;
-        await Promise.resolve(next()).then(
-          () => resolve('it was read'),
-          (reason: unknown) => {
-            resolve(reason);
-            throw reason;
-          },
-        );
+        try {
+          await next();
+        } catch (reason) {
+          resolve(reason);
+          throw reason;
+        }
       };
       const app = await startMiddlewares(first, body(readDirect(BYTES), BYTES, 'bytes', { held, limiter }));
       const socket = connect(app.port, '127.0.0.1');

@@ -36,27 +36,22 @@ async function answerOf(talk: (reply: HttpMcpReply) => unknown) {
 
 test('are one body, one event, no body or a stream, with the headers of the endpoint, and nothing after that', async () => {
   const headers = ['Mcp-Session-Id', 's1'];
-  const event = 'event: message\ndata: {"a":"ü"}\n\n';
-  for (const [talk, status, text, type, length] of [
-    [
-      (reply) => reply.json(404, Buffer.from('{"a":"ü"}'), headers),
-      404,
-      '{"a":"ü"}',
-      'application/json',
-      '10',
-    ],
-    [(reply) => reply.event('{"a":"ü"}', headers), 200, event, 'text/event-stream', '33'],
-    [(reply) => reply.event(Buffer.from('{"a":"ü"}'), headers), 200, event, 'text/event-stream', '33'],
+  const data = '{"a":"ü"}';
+  const bytes = Buffer.from(data);
+  const event = `event: message\ndata: ${data}\n\n`;
+  const streamed = (reply: HttpMcpReply): void => {
+    const stream = reply.stream(headers);
+    stream.send({ data });
+    stream.end();
+  };
+  const rows: [(reply: HttpMcpReply) => void, number, string, string | null, string | null][] = [
+    [(reply) => reply.json(404, bytes, headers), 404, data, 'application/json', '10'],
+    [(reply) => reply.event(data, headers), 200, event, 'text/event-stream', '33'],
+    [(reply) => reply.event(bytes, headers), 200, event, 'text/event-stream', '33'],
     [(reply) => reply.empty(202, headers), 202, '', null, '0'],
-    [
-      (reply) => {
-        const stream = reply.stream(headers);
-        stream.send({ data: '{"a":"ü"}' });
-        stream.end();
-      },
-      ...([200, event, 'text/event-stream', null] as const),
-    ],
-  ] as const satisfies readonly (readonly [(reply: HttpMcpReply) => void, ...unknown[]])[]) {
+    [streamed, 200, event, 'text/event-stream', null],
+  ];
+  for (const [talk, status, text, type, length] of rows) {
     const answer = await answerOf((reply) => {
       reply.log.instanceId = 'one';
       setImmediate(() => {
