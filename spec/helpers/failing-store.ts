@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 
-export type StoreMethod = Exclude<keyof Store, 'kind' | 'file' | 'accounts' | 'settings' | 'audit'>;
+type StoreMethod = Exclude<keyof Store, 'kind' | 'file' | 'accounts' | 'settings' | 'audit'>;
 
 class Failures {
   /** Methods that reject, with what `failure` makes of their name. */
