@@ -81,25 +81,14 @@ test('applies the registry file before it takes calls, and tells what it could n
   const file = join(folder, 'registry.json');
   const instances = [{ id: 'one', endpoint: 'http://127.0.0.1:9/mcp' }, { id: 'two' }];
   await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));
-  const logged: string[] = [];
-  const log = pino({ base: null, timestamp: false }, { write: (line: string) => void logged.push(line) });
-  const heard: string[] = [];
-  const onFacts = (facts$: Observable<GatewayEvent>) => void facts$.subscribe(({ type }) => heard.push(type));
-  const { gateway, warnings } = await start({ 'registry-file': file }, { log, onFacts });
+  const { logged, heard, options } = listening();
+  const { gateway, warnings } = await start({ 'registry-file': file }, options);
   const starts = heard.filter((type) => type === 'instance.starting' || type === 'gateway.started');
   assert.equal([...starts, gateway.phase], ['instance.starting', 'gateway.started', 'running']);
   const known = gateway.servers().map(({ definition }) => [definition.id, definition.source]);
   assert.equal(known, [['one', 'file']]);
-  assert.equal(
-    logged.map((line) => JSON.parse(line)),
-    [
-      {
-        level: 30,
-        ...{ added: 1, changed: 0, removed: 0, unchanged: 0, kept_away: 0, problems: 1 },
-        msg: 'registry file applied',
-      },
-    ],
-  );
+  const counts = { added: 1, changed: 0, removed: 0, unchanged: 0, kept_away: 0, problems: 1 };
+  assert.equal(logged, [{ level: 30, ...counts, msg: 'registry file applied' }]);
   assert.is(warnings.length, 1);
   assert.match(String(warnings[0]), 'templates.demo.instances[1]');
 });
@@ -109,14 +98,11 @@ test('tells everything from the first fact on, and how many instances the databa
   const first = await start({}, {}, env);
   await first.gateway.register('demo', { id: 'one', endpoint: 'http://127.0.0.1:9/mcp' });
   await first.close();
-  const logged: string[] = [];
-  const log = pino({ base: null, timestamp: false }, { write: (line: string) => void logged.push(line) });
-  const heard: string[] = [];
-  const onFacts = (facts$: Observable<GatewayEvent>) => void facts$.subscribe(({ type }) => heard.push(type));
-  await start({}, { log, onFacts }, env);
+  const { logged, heard, options } = listening();
+  await start({}, options, env);
   assert.equal(heard.slice(0, 2), ['instance.starting', 'gateway.started']);
   assert.equal(
-    logged.map((line) => JSON.parse(line)).filter(({ instances }) => instances !== undefined),
+    logged.filter(({ instances }) => instances !== undefined),
     [{ level: 30, instances: 1, msg: '1 instance restored from the database' }],
   );
 });
@@ -232,6 +218,15 @@ async function start(
   const server = await startServer(config, options);
   cleanups.push(() => server.close());
   return server;
+}
+
+/** What a server logs and tells, from its first moment on. */
+function listening() {
+  const logged: Record<string, unknown>[] = [];
+  const log = pino({ base: null, timestamp: false }, { write: (line) => void logged.push(JSON.parse(line)) });
+  const heard: string[] = [];
+  const onFacts = (facts$: Observable<GatewayEvent>) => void facts$.subscribe(({ type }) => heard.push(type));
+  return { logged, heard, options: { log, onFacts } };
 }
 
 async function takenPort(): Promise<number> {
