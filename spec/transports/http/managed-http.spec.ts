@@ -1,10 +1,9 @@
 // A program that serves HTTP and is run by the gateway: its start and its end.
 
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { PASS_ENV } from '../../../src/domain/command.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
@@ -25,14 +24,6 @@ import { httpDefinition, openOptions } from './open-http.ts';
 const test = suite('managed http', { timeoutMs: 30_000 });
 
 const fixture = fileURLToPath(new URL('../../fixtures/http-server.ts', import.meta.url));
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 async function definition(args: readonly string[], more: Partial<InstanceDefinition> = {}) {
   const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
