@@ -3,6 +3,9 @@
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { caller } from '../../helpers/caller.ts';
+import { LegacyClient } from '../../helpers/mcp-client.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
 import {
   CLIENT,
   type OtlpReceiver,
@@ -11,14 +14,13 @@ import {
   startOtlpReceiver,
 } from '../../helpers/otlp-receiver.ts';
 import { canFindProcesses, toldOf } from '../../helpers/processes.ts';
-import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('traces', { timeoutMs: 90_000 });
 const rawEcho = fileURLToPath(new URL('../../fixtures/raw-echo-server.ts', import.meta.url));
 
 let collector: OtlpReceiver;
-let gateway: Program;
+let gateway: McpHarness;
 test.before.each(async () => {
   collector = await startOtlpReceiver();
 });
@@ -29,7 +31,7 @@ test.after.each(async () => {
 
 /** Starts the program; its spans are sent when it stops, unless `env` says otherwise. */
 async function start(env: Record<string, string> = {}) {
-  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+  gateway = await startHarness({
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
@@ -40,34 +42,19 @@ async function start(env: Record<string, string> = {}) {
       ...env,
     },
   });
-  const url = await gateway.url();
-  const send = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
-    const response = await fetch(url + path, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        ...headers,
-      },
-      body: JSON.stringify(body),
-    });
-    return { headers: response.headers, status: response.status, text: await response.text() };
-  };
-  const register = async (template_name: string, instance: object) => {
-    const { status, text } = await send('/gateway/register?wait=20', { template_name, instance });
-    assert.is(status, 201, text);
-  };
+  const { url, program } = gateway;
+  const send = (path: string, body: object, headers: Record<string, string> = {}) =>
+    caller(url, headers)(`POST ${path}`, body);
   const stop = async () => {
-    gateway.signal('SIGTERM');
-    assert.is((await gateway.end()).code, 0);
+    program.signal('SIGTERM');
+    assert.is((await program.end()).code, 0);
   };
-  return { send, register, stop };
+  return { send, stop };
 }
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const parentOf = (letter: string) => ({ traceId: TRACE, spanId: letter.repeat(16) });
 const traceparent = (letter: string) => `00-${TRACE}-${letter.repeat(16)}-01`;
-const rpc = (id: number, method: string, params: object) => ({ jsonrpc: '2.0', id, method, params });
 const children = (of: ReceivedSpan, all: readonly ReceivedSpan[]) =>
   all
     .filter(({ parentSpanId }) => parentSpanId === of.spanId)
@@ -76,32 +63,30 @@ const children = (of: ReceivedSpan, all: readonly ReceivedSpan[]) =>
 const continued = (text: string) => /00-([0-9a-f]{32})-([0-9a-f]{16})-01/.exec(text)?.slice(1, 3);
 
 test('hold together from the client through the gateway to servers over a pipe and over HTTP', async () => {
-  const { send, register, stop } = await start();
+  const { send, stop } = await start();
+  const { admin, program } = gateway;
   const near = { command: process.execPath, args: [rawEcho, '--era=legacy'] };
-  await register('old', { id: 'old-1', ...near });
-  await register('new', { id: 'new-1', ...near, args: [rawEcho, '--era=modern'] });
+  await register(admin, 'old', [{ id: 'old-1', ...near }]);
+  await register(admin, 'new', [{ id: 'new-1', ...near, args: [rawEcho, '--era=modern'] }]);
   const far = await startHttpServer({ name: 'far' });
-  await register('far', { id: 'far-1', endpoint: far.url });
+  await register(admin, 'far', [{ id: 'far-1', endpoint: far.url }]);
   if (canFindProcesses) {
-    const environments = gateway.descendants().map((pid) => toldOf(pid, 'environ'));
+    const environments = program.descendants().map((pid) => toldOf(pid, 'environ'));
     assert.ok(environments.length >= 2 && !environments.some((text) => text.includes('OTEL_')));
   }
 
   const called: Record<string, string> = {};
   for (const [template, letter] of Object.entries({ old: 'a', new: 'b' })) {
     const headers = { traceparent: traceparent(letter), tracestate: 'vendor=1' };
-    const { text } = await send(`/mcp/${template}/tools/call`, { name: 'raw', arguments: {} }, headers);
-    called[template] = text;
+    const { body } = await send(`/mcp/${template}/tools/call`, { name: 'raw', arguments: {} }, headers);
+    called[template] = JSON.stringify(body);
   }
   const args = { text: 'planted-argument' };
   await send('/mcp/far/tools/call', { name: 'echo', arguments: args }, { traceparent: traceparent('c') });
   // In a session, with the context of the caller in `_meta` and that of a proxy in the header.
-  const hello = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
-  const opened = await send('/mcp/far', rpc(1, 'initialize', hello));
-  const session = { 'mcp-session-id': String(opened.headers.get('mcp-session-id')) };
-  const meta = { traceparent: traceparent('d') };
-  const call = rpc(2, 'tools/call', { name: 'fail', arguments: {}, _meta: meta });
-  await send('/mcp/far', call, { ...session, traceparent: traceparent('e') });
+  const client = await LegacyClient.open(gateway.wire, '/mcp/far');
+  const headers = { traceparent: traceparent('e') };
+  await client.call('fail', {}, { id: 2, meta: { traceparent: traceparent('d') }, headers });
   await send('/mcp/old/tools/call', { name: 'fail', arguments: {} }, { traceparent: traceparent('f') });
   await stop();
   await far.close();
@@ -173,8 +158,8 @@ test('hold together from the client through the gateway to servers over a pipe a
 
   const sent = collector.requests.map(({ body }) => String(body)).join('');
   assert.not.match(sent, /planted-argument/);
-  assert.ok(!sent.includes(session['mcp-session-id'].slice(0, 12)));
-  const shown = gateway.out + gateway.err;
+  assert.ok(!sent.includes(client.sessionId.slice(0, 12)));
+  const shown = program.out + program.err;
   assert.match(shown, new RegExp(`"trace_id":"${TRACE}"`));
   assert.not.match(shown, 'planted');
 });
