@@ -1,33 +1,16 @@
 // What the runner (spec-process.ts) and a process of specs (worker.ts) say to each other over the IPC channel.
 // Types only. A process that ends without `finished` has failed.
 
-import type { ServiceAnswer, ServiceName } from '../helpers/services/supervised.ts';
 import type { Progress, SkippedTest } from './registry.ts';
 
 /** To the process: the next file. */
 export interface RunRequest {
-  readonly kind: 'run';
   /** Absolute path. */
   readonly file: string;
   /** Longest that something may stay open after the last test, in ms. */
   readonly graceMs: number;
   /** No other file runs in the process: what it leaves behind in memory is of no matter. */
   readonly isAlone: boolean;
-}
-
-/** To the process: what became of a server that a file asked for. */
-interface ServerFound {
-  readonly kind: 'server';
-  readonly name: ServiceName;
-  readonly answer: ServiceAnswer;
-}
-
-export type RunnerMessage = RunRequest | ServerFound;
-
-/** A file needs a real server. */
-interface ServerMessage {
-  readonly kind: 'server';
-  readonly name: ServiceName;
 }
 
 /** A test has started or ended; kept so that the report of a file that hangs names the test. */
@@ -66,7 +49,6 @@ interface IdleMessage {
 }
 
 export type WorkerMessage =
-  | ServerMessage
   | ProgressMessage
   | FinishedMessage
   | UncaughtMessage

@@ -2,10 +2,6 @@
 // It is written by helpers/suite.ts and read by runner/worker.ts (under the runner) or by the exit guard of suite.ts
 // (when a spec file is started by hand). It runs nothing and prints nothing.
 
-import type { ServiceAnswer, ServiceName } from '../helpers/services/supervised.ts';
-
-export type FindServer = (name: ServiceName) => Promise<ServiceAnswer>;
-
 /** A test that was set aside on purpose, with the reason its author gave. */
 export interface SkippedTest {
   readonly suite: string;
@@ -38,8 +34,6 @@ class Registry {
   adopted = false;
   /** Called when a test starts or ends, so that a file that hangs can be told where it hangs. */
   onProgress: ((progress: Progress) => void) | undefined;
-  /** Asks the runner for a real server; undefined when a spec file is started by hand. */
-  findServer: FindServer | undefined;
 
   /** Forgets the file before. */
   reset(): void {

@@ -3,7 +3,7 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
-import { SupervisedServers } from '../helpers/services/supervised.ts';
+import { answerVariable, SERVICE_NAMES, SupervisedServers } from '../helpers/services/supervised.ts';
 import type { RunOptions } from './options.ts';
 import { printDetails, printFlaky, printLine } from './report.ts';
 import type { FileLimits, FileResult, Totals } from './result.ts';
@@ -30,7 +30,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     graceMs: options.graceMs,
   });
   const opened = (): SpecProcess => {
-    const specProcess = new SpecProcess((name) => servers.find(name));
+    const specProcess = new SpecProcess();
     processes.add(specProcess);
     return specProcess;
   };
@@ -63,6 +63,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   };
   let flaky: ReadonlyMap<string, FileResult>;
   try {
+    await findServers(options, names, servers);
     await Promise.all(Array.from({ length: options.jobs }, worker));
     flaky = await retryFlaky(names.filter(isSystem), results, (name) =>
       runAlone(name, 'at its second attempt'),
@@ -99,6 +100,22 @@ async function findSpecs({ root, filters }: RunOptions): Promise<string[]> {
     .filter((name) => filters.length > 0 || !isSystem(name));
   const rank = (name: string): number => (isSystem(name) ? 0 : 1);
   return names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+}
+
+/** Looks for the servers that files of the system tier ask for, all at once, and tells the processes of specs what was found. */
+async function findServers(
+  { root }: RunOptions,
+  names: readonly string[],
+  servers: SupervisedServers,
+): Promise<void> {
+  const files = names.filter(isSystem).map((name) => readFile(join(root, name), 'utf8'));
+  const texts = await Promise.all(files);
+  const asked = SERVICE_NAMES.filter((service) => texts.some((text) => text.includes(`${service}()`)));
+  await Promise.all(
+    asked.map(async (service) => {
+      process.env[answerVariable(service)] = JSON.stringify(await servers.find(service));
+    }),
+  );
 }
 
 function isSystem(name: string): boolean {

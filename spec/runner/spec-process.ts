@@ -3,9 +3,8 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { FinishedMessage, RunnerMessage, WorkerMessage } from './messages.ts';
+import type { FinishedMessage, RunRequest, WorkerMessage } from './messages.ts';
 import { killGroup, startsOwnGroup } from './processes.ts';
-import type { FindServer } from './registry.ts';
 import type { FileLimits, FileResult } from './result.ts';
 
 const workerModule = fileURLToPath(new URL('worker.ts', import.meta.url));
@@ -23,20 +22,15 @@ export class SpecProcess {
   #isUsable = true;
   /** What went wrong in the file that runs, or after the last one. */
   #faults: string[] = [];
-  #onMessage: (message: Exclude<WorkerMessage, { kind: 'server' }>) => void = () => {};
+  #onMessage: (message: WorkerMessage) => void = () => {};
 
-  /** `findServer` answers spec files that need a real server. */
-  constructor(findServer?: FindServer) {
+  constructor() {
     this.#child = spawn(process.execPath, [...process.execArgv, workerModule], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       detached: startsOwnGroup,
       windowsHide: true,
     });
-    this.#child.on('message', (message: WorkerMessage) => {
-      if (message.kind !== 'server') return this.#onMessage(message);
-      const { name } = message;
-      void findServer?.(name).then((answer) => this.#send({ kind: 'server', name, answer }));
-    });
+    this.#child.on('message', (message: WorkerMessage) => this.#onMessage(message));
     this.#ended = new Promise((resolve) => {
       this.#child.on('error', (error) => {
         if (this.#child.pid === undefined) resolve(`could not be started: ${error.message}`);
@@ -101,7 +95,8 @@ export class SpecProcess {
         }
       };
     });
-    this.#send({ kind: 'run', file, graceMs, isAlone });
+    // A process that is gone says so by its end.
+    this.#child.send({ file, graceMs, isAlone } satisfies RunRequest, () => {});
     const end = await Promise.race([isIdle, this.#ended.then((badEnd) => ({ badEnd }))]);
     clearTimeout(timeout);
     clearTimeout(busy);
@@ -123,11 +118,6 @@ export class SpecProcess {
       output: this.#output,
       durationMs: performance.now() - startedAt,
     };
-  }
-
-  /** A process that is gone says so by its end. */
-  #send(message: RunnerMessage): void {
-    this.#child.send(message, () => {});
   }
 
   /** Ends the process and whatever its files started, at once. */

@@ -2,10 +2,9 @@
 // the process is as clean as before, so that the next file may run in it. It decides nothing about time limits or printing.
 // uvu's own `exec` is not used: it forgets hook errors and answers with totals in coloured text.
 
-import { on } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import type { RunnerMessage, RunRequest, WorkerMessage } from './messages.ts';
+import type { RunRequest, WorkerMessage } from './messages.ts';
 import { registry, type SkippedTest } from './registry.ts';
 
 /** What uvu queues for each `.run()`: drawn errors (or true), passed, skipped, total. */
@@ -34,26 +33,13 @@ process.on('unhandledRejection', (reason) =>
 const undocumented = new Set<string>();
 const answersAreChecked = watchAnswers((issue) => undocumented.add(issue));
 
-registry.findServer = async (name) => {
-  // The channel does not keep the process alive while a file runs.
-  const hold = setInterval(() => {}, 60_000);
-  say({ kind: 'server', name });
-  for await (const [message] of on(process, 'message') as AsyncIterable<[RunnerMessage]>) {
-    if (message.kind !== 'server' || message.name !== name) continue;
-    clearInterval(hold);
-    return message.answer;
-  }
-  throw new Error('the runner is gone');
-};
-
 let passed = 0;
 let failed = 0;
 let skipped = 0;
 let failures: string[] = [];
 const before = processState();
 
-process.on('message', (message: RunnerMessage) => {
-  if (message.kind !== 'run') return;
+process.on('message', (message: RunRequest) => {
   // While a file runs, nothing but the file keeps the process alive: a wait for nothing ends it, and is seen.
   process.channel?.unref();
   void runFile(message).then((isReusable) => say({ kind: 'idle', isReusable }));

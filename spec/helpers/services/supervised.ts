@@ -7,7 +7,13 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
-export type ServiceName = 'postgresql' | 'mariadb' | 'redis';
+export const SERVICE_NAMES = ['postgresql', 'mariadb', 'redis'] as const;
+export type ServiceName = (typeof SERVICE_NAMES)[number];
+
+/** In which the runner tells its processes what it found. */
+export function answerVariable(name: ServiceName): string {
+  return `STAGEDOOR_SPEC_${name.toUpperCase()}`;
+}
 
 /** What a supervisor says; `error` is for a server that was named but does not answer. */
 export type ServiceAnswer = { readonly url: string } | { readonly skip: string } | { readonly error: string };
