@@ -153,30 +153,26 @@ export class Harness {
   }: HarnessOptions = {}) {
     const scheduler = steadyPace(perTurn);
     const { alarm = alarmOf(scheduler) } = timing;
-    const { emit } = this;
     const now = () => this.now();
-    const isAccepting = () => this.isAccepting;
-    const fleet = new Fleet({
-      alarm,
+    const deps = { emit: this.emit, now, alarm, isAccepting: () => this.isAccepting };
+    this.fleet = new Fleet({
+      ...deps,
       clock: clockOf(alarm),
-      now,
       random: () => this.random(),
-      emit,
       dedicatedBounds: own,
       open: (one, signal) => this.open(one, signal),
     });
-    const budget = new RetryBudget(now);
-    const dispatcher = new Dispatcher({ fleet, budget, now, alarm, emit, isAccepting });
+    const { fleet, pool } = this;
+    this.dispatcher = new Dispatcher({ ...deps, fleet, budget: new RetryBudget(now) });
+    const { dispatcher } = this;
     this.sessions = new ClientSessions({
-      ...{ fleet, dispatcher, emit, now, scheduler, isAccepting, maxSessions, share: own?.share },
+      ...{ ...deps, fleet, dispatcher, scheduler, maxSessions, share: own?.share },
       alarm: (waitMs, ring) => {
         this.sessionAlarms += 1;
         return alarm(waitMs, ring);
       },
     });
-    this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, now, alarm });
-    this.fleet = fleet;
-    this.dispatcher = dispatcher;
+    this.stateless = new StatelessClients({ ...deps, fleet, dispatcher, pool });
     this.setPolicy(policy);
   }
 

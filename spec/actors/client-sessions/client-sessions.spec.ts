@@ -214,14 +214,8 @@ test('counts no session that could not be opened', async () => {
 });
 
 test('calls off the opening of a client that went away, and frees what it held', async () => {
-  const signals: AbortSignal[] = [];
-  for (const id of ['a', 'b']) {
-    await harness.add(id, { fields: HTTP });
-    harness.backend(id).openUpstream = (_, signal) => {
-      signals.push(signal);
-      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    };
-  }
+  for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
+  const frozen = ['a', 'b'].map((id) => harness.freeze(id));
   const client = new AbortController();
   const opening = codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal));
   await settled();
@@ -229,6 +223,7 @@ test('calls off the opening of a client that went away, and frees what it held',
   client.abort();
   assert.equal([await opening, harness.sessions.size], ['SESSION_NOT_FOUND', 0]);
   await settled();
+  const signals = frozen.flatMap((each) => each.signals);
   assert.equal(
     signals.map(({ aborted }) => aborted),
     [true],

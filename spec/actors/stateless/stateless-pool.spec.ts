@@ -3,31 +3,31 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { type Conversation, NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
-import { Leases } from '../../../src/actors/instances/leases.ts';
-import { type StatelessHost, StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
+import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
-import { alarmOf } from '../../../src/domain/clock.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import type { TransportKind } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { ASKABLE, definition, modernProfile, settled } from '../../helpers/failing-backend.ts';
+import { ASKABLE, Harness, modernProfile, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
 
 const test = suite('the pool of guests');
 const MOST = LIMITS.isolatedProcesses;
 
-let pool = new StatelessPool();
+let harness = new Harness();
+let { pool } = harness;
 
 simulateTime(test, () => {
-  pool = new StatelessPool();
+  harness = new Harness();
+  pool = harness.pool;
 });
-test.after.each(() => pool.close());
+test.after.each(() => harness.close());
 
-test('keeps instances, owners and capabilities apart', () => {
-  const [one, other] = [host('http'), host('http')];
+test('keeps instances, owners and capabilities apart', async () => {
+  const [one, other] = [await host('http'), await host('http', 'b')];
   const leases = [
     pool.lease(one, guest('ann')),
     pool.lease(one, guest('bob')),
@@ -40,8 +40,8 @@ test('keeps instances, owners and capabilities apart', () => {
   assert.equal([again.isNew, leases.every(({ isNew }) => isNew)], [false, true]);
 });
 
-test('hands out no single stream twice at a time when its server may ask which client it belongs to', () => {
-  const one = host('sse');
+test('hands out no single stream twice at a time when its server may ask which client it belongs to', async () => {
+  const one = await host('sse');
   const askable = { ...guest('ann'), profile: ASKABLE };
   const first = pool.lease(one, askable);
   assert.is.not(pool.lease(one, askable).conversation, first.conversation);
@@ -51,14 +51,14 @@ test('hands out no single stream twice at a time when its server may ask which c
   assert.is(pool.lease(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
 });
 
-test('has more room over a network, and no more than that', () => {
-  const one = host('http');
+test('has more room over a network, and no more than that', async () => {
+  const one = await host('http');
   for (let n = 0; n < 1_024; n += 1) pool.lease(one, guest(`owner ${n}`));
   assert.is(refused(one), true);
 });
 
 test('makes room by ending what was not used for the longest time', async () => {
-  const one = host('stdio');
+  const one = await host('stdio');
   const leases = Array.from({ length: MOST }, (_, n) => pool.lease(one, guest(`owner ${n}`)));
   assert.is(refused(one), true);
   mock.timers.tick(1);
@@ -69,24 +69,24 @@ test('makes room by ending what was not used for the longest time', async () => 
   assert.equal([leases[7]?.conversation.isFree, leases[3]?.conversation.isFree], [false, true]);
   await settled();
   assert.is(pool.size, MOST);
-  assert.is(one.transport.upstreams[7]?.closings, 1);
+  assert.is(harness.upstreams('a')[7]?.closings, 1);
 });
 
 test('does not begin more than as many again while those that end take their time', async () => {
-  const one = host('stdio');
+  const one = await host('stdio');
   for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`owner ${n}`)).release(true);
   await settled();
-  for (const upstream of one.transport.upstreams) upstream.closesSlowly = true;
+  for (const upstream of harness.upstreams('a')) upstream.closesSlowly = true;
   for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`other ${n}`)).release(true);
   assert.is(refused(one), true);
-  for (const upstream of one.transport.upstreams) upstream.finishClosing();
+  for (const upstream of harness.upstreams('a')) upstream.finishClosing();
   await settled();
   assert.is(pool.size, MOST);
   assert.is(refused(one), false);
 });
 
 test('forwards messages outside of calls of a process, and over HTTP where questions are possible', async () => {
-  const [web, pipe] = [host('http'), host('stdio')];
+  const [web, pipe] = [await host('http'), await host('stdio', 'b')];
   const leases = [
     pool.lease(web, { ...guest('ann'), profile: ASKABLE }),
     pool.lease(web, guest('ann')),
@@ -98,7 +98,7 @@ test('forwards messages outside of calls of a process, and over HTTP where quest
 });
 
 test('emits the conversations of one owner with one instance, present and future', async () => {
-  const [one, other] = [host('stdio'), host('stdio')];
+  const [one, other] = [await host('stdio'), await host('stdio', 'b')];
   const { conversation } = pool.lease(one, guest('ann'));
   await settled();
   const heard: Conversation[] = [];
@@ -113,19 +113,19 @@ test('emits the conversations of one owner with one instance, present and future
 });
 
 test('ends the conversations of one owner, and no other', async () => {
-  const one = host('stdio');
+  const one = await host('stdio');
   const leases = ['ann', 'bob', 'ann'].map((id) => pool.lease(one, guest(id)));
   await settled();
   assert.equal(pool.owners.toSorted(), ['ann', 'ann', 'bob']);
   await pool.endOf('ann');
   assert.equal(pool.owners, ['bob']);
-  const found = one.transport.upstreams.map(({ isClosed }) => isClosed);
+  const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false, true]);
   assert.equal([pool.size, leases[1]?.conversation.upstream?.peer.era], [1, 'legacy']);
 });
 
 test('ends everything when it closes, openings included', async () => {
-  const one = host('http');
+  const one = await host('http');
   const { conversation } = pool.lease(one, guest('ann'));
   await pool.close();
   await conversation.opened.catch(() => undefined);
@@ -133,7 +133,7 @@ test('ends everything when it closes, openings included', async () => {
     () => pool.lease(one, guest('ann')),
     (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),
   );
-  assert.equal([pool.size, one.transport.upstreams.every(({ isClosed }) => isClosed)], [0, true]);
+  assert.equal([pool.size, harness.upstreams('a').every(({ isClosed }) => isClosed)], [0, true]);
 });
 
 test('gives a question to the latest call, a message to the only one, a complete elicitation to all', () => {
@@ -175,22 +175,13 @@ function guest(id: string) {
   return { owner: { id }, profile: modernProfile() };
 }
 
-function host(
-  transport: 'http' | 'sse' | 'stdio',
-): StatelessHost & { readonly transport: ScriptedTransport } {
-  const backend = new ScriptedTransport();
-  const defined = definition('a', { transport });
-  const leases = new Leases({
-    host: defined,
-    now: () => Date.now(),
-    alarm: alarmOf(steadyPace()),
-    link: () => backend,
-  });
-  return { definition: defined, lease: (request) => leases.lease(request), transport: backend };
+/** An instance, by default without any other. */
+function host(transport: TransportKind, id = 'a'): Promise<InstanceRef> {
+  return harness.add(id, { fields: { transport } });
 }
 
 /** True when there is no room for one more, which is given back at once. */
-function refused(one: StatelessHost): boolean {
+function refused(one: InstanceRef): boolean {
   try {
     pool.lease(one, guest('one more')).release(true);
     return false;
