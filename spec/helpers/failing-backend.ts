@@ -125,7 +125,10 @@ export class Harness {
   readonly events: GatewayEvent[] = [];
   readonly emit = (event: GatewayEvent): void => {
     this.events.push(event);
+    this.onEvent(event);
   };
+  /** Hears each event inside of its emission. */
+  onEvent: (event: GatewayEvent) => unknown = () => {};
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly sessions: ClientSessions;

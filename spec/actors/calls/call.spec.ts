@@ -4,8 +4,6 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
-import { Dispatcher } from '../../../src/actors/calls/dispatcher.ts';
-import { RetryBudget } from '../../../src/actors/calls/retry.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -13,12 +11,10 @@ import {
   answers,
   fails,
   Harness,
-  listen,
   type Script,
   settled,
   silent,
   told,
-  toolCall,
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -166,16 +162,8 @@ test('gives the turn to the next call when the first one has to look up its tool
 test('starts no second attempt when the caller leaves while that is reported', async () => {
   await harness.add('a', silent);
   await harness.add('b', silent);
-  const { fleet } = harness;
-  const dispatcher = new Dispatcher({
-    fleet,
-    budget: new RetryBudget(Date.now),
-    now: Date.now,
-    alarm: () => () => undefined,
-    emit: ({ type }) => type === 'exchange.retried' && call.subscription.unsubscribe(),
-    isAccepting: () => true,
-  });
-  const call = listen(dispatcher.exchange('t', toolCall('write')));
+  const call = harness.call('write');
+  harness.onEvent = ({ type }) => type === 'exchange.retried' && call.subscription.unsubscribe();
   harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
   assert.equal([harness.asked('b'), harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0, 0]);
   await nothingIsLeft();
@@ -187,17 +175,15 @@ function lists(id: string): number {
   return harness.asked(id, 'tools/list');
 }
 
-/** From now on they list their tools only when the spec says so. */
-function listsSlowly(...ids: readonly string[]): { readonly finish: () => void } {
+/** From now on it lists its tools only when the spec says so. */
+function listsSlowly(id: string): { readonly finish: () => void } {
   const held: (() => void)[] = [];
-  for (const id of ids) {
-    const backend = harness.backend(id);
-    const before = backend.onExchange;
-    backend.onExchange = (exchange) => {
-      if (exchange.request.method === 'tools/list') held.push(() => before?.(exchange));
-      else before?.(exchange);
-    };
-  }
+  const backend = harness.backend(id);
+  const before = backend.onExchange;
+  backend.onExchange = (exchange) => {
+    if (exchange.request.method === 'tools/list') held.push(() => before?.(exchange));
+    else before?.(exchange);
+  };
   return {
     finish: () => {
       for (const answer of held.splice(0)) answer();
