@@ -30,8 +30,6 @@ export interface HarnessOptions {
   /** Default: an endpoint. */
   readonly fields?: Partial<InstanceDefinition>;
   readonly policy?: Partial<BalancerPolicy>;
-  /** Random numbers in [0, 1); 0.5 makes every back-off exact. */
-  readonly random?: () => number;
 }
 
 /** One instance under test. `close()` leaves no timer behind. */
@@ -51,7 +49,7 @@ export class Harness {
       policy: { ...DEFAULT_POLICY, ...options.policy },
       open: this.opener.open,
       now,
-      random: options.random ?? (() => 0.5),
+      random: () => 0.5, // every back-off is exact
       alarm: (waitMs: number, ring: () => void) => {
         const timer = this.clock.setTimeout(ring, waitMs);
         return () => this.clock.clearTimeout(timer);

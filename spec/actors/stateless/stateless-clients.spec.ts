@@ -18,6 +18,7 @@ import {
   modernCall,
   modernProfile,
   pass,
+  resultOf,
   type Script,
   STDIO,
   settled,
@@ -93,22 +94,14 @@ test('lists in the shared process where there is no room for another one', async
 test('keeps tasks in dedicated conversations, or refuses them', async () => {
   await harness.add('a', { fields: STDIO });
   const task = { method: 'tasks/list', params: {} };
+  const asked = () => [harness.backend('a'), ...harness.upstreams('a')].map((one) => one.asked.at(-1));
   await harness.callStateless(task).end;
-  assert.equal(
-    [harness.backend('a').asked.includes('tasks/list'), harness.upstreams('a').length],
-    [false, 1],
-  );
-  await harness.close();
-  harness = new Harness({ policy: { session: 'shared' } });
-  await harness.add('a', { fields: STDIO });
+  assert.equal(asked(), ['tools/list', 'tasks/list']);
+  await harness.pool.endOf('ann');
+  harness.setPolicy({ session: 'shared' });
   const refused = harness.callStateless(task);
-  assert.is(await refused.end, 'a');
-  const [answer] = refused.answers;
-  assert.equal(answer?.event.kind === 'error' && answer.event.error.code, -32601);
-  assert.equal(
-    [harness.backend('a').asked.includes('tasks/list'), harness.upstreams('a').length],
-    [false, 0],
-  );
+  assert.equal([await refused.end, await resultOf(refused)], ['a', -32601]);
+  assert.equal([asked(), harness.pool.size], [['tools/list', 'tasks/list'], 0]);
 });
 
 test('does not reuse a program that may still ask about a cancelled call', async () => {
