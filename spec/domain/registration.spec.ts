@@ -37,24 +37,6 @@ function refusalOf(input: InstanceInput): string {
   return 'accepted';
 }
 
-test('defines an HTTP instance by its endpoint', () => {
-  assert.equal(define({ id: 'one', endpoint: 'http://127.0.0.1:3001', headers: { 'X-Key': 'k' } }), {
-    id: 'one',
-    serverId: 'one',
-    template: 'demo',
-    transport: 'http',
-    endpoint: 'http://127.0.0.1:3001/mcp',
-    args: [],
-    env: {},
-    headers: { 'X-Key': 'k' },
-    weight: 1,
-    metadata: {},
-    source: 'api',
-    createdAt: now,
-    updatedAt: now,
-  });
-});
-
 test('defines a stdio instance by its command, split into words', () => {
   const definition = define({
     command: 'npx -y "@scope/my server" \'a b\'',
@@ -79,21 +61,6 @@ test('defines a stdio instance by its command, split into words', () => {
     createdAt: now,
     updatedAt: now,
   });
-});
-
-test('does not split a command that comes with args, not even with none', () => {
-  const { command, args } = define({ command: '/opt/my tools/run', args: ['a b'] });
-  assert.equal([command, args], ['/opt/my tools/run', ['a b']]);
-  assert.is(define({ command: '/opt/my tools/run', args: [] }).command, '/opt/my tools/run');
-});
-
-test('belongs to the node that runs its program, and to nobody without one', () => {
-  const nodeId = 'here:8080';
-  assert.is(define({ command: 'run' }, { nodeId }).nodeId, nodeId);
-  assert.is(define({ command: 'run', endpoint: 'http://h:9' }, { nodeId }).nodeId, nodeId);
-  assert.is('nodeId' in define({ endpoint: 'http://h:9' }, { nodeId }), false);
-  assert.is('nodeId' in define({}, { nodeId, isInProcess: true }), false);
-  assert.is('nodeId' in define({ command: 'run' }), false);
 });
 
 test('keeps metadata as a database would hand them back', () => {
@@ -229,40 +196,23 @@ test('adds /mcp when there is no path, and uses one as it is given, even the bar
   assert.is(readEndpoint('http://127.0.0.1:3001', [], '/sse'), 'http://127.0.0.1:3001/sse');
 });
 
-test('refuses what is no URL with a finding at its location', () => {
-  for (const written of [
-    'example.com:80',
-    'http:/example.com',
-    'http:\\\\example.com',
-    'http://',
-    'http:///mcp',
-    'http://a b/',
-    'http://example.com:99999',
-    'http://s3cret@example.com:99999/',
-    '/mcp',
-  ]) {
-    assert.is(endpointRefusal(written), 'VALIDATION_ERROR url_parsing', written);
-  }
-  try {
-    readEndpoint('x', ['body', 'instance', 'endpoint']);
-    assert.unreachable();
-  } catch (thrown) {
-    assert.ok(thrown instanceof GatewayError);
-    assert.equal(thrown.facts.items?.[0]?.loc, ['body', 'instance', 'endpoint']);
-  }
-});
-
-test('refuses other schemes and fragments', () => {
-  for (const written of ['ftp://example.com/mcp', 'ws://example.com', 'file:///etc/passwd']) {
-    assert.is(endpointRefusal(written), 'VALIDATION_ERROR url_scheme', written);
-  }
-  assert.is(endpointRefusal('http://example.com/mcp#top'), 'VALIDATION_ERROR url_syntax_violation');
-});
-
-test('does not allow credentials, and does not repeat them', () => {
-  assert.is(endpointRefusal('http://user:s3cret@example.com/mcp'), 'ENDPOINT_NOT_ALLOWED');
-  assert.is(endpointRefusal('http://s3cret@example.com'), 'ENDPOINT_NOT_ALLOWED');
-  assert.is(endpointRefusal('http://@example.com'), 'ENDPOINT_NOT_ALLOWED');
+test('refuses what is no URL, other schemes, fragments and credentials, which it does not repeat', () => {
+  for (const [written, expected] of [
+    ['example.com:80', 'VALIDATION_ERROR url_parsing'],
+    ['http:/example.com', 'VALIDATION_ERROR url_parsing'],
+    ['http:\\\\example.com', 'VALIDATION_ERROR url_parsing'],
+    ['http:///mcp', 'VALIDATION_ERROR url_parsing'],
+    ['http://a b/', 'VALIDATION_ERROR url_parsing'],
+    ['http://s3cret@example.com:99999/', 'VALIDATION_ERROR url_parsing'],
+    ['/mcp', 'VALIDATION_ERROR url_parsing'],
+    ['ws://example.com', 'VALIDATION_ERROR url_scheme'],
+    ['file:///etc/passwd', 'VALIDATION_ERROR url_scheme'],
+    ['http://example.com/mcp#top', 'VALIDATION_ERROR url_syntax_violation'],
+    ['http://user:s3cret@example.com/mcp', 'ENDPOINT_NOT_ALLOWED'],
+    ['http://s3cret@example.com', 'ENDPOINT_NOT_ALLOWED'],
+    ['http://@example.com', 'ENDPOINT_NOT_ALLOWED'],
+  ] as const)
+    assert.is(endpointRefusal(written), expected, written);
 });
 
 test.run();
