@@ -7,183 +7,181 @@ import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrate } from '../../src/persistence/migrate.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
 import { OrmSession } from '../../src/persistence/orm-session.ts';
-import { inFolder } from '../helpers/folder.ts';
+import { folderOfEach } from '../helpers/folder.ts';
 import { endOf, errorOf, fateOf, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 
 const test = suite('ORM session', { timeoutMs: 30_000 });
+const folder = folderOfEach(test);
+const optionsOf = () => connectOptions(`sqlite:////${folder('x.db')}`);
+const ends: { close(): Promise<void> }[] = [];
+test.after.each(async () => {
+  for (const each of ends.splice(0)) await each.close();
+});
 
-test('a change counts the revision once and gives its number, a refused one leaves nothing', () =>
-  withSession(async ({ session, revision }) => {
-    assert.is(await session.change(async (_em, _tables, number) => number), 1);
-    const refusal = new Error('refused');
-    const refused = session.change(async (em, { settings }) => {
-      await em.insert(settings, { name: 'n', value: 'v' });
-      throw refusal;
-    });
-    assert.is(await thrownBy(refused), refusal);
-    assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
-    assert.is(await session.changeIf(async () => false), false);
-    assert.is(await revision(), 1);
-    assert.is(await session.changeIf(async () => true), true);
-    assert.is(await revision(), 2);
-  }));
+test('a change counts the revision once and gives its number, a refused one leaves nothing', async () => {
+  const { session, revision } = await opened();
+  assert.is(await session.change(async (_em, _tables, number) => number), 1);
+  const refusal = new Error('refused');
+  const refused = session.change(async (em, { settings }) => {
+    await em.insert(settings, { name: 'n', value: 'v' });
+    throw refusal;
+  });
+  assert.is(await thrownBy(refused), refusal);
+  assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
+  assert.is(await session.changeIf(async () => false), false);
+  assert.is(await revision(), 1);
+  assert.is(await session.changeIf(async () => true), true);
+  assert.is(await revision(), 2);
+});
 
-test('nobody sees the middle of a transaction', () =>
-  withSession(async ({ session }) => {
-    const writing = session.write(async (em, { settings }) => {
-      await em.insert(settings, { name: 'one', value: 'v' });
-      await new Promise((resolve) => setImmediate(resolve));
-      await em.insert(settings, { name: 'two', value: 'v' });
-    });
-    const counts = await Promise.all(
-      [1, 2, 3].map(() => session.run((em, { settings }) => em.count(settings))),
-    );
-    assert.equal(counts, [2, 2, 2]);
-    await writing;
-  }));
-
-test('tries again while another process writes', () =>
-  withSession(async ({ session, other, revision }) => {
-    await other('begin immediate');
-    const saving = session.change(async () => 'saved');
-    let isSaved = false;
-    void saving.then(() => (isSaved = true));
-    for (let left = 5; left > 0; left -= 1) await new Promise((resolve) => setImmediate(resolve));
-    assert.is(isSaved, false);
-    await other('commit');
-    assert.is(await saving, 'saved');
-    assert.is(await revision(), 1);
-  }));
-
-test('says that the database does not answer when that takes too long, and nothing has happened then', () =>
-  withSession(
-    async ({ session, other, revision }) => {
-      await other('begin immediate');
-      const startedAt = performance.now();
-      const ends = await Promise.all([1, 2, 3].map(() => endOf(session.change(async () => 'saved'))));
-      const tookMs = performance.now() - startedAt;
-      assert.equal(ends, Array(3).fill('DATABASE_UNAVAILABLE'));
-      assert.ok(tookMs < 5_000, `took ${tookMs} ms`);
-      await other('commit');
-      assert.is(await session.change(async () => 'saved'), 'saved');
-      assert.is(await revision(), 1);
-    },
-    { timeoutMs: 300 },
-  ));
-
-test('tells the kind and the code of an error of the statement, and not the statement', () =>
-  withSession(async ({ session }) => {
-    const failure = await thrownBy(session.run((em) => em.execute('select nonsense')));
-    assert.match(String(failure), 'SQLITE_ERROR');
-    assert.not.match(String(failure), 'nonsense');
-    assert.not.instance(failure, GatewayError);
-  }));
-
-test('finishes what was asked for before it closes, closes once, and then refuses', () =>
-  withSession(async ({ session, other }) => {
-    const changes = Promise.all([1, 2, 3].map(() => session.change(async (_em, _tables, number) => number)));
-    await Promise.all([session.close(), session.close()]);
-    assert.equal(await changes, [1, 2, 3]);
-    assert.equal(await other('select counter from revision'), [{ counter: 3 }]);
-    assert.is(await endOf(session.run(async () => 1)), 'DATABASE_UNAVAILABLE');
-  }));
-
-test('a change that nobody waits for any more is not made', () =>
-  withSession(
-    async ({ session }) => {
-      const gate = Promise.withResolvers<void>();
-      const writing = session.write(async (em, { settings }) => {
-        await em.insert(settings, { name: 'late', value: 'v' });
-        await gate.promise;
-      });
-      assert.equal(await fateOf(writing), ['DATABASE_UNAVAILABLE', 'no', 5]);
-      gate.resolve();
-      assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
-    },
-    { timeoutMs: 200 },
-  ));
-
-test('a commit behind does not wait for the disk, and every other one does', () =>
-  withSession(async ({ session, other }) => {
-    const level = async () =>
-      Object.values((await session.run((em) => em.execute('pragma synchronous')))[0] ?? {});
-    const failure = new Error('refused');
-    const during: unknown[] = [];
-    const behind = (fails: boolean) =>
-      session.writeBehind(async (em, { settings }) => {
-        during.push(...(await em.execute('pragma synchronous')));
-        await em.insert(settings, { name: String(fails), value: 'v' });
-        if (fails) throw failure;
-      });
-    assert.is(await thrownBy(behind(true)), failure);
-    assert.equal(await level(), [2]);
-    await behind(false);
-    assert.equal(await level(), [2]);
-    assert.equal(during, [{ synchronous: 1 }, { synchronous: 1 }]);
-    assert.equal(await other('select name from settings'), [{ name: 'false' }]);
-  }));
-
-test('a file that had no room for a change is usable again when there is room', () =>
-  inFolder(async (folder) => {
-    const options = connectOptions(`sqlite:////${folder}/x.db`);
-    const opened: unknown[] = [];
-    // The size that SQLite allows stands for a disk that is full, in the real driver and for every connection.
-    let isFull = false;
-    const open = async () => {
-      const orm = await connectOrm(sqlite, options);
-      opened.push(await orm.connection.getNativeClient());
-      if (isFull) await orm.connection.execute('pragma max_page_count = 1');
-      return orm;
-    };
-    const orm = await open();
-    await migrate(sqlite, orm, 5_000);
-    const session = new OrmSession({ database: sqlite, orm, timeoutMs: 5_000, reconnect: open });
-    const add = (name: string, size: number) => {
-      const row = { name, value: 'v'.repeat(size) };
-      return session.write((em, { settings }) => em.insert(settings, row));
-    };
-    await add('before', 10);
-    isFull = true;
-    await session.run((em) => em.execute('pragma max_page_count = 1'));
-    for (const name of ['one', 'two']) {
-      const { code, facts } = await errorOf(add(name, 1_000_000));
-      assert.is(code, 'DATABASE_UNAVAILABLE');
-      assert.match(String(facts.cause), 'SQLITE_FULL');
-      // Reads go on, but it is not said to be well: it takes no changes.
-      assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
-    }
-    await errorOf(session.probe());
-    isFull = false;
-    await session.probe();
-    await add('four', 1_000_000);
-    const rows = await session.run((em, { settings }) => em.findAll(settings, { orderBy: { name: 'asc' } }));
-    assert.is(rows.map(({ name }) => name).join(), 'before,four');
-    await session.close();
-    for (const each of opened) assert.is(Reflect.get(Object(each), 'open'), false);
-  }));
-
-test('a store that is closed while it connects again leaves no connection', () =>
-  inFolder(async (folder) => {
-    const options = connectOptions(`sqlite:////${folder}/x.db`);
-    const late = await connectOrm(sqlite, options);
-    const connecting = Promise.withResolvers<Orm>();
-    const session = new OrmSession({
-      database: { ...sqlite, isFile: false },
-      orm: await connectOrm(sqlite, options),
-      timeoutMs: 100,
-      reconnect: () => connecting.promise,
-    });
-    // Nothing is heard, so that it lets go of what it has.
-    await session.run(() => new Promise(() => {})).catch(() => undefined);
-    const waiting = fateOf(session.run((em) => em.execute('select 1')));
+test('nobody sees the middle of a transaction', async () => {
+  const { session } = await opened();
+  const writing = session.write(async (em, { settings }) => {
+    await em.insert(settings, { name: 'one', value: 'v' });
     await new Promise((resolve) => setImmediate(resolve));
-    await session.close();
-    connecting.resolve(late);
-    assert.equal(await waiting, ['DATABASE_UNAVAILABLE', 'no', 5]);
-    assert.is(await late.orm.isConnected(), false);
-  }));
+    await em.insert(settings, { name: 'two', value: 'v' });
+  });
+  const counts = await Promise.all(
+    [1, 2, 3].map(() => session.run((em, { settings }) => em.count(settings))),
+  );
+  assert.equal(counts, [2, 2, 2]);
+  await writing;
+});
+
+test('tries again while another process writes', async () => {
+  const { session, other, revision } = await opened();
+  await other('begin immediate');
+  const saving = session.change(async () => 'saved');
+  let isSaved = false;
+  void saving.then(() => (isSaved = true));
+  for (let left = 5; left > 0; left -= 1) await new Promise((resolve) => setImmediate(resolve));
+  assert.is(isSaved, false);
+  await other('commit');
+  assert.is(await saving, 'saved');
+  assert.is(await revision(), 1);
+});
+
+test('says that the database does not answer when that takes too long, and nothing has happened then', async () => {
+  const { session, other, revision } = await opened({ timeoutMs: 300 });
+  await other('begin immediate');
+  const startedAt = performance.now();
+  const ends = await Promise.all([1, 2, 3].map(() => endOf(session.change(async () => 'saved'))));
+  const tookMs = performance.now() - startedAt;
+  assert.equal(ends, Array(3).fill('DATABASE_UNAVAILABLE'));
+  assert.ok(tookMs < 5_000, `took ${tookMs} ms`);
+  await other('commit');
+  assert.is(await session.change(async () => 'saved'), 'saved');
+  assert.is(await revision(), 1);
+});
+
+test('tells the kind and the code of an error of the statement, and not the statement', async () => {
+  const { session } = await opened();
+  const failure = await thrownBy(session.run((em) => em.execute('select nonsense')));
+  assert.match(String(failure), 'SQLITE_ERROR');
+  assert.not.match(String(failure), 'nonsense');
+  assert.not.instance(failure, GatewayError);
+});
+
+test('finishes what was asked for before it closes, closes once, and then refuses', async () => {
+  const { session, other } = await opened();
+  const changes = Promise.all([1, 2, 3].map(() => session.change(async (_em, _tables, number) => number)));
+  await Promise.all([session.close(), session.close()]);
+  assert.equal(await changes, [1, 2, 3]);
+  assert.equal(await other('select counter from revision'), [{ counter: 3 }]);
+  assert.is(await endOf(session.run(async () => 1)), 'DATABASE_UNAVAILABLE');
+});
+
+test('a change that nobody waits for any more is not made', async () => {
+  const { session } = await opened({ timeoutMs: 200 });
+  const gate = Promise.withResolvers<void>();
+  const writing = session.write(async (em, { settings }) => {
+    await em.insert(settings, { name: 'late', value: 'v' });
+    await gate.promise;
+  });
+  assert.equal(await fateOf(writing), ['DATABASE_UNAVAILABLE', 'no', 5]);
+  gate.resolve();
+  assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
+});
+
+test('a commit behind does not wait for the disk, and every other one does', async () => {
+  const { session, other } = await opened();
+  const level = async () =>
+    Object.values((await session.run((em) => em.execute('pragma synchronous')))[0] ?? {});
+  const failure = new Error('refused');
+  const during: unknown[] = [];
+  const behind = (fails: boolean) =>
+    session.writeBehind(async (em, { settings }) => {
+      during.push(...(await em.execute('pragma synchronous')));
+      await em.insert(settings, { name: String(fails), value: 'v' });
+      if (fails) throw failure;
+    });
+  assert.is(await thrownBy(behind(true)), failure);
+  assert.equal(await level(), [2]);
+  await behind(false);
+  assert.equal(await level(), [2]);
+  assert.equal(during, [{ synchronous: 1 }, { synchronous: 1 }]);
+  assert.equal(await other('select name from settings'), [{ name: 'false' }]);
+});
+
+test('a file that had no room for a change is usable again when there is room', async () => {
+  const options = optionsOf();
+  const opened: unknown[] = [];
+  // The size that SQLite allows stands for a disk that is full, in the real driver and for every connection.
+  let isFull = false;
+  const open = async () => {
+    const orm = await connectOrm(sqlite, options);
+    opened.push(await orm.connection.getNativeClient());
+    if (isFull) await orm.connection.execute('pragma max_page_count = 1');
+    return orm;
+  };
+  const orm = await open();
+  await migrate(sqlite, orm, 5_000);
+  const session = new OrmSession({ database: sqlite, orm, timeoutMs: 5_000, reconnect: open });
+  const add = (name: string, size: number) => {
+    const row = { name, value: 'v'.repeat(size) };
+    return session.write((em, { settings }) => em.insert(settings, row));
+  };
+  await add('before', 10);
+  isFull = true;
+  await session.run((em) => em.execute('pragma max_page_count = 1'));
+  for (const name of ['one', 'two']) {
+    const { code, facts } = await errorOf(add(name, 1_000_000));
+    assert.is(code, 'DATABASE_UNAVAILABLE');
+    assert.match(String(facts.cause), 'SQLITE_FULL');
+    // Reads go on, but it is not said to be well: it takes no changes.
+    assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
+  }
+  await errorOf(session.probe());
+  isFull = false;
+  await session.probe();
+  await add('four', 1_000_000);
+  const rows = await session.run((em, { settings }) => em.findAll(settings, { orderBy: { name: 'asc' } }));
+  assert.is(rows.map(({ name }) => name).join(), 'before,four');
+  await session.close();
+  for (const each of opened) assert.is(Reflect.get(Object(each), 'open'), false);
+});
+
+test('a store that is closed while it connects again leaves no connection', async () => {
+  const options = optionsOf();
+  const late = await connectOrm(sqlite, options);
+  const connecting = Promise.withResolvers<Orm>();
+  const session = new OrmSession({
+    database: { ...sqlite, isFile: false },
+    orm: await connectOrm(sqlite, options),
+    timeoutMs: 100,
+    reconnect: () => connecting.promise,
+  });
+  // Nothing is heard, so that it lets go of what it has.
+  await session.run(() => new Promise(() => {})).catch(() => undefined);
+  const waiting = fateOf(session.run((em) => em.execute('select 1')));
+  await new Promise((resolve) => setImmediate(resolve));
+  await session.close();
+  connecting.resolve(late);
+  assert.equal(await waiting, ['DATABASE_UNAVAILABLE', 'no', 5]);
+  assert.is(await late.orm.isConnected(), false);
+});
 
 interface Harness {
   readonly session: OrmSession;
@@ -192,35 +190,23 @@ interface Harness {
   readonly revision: () => Promise<number>;
 }
 
-async function withSession(
-  work: (harness: Harness) => Promise<void>,
-  { timeoutMs = 5_000 } = {},
-): Promise<void> {
-  await inFolder(async (folder) => {
-    const options = connectOptions(`sqlite:////${folder}/x.db`);
-    const orm = await connectOrm(sqlite, options);
-    const other = await connectOrm(sqlite, options);
-    await migrate(sqlite, orm, 5_000);
-    const session = new OrmSession({
-      database: sqlite,
-      orm,
-      timeoutMs,
-      reconnect: () => connectOrm(sqlite, options),
-    });
-    try {
-      await work({
-        session,
-        other: (sql) => other.connection.execute(sql),
-        revision: () =>
-          session.run(
-            async (em, tables) => (await em.findOneOrFail(tables.revision, { name: 'registry' })).counter,
-          ),
-      });
-    } finally {
-      await session.close();
-      await other.close();
-    }
-  });
+/** A session on a file, until the test has ended. */
+async function opened({ timeoutMs = 5_000 } = {}): Promise<Harness> {
+  const options = optionsOf();
+  const orm = await connectOrm(sqlite, options);
+  const other = await connectOrm(sqlite, options);
+  await migrate(sqlite, orm, 5_000);
+  const reconnect = () => connectOrm(sqlite, options);
+  const session = new OrmSession({ database: sqlite, orm, timeoutMs, reconnect });
+  ends.push(session, other);
+  return {
+    session,
+    other: (sql) => other.connection.execute(sql),
+    revision: () =>
+      session.run(
+        async (em, tables) => (await em.findOneOrFail(tables.revision, { name: 'registry' })).counter,
+      ),
+  };
 }
 
 test.run();

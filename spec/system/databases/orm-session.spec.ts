@@ -6,7 +6,7 @@ import { migrate } from '../../../src/persistence/migrate.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { OrmSession } from '../../../src/persistence/orm-session.ts';
 import { fateOf } from '../../helpers/outcome.ts';
-import { type ServerLine, serverLine } from '../../helpers/server-line.ts';
+import { serverLine } from '../../helpers/server-line.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connectOptions } from '../../persistence/connect-options.ts';
@@ -16,97 +16,79 @@ const test = suite('ORM session, on a server', { timeoutMs: 30_000 });
 
 const service = await postgresql();
 const needed = test.needs(service.url, service.skip);
+const ends: (() => Promise<unknown>)[] = [];
+test.after.each(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
 
-needed('a slow statement does not affect the others: the pool stays while the server answers', () =>
-  onServer(
-    async ({ session }) => {
-      const busy = fateOf(
-        session.run(async (em) => {
-          for (;;) await em.execute('select 1');
-        }),
-      );
-      const slowly = (seconds: number) =>
-        session.run((em) => em.execute(`select pg_sleep(${seconds}), 1 as one`));
-      const other = slowly(0.5).then(() => slowly(0.4));
-      assert.equal(await busy, ['DATABASE_UNAVAILABLE', 'no', 5]);
-      assert.equal(
-        (await other).map(({ one }) => one),
-        [1],
-      );
-    },
-    { timeoutMs: 700 },
-  ),
-);
+needed('a slow statement does not affect the others: the pool stays while the server answers', async () => {
+  const { session } = await opened({ timeoutMs: 700 });
+  const busy = fateOf(
+    session.run(async (em) => {
+      for (;;) await em.execute('select 1');
+    }),
+  );
+  const slowly = (seconds: number) =>
+    session.run((em) => em.execute(`select pg_sleep(${seconds}), 1 as one`));
+  const other = slowly(0.5).then(() => slowly(0.4));
+  assert.equal(await busy, ['DATABASE_UNAVAILABLE', 'no', 5]);
+  assert.equal(
+    (await other).map(({ one }) => one),
+    [1],
+  );
+});
 
-needed('says of a change whether it may have happened, and of a question never', () =>
-  onServer(
-    async ({ session, line }) => {
-      const insert = (name: string, isLast: boolean) =>
-        fateOf(
-          session.write(async (em, { settings }) => {
-            await em.insert(settings, { name, value: 'v' });
-            // The next statement is the commit, or another one.
-            line.silence();
-            if (!isLast) await em.count(settings);
-          }),
-        );
-      assert.equal(await insert('before', false), ['DATABASE_UNAVAILABLE', 'no', 5]);
-      await line.mend();
-      assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
-      assert.equal(await insert('commit', true), ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
-      // Still silent, now also to new connections: nothing is sent.
-      const change = session.write((em, { settings }) => em.nativeDelete(settings, { name: 'commit' }));
-      const asked = session.run((em, { settings }) => em.count(settings));
-      assert.equal(
-        await Promise.all([change, asked].map(fateOf)),
-        Array(2).fill(['DATABASE_UNAVAILABLE', 'no', 5]),
-      );
-      await line.mend();
-    },
-    { timeoutMs: 500 },
-  ),
-);
+needed('says of a change whether it may have happened, and of a question never', async () => {
+  const { session, line } = await opened({ timeoutMs: 500 });
+  const insert = (name: string, isLast: boolean) =>
+    fateOf(
+      session.write(async (em, { settings }) => {
+        await em.insert(settings, { name, value: 'v' });
+        // The next statement is the commit, or another one.
+        line.silence();
+        if (!isLast) await em.count(settings);
+      }),
+    );
+  assert.equal(await insert('before', false), ['DATABASE_UNAVAILABLE', 'no', 5]);
+  await line.mend();
+  assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
+  assert.equal(await insert('commit', true), ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
+  // Still silent, now also to new connections: nothing is sent.
+  const change = session.write((em, { settings }) => em.nativeDelete(settings, { name: 'commit' }));
+  const asked = session.run((em, { settings }) => em.count(settings));
+  assert.equal(
+    await Promise.all([change, asked].map(fateOf)),
+    Array(2).fill(['DATABASE_UNAVAILABLE', 'no', 5]),
+  );
+  await line.mend();
+});
 
-needed('closes at once when a transaction has lost its connection', () =>
-  onServer(
-    async ({ session, line }) => {
-      const lost = session.write(async (em) => {
-        await em.execute('select 1');
-        await line.close();
-        await em.execute('select 1');
-      });
-      assert.equal(await fateOf(lost), ['DATABASE_UNAVAILABLE', 'no', 5]);
-      const startedAt = performance.now();
-      await session.close();
-      const tookMs = performance.now() - startedAt;
-      assert.ok(tookMs < 4_000, `took ${tookMs} ms`);
-    },
-    { timeoutMs: 5_000 },
-  ),
-);
-
-async function onServer(
-  work: (harness: { readonly session: OrmSession; readonly line: ServerLine }) => Promise<void>,
-  { timeoutMs }: { readonly timeoutMs: number },
-): Promise<void> {
-  const { url, drop } = await freshDatabase(reachable(service));
-  const line = await serverLine(url);
-  const options = connectOptions(line.url);
-  const orm = await connectOrm(postgresqlDatabase, options);
-  await migrate(postgresqlDatabase, orm, 5_000);
-  const session = new OrmSession({
-    database: postgresqlDatabase,
-    orm,
-    timeoutMs,
-    reconnect: () => connectOrm(postgresqlDatabase, options),
-  });
-  try {
-    await work({ session, line });
-  } finally {
-    await session.close();
+needed('closes at once when a transaction has lost its connection', async () => {
+  const { session, line } = await opened({ timeoutMs: 5_000 });
+  const lost = session.write(async (em) => {
+    await em.execute('select 1');
     await line.close();
-    await drop();
-  }
+    await em.execute('select 1');
+  });
+  assert.equal(await fateOf(lost), ['DATABASE_UNAVAILABLE', 'no', 5]);
+  const startedAt = performance.now();
+  await session.close();
+  const tookMs = performance.now() - startedAt;
+  assert.ok(tookMs < 4_000, `took ${tookMs} ms`);
+});
+
+/** A session behind a line, until the test has ended. */
+async function opened({ timeoutMs }: { readonly timeoutMs: number }) {
+  const { url, drop } = await freshDatabase(reachable(service));
+  ends.push(drop);
+  const line = await serverLine(url);
+  ends.push(() => line.close());
+  const reconnect = () => connectOrm(postgresqlDatabase, connectOptions(line.url));
+  const orm = await reconnect();
+  await migrate(postgresqlDatabase, orm, 5_000);
+  const session = new OrmSession({ database: postgresqlDatabase, orm, timeoutMs, reconnect });
+  ends.push(() => session.close());
+  return { session, line };
 }
 
 test.run();
