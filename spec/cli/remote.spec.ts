@@ -19,7 +19,7 @@ import {
 } from '../../src/cli/remote.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { messageOf, rejects } from '../helpers/outcome.ts';
-import { type Answer, replacedFetch } from '../helpers/replaced-fetch.ts';
+import { fetchFor } from '../helpers/replaced-fetch.ts';
 import { suite } from '../helpers/suite.ts';
 import { serverFor } from './commands/against-gateway.ts';
 import { recordingTerminal } from './recording-terminal.ts';
@@ -27,10 +27,7 @@ import { recordingTerminal } from './recording-terminal.ts';
 const test = suite('remote');
 const folder = folderOfEach(test);
 const serve = serverFor(test);
-const cleanups: (() => void)[] = [];
-test.after.each(() => {
-  for (const cleanup of cleanups.splice(0)) cleanup();
-});
+const replaceFetch = fetchFor(test);
 
 test('fails with one line that says why', async () => {
   const page = await serve((_, response) => void response.end('<html>'));
@@ -206,11 +203,6 @@ test.run();
 function findGateway(url?: string, env: Record<string, string> = {}): Promise<Remote> {
   const options = new Map(url === undefined ? [] : [['url', url] as const]);
   return gatewayOf(new CommandInput([], options), recordingTerminal({ env }));
-}
-
-/** Answers requests in place of the network until the test ends. */
-function replaceFetch(answer: Answer): void {
-  cleanups.push(replacedFetch(answer));
 }
 
 function serveJson(status: number, body: unknown): Promise<string> {

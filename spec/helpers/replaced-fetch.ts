@@ -1,12 +1,16 @@
 // Answers of the global `fetch` that come from a spec, for addresses that a spec cannot listen on.
 
-export type Answer = (url: unknown, init?: RequestInit) => Promise<Response>;
+import type { Suite } from './suite.ts';
 
-/** Replaces `fetch` until the returned function is called. */
-export function replacedFetch(answer: Answer): () => void {
+type Answer = (url: unknown, init?: RequestInit) => Promise<Response>;
+
+/** Replaces `fetch` until the test has ended, as often as it is called. */
+export function fetchFor(test: Suite): (answer: Answer) => void {
   const original = globalThis.fetch;
-  globalThis.fetch = answer as typeof fetch;
-  return () => {
+  test.after.each(() => {
     globalThis.fetch = original;
+  });
+  return (answer) => {
+    globalThis.fetch = answer as typeof fetch;
   };
 }

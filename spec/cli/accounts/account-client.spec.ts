@@ -13,7 +13,7 @@ import { namedGateway } from '../../../src/cli/remote.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { thrownBy } from '../../helpers/outcome.ts';
-import { replacedFetch } from '../../helpers/replaced-fetch.ts';
+import { fetchFor } from '../../helpers/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { serverFor } from '../commands/against-gateway.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
@@ -21,6 +21,7 @@ import { recordingTerminal } from '../recording-terminal.ts';
 const test = suite('account client');
 const folder = folderOfAll(test);
 const serve = serverFor(test);
+const replaceFetch = fetchFor(test);
 const database = 'sqlite:///gateway.db';
 test.before(async () => {
   await (await openStore(database, { cwd: folder(), migrations: 'apply' })).close();
@@ -35,16 +36,12 @@ test('is the gateway that is named, whether it answers or not', async () => {
 
 test('is the gateway that answers at a default address, else the database', async () => {
   let answering = 'http://127.0.0.1:8000/';
-  const restore = replacedFetch(async (url) =>
+  replaceFetch(async (url) =>
     String(url).startsWith(answering) ? Response.json({ status: 'healthy', build: '1' }) : Response.error(),
   );
-  try {
-    assert.equal(await opened({}), ['using the gateway http://127.0.0.1:8000']);
-    answering = 'none';
-    assert.equal(await opened({}), [`using the database ${folder('gateway.db')}`]);
-  } finally {
-    restore();
-  }
+  assert.equal(await opened({}), ['using the gateway http://127.0.0.1:8000']);
+  answering = 'none';
+  assert.equal(await opened({}), [`using the database ${folder('gateway.db')}`]);
 });
 
 test('is the database when an option or the command chooses it, whatever the environment names', async () => {

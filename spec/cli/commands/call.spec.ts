@@ -3,12 +3,14 @@
 import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
 import { fixtureHandler } from '../../helpers/function-backend.ts';
+import { fetchFor } from '../../helpers/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 import { complaint, gatewayFor, printed, serverFor } from './against-gateway.ts';
 
 const test = suite('gateway call');
 const serve = serverFor(test);
+const replaceFetch = fetchFor(test);
 const PNG = Buffer.alloc(1_500).toString('base64');
 const inputSchema = {
   type: 'object',
@@ -87,17 +89,13 @@ for (const [word, expected] of values) {
 
 test('sends large numbers as they were written', async () => {
   const seen: string[] = [];
-  const fetched = globalThis.fetch;
-  globalThis.fetch = (url, init) => {
+  const { fetch } = globalThis;
+  replaceFetch((url, init) => {
     if (typeof init?.body === 'string') seen.push(init.body);
-    return fetched(url, init);
-  };
-  try {
-    await gateway.run('gateway call odd show count=12345678901234567890 ratio=1.50');
-    await gateway.run('gateway call odd show', '{"count": 12345678901234567890}');
-  } finally {
-    globalThis.fetch = fetched;
-  }
+    return fetch(String(url), init);
+  });
+  await gateway.run('gateway call odd show count=12345678901234567890 ratio=1.50');
+  await gateway.run('gateway call odd show', '{"count": 12345678901234567890}');
   assert.equal(seen, [
     '{"name":"show","arguments":{"count":12345678901234567890,"ratio":1.50}}',
     '{"name":"show","arguments":{"count": 12345678901234567890}}',
