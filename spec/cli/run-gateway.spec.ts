@@ -2,8 +2,6 @@
 
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
@@ -16,10 +14,12 @@ import { folderOfEach } from '../helpers/folder.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { isRunning } from '../helpers/processes.ts';
 import { suite } from '../helpers/suite.ts';
+import { serverFor } from './commands/against-gateway.ts';
 import { type RecordingOptions, recordingTerminal } from './recording-terminal.ts';
 
 const test = suite('run gateway');
 const folder = folderOfEach(test);
+const serve = serverFor(test);
 
 test('says where it listens, serves, and ends in order after a signal', async () => {
   const { stop, terminal, logged, listening } = run({ port: '0' });
@@ -97,11 +97,8 @@ test('shows the first password to a person, once, and never to the log', async (
 });
 
 test('turns a port, a registry, a database or a secret that cannot be used into a usage error', async () => {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   const refusals = [
-    { port: String(port) },
+    { port: new URL(await serve(() => {})).port },
     { 'registry-file': 'nothing-is-here.json' },
     { database: 'postgresql://127.0.0.1:1/db' },
     { database: 'nothing://a' },
@@ -112,7 +109,6 @@ test('turns a port, a registry, a database or a secret that cannot be used into 
     assert.instance(await thrownBy(ended), UsageError);
     assert.equal(signals.eventNames(), [], 'signals are given back');
   }
-  server.close();
 });
 
 test.run();

@@ -11,6 +11,7 @@ import {
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { writePrivateFile } from '../../../src/cli/private-file.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
+import { messageOf, rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('credentials');
@@ -92,17 +93,14 @@ test('takes an invalid document or token for none, and replaces it', () => {
   }
 });
 
-test('says in one line that it cannot be read or written', () => {
+test('says in one line that it cannot be read or written', async () => {
   mkdirSync(folder('taken'));
   writeFileSync(folder('file'), '');
   const below = folder('file', 'credentials.json');
-  const refuses = (work: () => unknown, message: RegExp) =>
-    assert.throws(work, (error: Error) => error instanceof CommandFailure && message.test(error.message));
-  refuses(
-    () => new CredentialsFile(folder('taken')).valid(nowMs).get(url),
-    /taken cannot be read \(EISDIR\)$/,
-  );
-  refuses(() => new CredentialsFile(below).keep(url, token, nowMs), /cannot be (read|written) \(ENOTDIR\)$/);
+  const read = () => new CredentialsFile(folder('taken')).valid(nowMs);
+  await rejects(read, CommandFailure, /taken cannot be read \(EISDIR\)$/);
+  const keep = () => new CredentialsFile(below).keep(url, token, nowMs);
+  await rejects(keep, CommandFailure, /cannot be (read|written) \(ENOTDIR\)$/);
 });
 
 test('lies in the folder of settings of this person', () => {
@@ -121,16 +119,16 @@ function loggedIn(kept = { ...token, expires_at: '2999-01-01T00:00:00.000Z' }): 
   return env;
 }
 
-test('refuses credentials that contradict each other or cannot be sent, and does not show them', () => {
-  const refuses = (env: Record<string, string>, message: RegExp) =>
-    assert.throws(
-      () => requestCredentials(url, env),
-      (error: Error) =>
-        error instanceof UsageError && message.test(error.message) && !error.message.includes('planted'),
-    );
+test('refuses credentials that contradict each other or cannot be sent, and does not show them', async () => {
   const both = { STAGEDOOR_TOKEN: 'planted', STAGEDOOR_API_KEY: 'b' };
-  refuses(both, /cannot be combined with STAGEDOOR_API_KEY: unset one of them$/);
-  refuses({ STAGEDOOR_TOKEN: 'planted\nX: y' }, /^STAGEDOOR_TOKEN contains characters/);
+  for (const [env, line] of [
+    [both, /cannot be combined with STAGEDOOR_API_KEY: unset one of them$/],
+    [{ STAGEDOOR_TOKEN: 'planted\nX: y' }, /^STAGEDOOR_TOKEN contains characters/],
+  ] as const) {
+    const message = await messageOf(() => requestCredentials(url, env), UsageError);
+    assert.match(message, line);
+    assert.not.match(message, 'planted');
+  }
 });
 
 test('says how to log in when the gateway refuses, or which credentials it refuses', () => {

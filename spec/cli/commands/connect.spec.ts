@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { complaint, gatewayFor, HANDLER, startGateway } from './against-gateway.ts';
+import { complaint, gatewayFor, HANDLER } from './against-gateway.ts';
 
 const test = suite('connect');
 const folder = folderOfAll(test);
@@ -15,6 +15,10 @@ const gateway = gatewayFor(test, { withAccounts: true }, async ({ server }) => {
   await server.gateway.register('own', { id: 'one', command: '/bin/own-server', args: ['--flag'] });
   await server.gateway.register('relative', { id: 'one', command: 'node ./server.js' });
 });
+
+const open = gatewayFor(test, {}, ({ server }) =>
+  server.gateway.register('weather', { id: 'one', handler: HANDLER }),
+);
 
 const connect = (line: string, ...words: string[]) => gateway.run(`connect ${line}`, ...words);
 
@@ -81,14 +85,9 @@ test('starts the bridge, or the registered command where a client can start it i
 });
 
 test('leaves the key out where nobody has to log in', async () => {
-  const open = await startGateway();
-  try {
-    await open.server.gateway.register('weather', { id: 'one', handler: HANDLER });
-    const { out } = await open.run('connect', 'weather', '--http');
-    assert.not.match(out, 'API_KEY');
-  } finally {
-    await open.close();
-  }
+  const { code, out } = await open.run('connect weather --http');
+  assert.is(code, 0);
+  assert.not.match(out, 'API_KEY');
 });
 
 test('writes a file that only its owner can read, and replaces none', async () => {
@@ -117,9 +116,9 @@ test('reads gateway and variable of a named environment', async () => {
   assert.not.match(stdio.out, 'API_KEY"');
   const path = folder('stagedoor', 'environments.json');
   writeFileSync(path, JSON.stringify({ lab: { url: gateway.url, key } }), { mode: 0o644 });
-  const open = await complaint(gateway.runAt({ env }, 'connect weather --env lab'), 2);
-  assert.match(open, `run "chmod 600 ${path}"`);
-  assert.not.match(open, key);
+  const readable = await complaint(gateway.runAt({ env }, 'connect weather --env lab'), 2);
+  assert.match(readable, `run "chmod 600 ${path}"`);
+  assert.not.match(readable, key);
   chmodSync(path, 0o600);
   const closed = await gateway.runAt({ env }, 'connect weather --llm vscode --env lab --verify');
   assert.is(closed.code, 0, closed.err);
