@@ -1,18 +1,29 @@
-// What databases are asked for their options with.
+// Connections to databases by their URLs, for specs that look below the store.
 
 import type { ConnectOptions } from '../../src/persistence/database.ts';
-import { parseDatabaseUrl } from '../../src/persistence/database-url.ts';
+import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../src/persistence/database-url.ts';
 import { Sockets } from '../../src/persistence/mikro-orm-patches.ts';
+import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
+
+/** What the URL of a database says that is not in the memory of the gateway. */
+export function parsed(url: string): ParsedDatabaseUrl {
+  const found = parseDatabaseUrl(url, '/srv');
+  if (found === undefined) throw new Error('this URL has no address');
+  return found;
+}
 
 /** Options for a URL, with limits of 4 s, 5 s and 10 connections. */
 export function connectOptions(url: string): ConnectOptions {
-  const address = parseDatabaseUrl(url, '/srv')?.address;
-  if (address === undefined) throw new Error('this URL has no address');
   return {
-    address,
+    address: parsed(url).address,
     statementTimeoutMs: 4_000,
     connectTimeoutMs: 5_000,
     connections: 10,
     sockets: new Sockets(),
   };
+}
+
+/** Connects with these options. */
+export function connect(url: string): Promise<Orm> {
+  return connectOrm(parsed(url).database, connectOptions(url));
 }

@@ -8,11 +8,10 @@ import { mysql } from '../../src/persistence/databases/mysql.ts';
 import { oracle } from '../../src/persistence/databases/oracle.ts';
 import { postgresql } from '../../src/persistence/databases/postgresql.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
-import { connectOrm } from '../../src/persistence/orm.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { connectOptions } from './connect-options.ts';
+import { connect, connectOptions } from './connect-options.ts';
 
 const test = suite('databases');
 const folder = folderOfEach(test);
@@ -98,7 +97,7 @@ test('tell their failures apart', () => {
 });
 
 test('SQLite writes ahead, waits for the disk at every commit, and holds foreign keys', async () => {
-  const { orm, connection, close } = await connectOrm(sqlite, connectOptions(`sqlite:///${folder('x.db')}`));
+  const { orm, connection, close } = await connect(`sqlite:///${folder('x.db')}`);
   try {
     const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1, busy_timeout: 25 };
     for (const [name, value] of Object.entries(expected)) {
@@ -112,7 +111,7 @@ test('SQLite writes ahead, waits for the disk at every commit, and holds foreign
 });
 
 test('SQLite waits for the lock of migrations, not longer than asked', async () => {
-  const open = () => connectOrm(sqlite, connectOptions(`sqlite:///${folder('x.db')}`));
+  const open = () => connect(`sqlite:///${folder('x.db')}`);
   const [one, other] = [await open(), await open()];
   try {
     await sqlite.lock.take((sql) => one.connection.execute(sql), 1_000, '');

@@ -3,17 +3,17 @@
 import * as assert from 'uvu/assert';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrate, readMigrationStatus } from '../../src/persistence/migrate.ts';
-import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
+import type { Orm } from '../../src/persistence/orm.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { connectOptions } from './connect-options.ts';
+import { connect } from './connect-options.ts';
 import { schemaDifference } from './schema-difference.ts';
 
 const test = suite('migrate');
 const ours = Object.keys(await sqlite.migrations());
 let orm: Orm;
 test.before.each(async () => {
-  orm = await connectOrm(sqlite, connectOptions('sqlite://'));
+  orm = await connect('sqlite://');
 });
 test.after.each(() => orm.close());
 

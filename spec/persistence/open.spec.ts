@@ -6,13 +6,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo-servers.ts';
-import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
-import { connectOrm } from '../../src/persistence/orm.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { connectOptions } from './connect-options.ts';
+import { connect } from './connect-options.ts';
 import { failureOf } from './open-failure.ts';
 
 const test = suite('open', { timeoutMs: 60_000 });
@@ -146,7 +144,7 @@ test('loads nothing of any driver before a URL asks for it, and then that one on
 test('waits for a process that has the file for itself', async () => {
   const url = 'sqlite:///x.db';
   await (await openStore(url, apply())).close();
-  const orm = await connectOrm(sqlite, connectOptions(`sqlite:////${folder()}/x.db`));
+  const orm = await connect(`sqlite:////${folder('x.db')}`);
   await orm.connection.execute('pragma locking_mode = exclusive');
   await orm.connection.execute('begin exclusive');
   await orm.connection.execute('commit');

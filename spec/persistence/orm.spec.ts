@@ -2,17 +2,15 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { sqlite } from '../../src/persistence/databases/sqlite.ts';
-import { connectOrm } from '../../src/persistence/orm.ts';
 import { driverErrorOf } from '../../src/persistence/store-errors.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { connectOptions } from './connect-options.ts';
+import { connect } from './connect-options.ts';
 
 const test = suite('ORM');
 
 test('knows when its database last answered', async () => {
-  const { connection, lastAnswerAt, close } = await connectOrm(sqlite, connectOptions('sqlite://'));
+  const { connection, lastAnswerAt, close } = await connect('sqlite://');
   const heardAt = lastAnswerAt();
   await connection.execute('select nonsense').catch(() => undefined);
   assert.is(lastAnswerAt(), heardAt);
@@ -24,7 +22,7 @@ test('knows when its database last answered', async () => {
 
 for (const end of ['close', 'destroy'] as const) {
   test(`opens nothing anew for a statement that comes after ${end}`, async () => {
-    const { connection, ...orm } = await connectOrm(sqlite, connectOptions('sqlite://'));
+    const { connection, ...orm } = await connect('sqlite://');
     await orm[end]();
     await turn();
     const refused = await thrownBy(connection.execute('select 1'));
@@ -35,7 +33,7 @@ for (const end of ['close', 'destroy'] as const) {
 test('does not read the variables that configure MikroORM elsewhere', async () => {
   process.env.MIKRO_ORM_DB_NAME = '/nowhere/else.db';
   try {
-    const { orm, close } = await connectOrm(sqlite, connectOptions('sqlite://'));
+    const { orm, close } = await connect('sqlite://');
     assert.is(orm.config.get('dbName'), ':memory:');
     await close();
   } finally {

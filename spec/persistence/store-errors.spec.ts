@@ -1,10 +1,10 @@
 // Errors of databases: their properties, however they are wrapped, and the lines for people about databases that cannot be opened.
 
 import * as assert from 'uvu/assert';
-import { parseDatabaseUrl } from '../../src/persistence/database-url.ts';
 import { explain } from '../../src/persistence/open-failures.ts';
 import { driverErrorOf, urlRefused, withoutValues } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
+import { parsed } from './connect-options.ts';
 
 const test = suite('store errors');
 
@@ -82,9 +82,8 @@ test('explains why a database cannot be opened, and what to do, in one line', ()
 });
 
 test('explains errors of files as files', () => {
-  const parsed = parseDatabaseUrl('sqlite:////srv/x.db', '/');
-  assert.ok(parsed);
-  const of = (code: string) => explain(parsed, Object.assign(new Error('native words'), { code })).message;
+  const url = parsed('sqlite:////srv/x.db');
+  const of = (code: string) => explain(url, Object.assign(new Error('native words'), { code })).message;
   const restore = 'restore a backup of it and of the files beside it, or move it away';
   assert.equal(
     [of('SQLITE_NOTADB'), of('SQLITE_CORRUPT_INDEX'), of('SQLITE_BUSY'), of('SQLITE_IOERR')],
@@ -98,20 +97,18 @@ test('explains errors of files as files', () => {
 });
 
 test('explains nothing that is explained already, and keeps the cause of everything else', () => {
-  const parsed = parseDatabaseUrl('mysql://h/x', '/');
-  assert.ok(parsed);
+  const url = parsed('mysql://h/x');
   const line = urlRefused('ssl is one of true, no-verify, false');
-  assert.is(explain(parsed, line), line);
+  assert.is(explain(url, line), line);
   assert.is(line.message, 'the database URL: ssl is one of true, no-verify, false');
-  const explained = explain(parsed, 'a text');
+  const explained = explain(url, 'a text');
   const message = 'the database mysql://h:3306/x cannot be opened: a text';
   assert.equal([explained.message, explained.cause], [message, 'a text']);
 });
 
 function say(scheme: string, facts: object): string {
-  const parsed = parseDatabaseUrl(`${scheme}://ada:s3cret@h:1/x`, '/');
-  assert.ok(parsed);
-  const { message } = explain(parsed, Object.assign(new Error('native words'), facts));
+  const url = parsed(`${scheme}://ada:s3cret@h:1/x`);
+  const { message } = explain(url, Object.assign(new Error('native words'), facts));
   assert.not.match(message, /s3cret|\n/);
   return message;
 }

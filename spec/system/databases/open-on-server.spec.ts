@@ -2,7 +2,7 @@
 // databases are made, also by several at once, is in server-behaviour.ts.
 
 import * as assert from 'uvu/assert';
-import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
+import type { ParsedDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { mssql } from '../../../src/persistence/databases/mssql.ts';
 import { oracle } from '../../../src/persistence/databases/oracle.ts';
 import { databaseClock, migrationStatus, openStore, StoreOpenError } from '../../../src/persistence/open.ts';
@@ -13,7 +13,7 @@ import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, mariadb, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { connectOptions } from '../../persistence/connect-options.ts';
+import { connectOptions, parsed } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';
 import { reachable } from './server-stores.ts';
 
@@ -99,12 +99,6 @@ test('the clock is asked for in the grammar of servers that are not at hand', ()
 });
 
 test.run();
-
-function parsed(url: string): ParsedDatabaseUrl {
-  const found = parseDatabaseUrl(url, '/');
-  if (found === undefined) throw new Error('no database');
-  return found;
-}
 
 function connect({ href }: URL, address: ParsedDatabaseUrl['address']) {
   return connectOrm(parsed(href).database, { ...connectOptions(href), address });

@@ -3,9 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ApiKey } from '../../../src/domain/account.ts';
 import type { AuditEntry } from '../../../src/domain/audit.ts';
-import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
-import { connectOrm } from '../../../src/persistence/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { ada } from '../../conformance/accounts.ts';
@@ -14,7 +12,7 @@ import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
-import { connectOptions } from '../../persistence/connect-options.ts';
+import { connect } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';
 import { openInProcesses } from '../../persistence/open-in-processes.ts';
 import { schemaDifference } from '../../persistence/schema-difference.ts';
@@ -104,9 +102,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
 
   declare('has the schema that the entities say', async (url) => {
     await (await openStore(url, openOptions)).close();
-    const parsed = parseDatabaseUrl(url, '/');
-    assert.ok(parsed);
-    const orm = await connectOrm(parsed.database, connectOptions(url));
+    const orm = await connect(url);
     try {
       assert.is(await schemaDifference(orm), '');
       await executeSql(url, 'alter table users drop column email');
@@ -154,10 +150,8 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
 
   declare('writes what has gathered also over a slow line, well within its time', async (url) => {
     await (await openStore(url, openOptions)).close();
-    const parsed = parseDatabaseUrl(url, '/');
-    assert.ok(parsed);
     const keys = Array.from({ length: 1_000 }, (_, index) => String(index).padStart(16, '0'));
-    const near = await connectOrm(parsed.database, connectOptions(url));
+    const near = await connect(url);
     const rows = keys.map((id, position) => ({ ...rowOfApiKey({ ...key, id }), position }));
     await near.orm.em.fork().insertMany(near.tables.apiKeys, rows);
     await near.close();

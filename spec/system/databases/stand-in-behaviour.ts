@@ -1,13 +1,13 @@
 // What both databases do that no server is at hand for: on their stand-ins, and on a real server where one is named.
 
 import * as assert from 'uvu/assert';
-import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
 import { connectOrm, MIGRATIONS_TABLE } from '../../../src/persistence/orm.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { grammarFault } from '../../fixtures/sql/grammar.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';
 import { type Suite, suite } from '../../helpers/suite.ts';
+import { parsed } from '../../persistence/connect-options.ts';
 import { cipher, everyConformance } from '../../persistence/every-conformance.ts';
 import { offline } from '../../persistence/offline.ts';
 
@@ -67,9 +67,7 @@ const tables = [
 
 /** Drops our tables in the database and opens a store there. */
 async function emptiedStore(url: string): Promise<Store> {
-  const parsed = parseDatabaseUrl(url, '/');
-  if (parsed === undefined) throw new Error('no database');
-  const { database, address } = parsed;
+  const { database, address } = parsed(url);
   const limits = { statementTimeoutMs: 30_000, connectTimeoutMs: 10_000, connections: 1 };
   const { orm, connection, close } = await connectOrm(database, { address, ...limits });
   for (const table of tables) {
