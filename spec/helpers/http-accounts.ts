@@ -8,6 +8,7 @@ import { Auth } from '../../src/auth/auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import type { Role, Scope, User } from '../../src/domain/account.ts';
+import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import type { AppOptions } from '../../src/http/app.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
@@ -39,7 +40,7 @@ const HOUR_MS = 3_600_000;
 
 export interface AccountsOptions extends Partial<AppOptions> {
   readonly limits?: { readonly userPerHour: number; readonly apiKeyPerHour: number };
-  readonly gateway?: GatewayOptions;
+  readonly gateway?: Gateway | GatewayOptions;
   readonly logLevel?: string;
   /** Of bcrypt. Default 4, the cheapest. */
   readonly passwordCost?: number;

@@ -1,8 +1,6 @@
 import * as assert from 'uvu/assert';
 import { RateLimiter, type SharedCounter } from '../../../src/auth/rate-limiter.ts';
 import type { Principal, Scope } from '../../../src/domain/account.ts';
-import { authenticationRequired } from '../../../src/domain/error-catalogue.ts';
-import type { GatewayPhase } from '../../../src/gateway-types.ts';
 import { authorize, localAccounts } from '../../../src/http/middleware/authorize.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
@@ -17,12 +15,12 @@ const ADA: Principal = {
   ...{ id: 'user:1', kind: 'user', name: 'ada', userId: '1' },
   ...{ scopes: new Set<Scope>(['tools:call']), templates: new Set(['demo']), hourlyLimit: 2 },
 };
-const ROOT: Principal = { id: 'user:0', kind: 'user', name: 'root', scopes: new Set<Scope>(['admin']) };
 
 type KnownCaller = Parameters<typeof authorize>[1];
+const RUNNING = { phase: 'running' } as const;
 
-/** Authentication that knows one caller and counts; every answer is a promise. */
-function authOf(principal: Principal | undefined): KnownCaller {
+// Callers that are known at once: scopes.spec.ts. A gateway that starts: routes/health.spec.ts.
+test('waits for the caller and for its count, and counts before it refuses', async () => {
   let taken = 0;
   const shared: SharedCounter = {
     add: async (_, count) => {
@@ -31,32 +29,11 @@ function authOf(principal: Principal | undefined): KnownCaller {
     },
     close: () => {},
   };
-  return {
-    authenticate: () => {
-      if (principal === undefined) throw authenticationRequired();
-      return Promise.resolve(principal);
-    },
-    limiter: new RateLimiter(() => NOW_MS, shared),
-  };
-}
-
-const NOW_MS = 1_800_000_000_000;
-const RUNNING = { phase: 'running' } as const;
-
-/** Serves one route with a template in its path. */
-function serve(
-  scope: 'open' | Scope | readonly Scope[],
-  auth: KnownCaller,
-  gateway: { readonly phase: GatewayPhase } = RUNNING,
-) {
-  return startRoute('/:template', authorize({ scope }, auth, gateway), (context) =>
-    respond(context, json(200, { who: context.state.principal?.name })),
+  const limiter = new RateLimiter(() => 1_800_000_000_000, shared);
+  const known: KnownCaller = { limiter, authenticate: async () => ADA };
+  const app = await startRoute('/:template', authorize({ scope: 'tools:call' }, known, RUNNING), (context) =>
+    respond(context, json(200, {})),
   );
-}
-
-// Callers that are known at once: scopes.spec.ts.
-test('waits for the caller and for its count, and counts before it refuses', async () => {
-  const app = await serve('tools:call', authOf(ADA));
   for (const [path, status, remaining] of [
     ['/demo', 200, '1'],
     ['/other', 404, '0'],
@@ -69,25 +46,6 @@ test('waits for the caller and for its count, and counts before it refuses', asy
     assert.is(answer.headers.get('retry-after'), status === 429 ? '99' : null);
   }
   app.close();
-});
-
-test('refuses routes that need the registry while it is loading, after all other refusals', async () => {
-  const starting = { phase: 'starting' } as const;
-  const app = await serve('tools:call', authOf(ADA), starting);
-  const early = await app.ask('GET', '/demo');
-  assert.is(early.outcome, '503 NO_HEALTHY_INSTANCE');
-  assert.equal([early.body.detail, early.headers.get('retry-after')], ['The gateway is starting.', '1']);
-  assert.is((await app.ask('GET', '/other')).status, 404, 'not theirs, started or not');
-  app.close();
-  for (const [scope, who] of [
-    ['open', undefined],
-    ['admin', ROOT],
-  ] as const) {
-    const other = await serve(scope, authOf(who), starting);
-    const { status } = await other.ask('GET', '/demo');
-    assert.is(status, 200, `${scope}: it has nothing to do with the registry`);
-    other.close();
-  }
 });
 
 test('calls the next step synchronously when the caller is cached and this process counts alone', async () => {

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { Gateway } from '../../../src/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -56,7 +56,7 @@ test('tell about a template and its instances, by id or as a list', async () => 
 test('tell why an instance is not healthy only to callers that may see how it is run', async () => {
   const other = await startWithAccounts();
   await other.gateway.register('demo', DEAD, { waitMs: 500 }).catch(() => undefined);
-  const reasonFor = async (who: typeof other.user) =>
+  const reasonFor = async (who: Credentials) =>
     Object(Object((await other.as(who, 'GET', '/mcp/demo/health')).body.instances).dead).reason;
   assert.equal([await reasonFor(other.user), await reasonFor(other.admin)], [null, 'connection refused']);
   await other.close();
@@ -135,11 +135,19 @@ test('say that the process is alive, and ready until the gateway closes', async 
   assert.is((await ask('/livez')).status, 200);
 });
 
-test('say that it starts while it loads what was registered', async () => {
-  const starting = await startApp({ gateway: new Gateway(new MemoryStore(), {}) });
+test('say that it starts while it loads what was registered; what needs that is refused after all other refusals', async () => {
+  const starting = await startWithAccounts({ gateway: new Gateway(new MemoryStore(), {}) });
   const { outcome, body } = await starting.ask('GET', '/readyz');
   assert.is(outcome, '503 NO_HEALTHY_INSTANCE');
   assert.equal([body.status, body.detail], ['starting', 'The gateway is starting.']);
+  const health = (who: Credentials) => starting.as(who, 'GET', '/mcp/demo/health');
+  const early = await health(starting.user);
+  assert.equal([early.outcome, early.body.detail], [outcome, body.detail]);
+  assert.is(early.headers.get('retry-after'), '1');
+  const stranger = await starting.key(['gateway:read'], ['other']);
+  assert.is((await health(stranger)).outcome, '404 TEMPLATE_NOT_FOUND', 'not theirs, started or not');
+  assert.is((await starting.as(starting.admin, 'GET', '/auth/users')).status, 200);
+  assert.is((await starting.ask('GET', '/openapi.json')).status, 200);
   await starting.close();
 });
 
