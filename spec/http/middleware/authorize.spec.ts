@@ -68,28 +68,8 @@ test('calls the next step synchronously when the caller is cached and this proce
   app.close();
 });
 
-test.run();
-
-const local = suite('accounts while authentication is off');
-
-local('are changed from this machine only, and never by a page', async () => {
-  let isLocal = true;
-  const route = { method: 'POST', path: '/auth/users', scope: 'admin' } as const;
-  const app = await startRoute(
-    '/auth/users',
-    ...localAccounts(route, false, { isLocal: () => isLocal }),
-    (context) => respond(context, json(201, {})),
-  );
-  assert.is((await app.ask('POST', '/auth/users')).status, 201);
-  const page = await app.ask('POST', '/auth/users', { headers: { origin: 'http://localhost' } });
-  isLocal = false;
-  const stranger = await app.ask('POST', '/auth/users');
-  for (const { outcome, body } of [page, stranger])
-    assert.equal([outcome, body.required_permissions], ['403 INSUFFICIENT_PERMISSIONS', ['admin']]);
-  app.close();
-});
-
-local('is asked for on every route that changes an account or a key, and on no other', () => {
+// What it refuses: routes/accounts.spec.ts.
+test('asks for this machine on every route that changes an account or a key while authentication is off', () => {
   const guarded = (isEnabled: boolean) =>
     ROUTES.filter((route) => localAccounts(route, isEnabled, { isLocal: () => false }).length > 0).map(
       ({ method, path }) => `${method} ${path}`,
@@ -104,4 +84,4 @@ local('is asked for on every route that changes an account or a key, and on no o
   assert.equal(guarded(true), []);
 });
 
-local.run();
+test.run();

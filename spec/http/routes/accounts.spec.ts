@@ -277,12 +277,19 @@ test('show an API key its account', async () => {
   });
 });
 
-test('show the anonymous admin while authentication is off', async () => {
+test('show the anonymous admin while authentication is off, who changes them on this machine only, and by no page', async () => {
   const app = await startApp();
   const { status, body } = await app.ask('GET', '/auth/me');
   assert.equal([status, body.id, body.kind, body.user_id], [200, 'anonymous', 'anonymous', null]);
   assert.equal([body.role, body.auth_enabled], ['admin', false]);
   assert.is((await app.ask('POST', '/auth/logout')).status, 204);
+  const key = { name: 'k', permissions: ['admin'] };
+  assert.is((await app.ask('POST', '/auth/api-keys', { body: key })).status, 201);
+  for (const headers of [{ origin: app.url }, { via: '1.1 proxy' }]) {
+    const refused = await app.ask('POST', '/auth/api-keys', { body: key, headers: { ...headers } });
+    assert.is(refused.outcome, '403 INSUFFICIENT_PERMISSIONS');
+    assert.equal(refused.body.required_permissions, ['admin']);
+  }
   assert.equal(body.scopes, ['gateway:read', 'gateway:write', 'tools:call', 'admin']);
   await app.close();
 });
