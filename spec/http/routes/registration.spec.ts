@@ -146,18 +146,18 @@ const weather: TemplateDefinition = {
 const served = { command: 'serve', args: ['--root', '/srv/two words'] };
 const npx = { command: 'npx -y weather@1.0.0' };
 
-/** By template and instance: the commands that a caller without the scope `admin` may not register. */
-const NOT_ALLOWED: readonly (readonly [template: string, instance: object])[] = [
-  ...[
+/** By template: the commands that a caller without the scope `admin` may not register. */
+const NOT_ALLOWED = {
+  weather: [
     { command: 'sh -c x' },
     { ...npx, working_dir: '/srv' },
     { ...npx, env_vars: { OTHER: 'x' } },
     { ...npx, env_vars: { NODE_OPTIONS: '--inspect' } },
     { command: 'sh', endpoint: 'http://127.0.0.1:1' },
-  ].map((instance) => ['weather', instance] as const),
+  ],
   // Nothing declares variables of this template.
-  ['unknown', { ...npx, env_vars: { UNITS: 'x' } }],
-];
+  unknown: [{ ...npx, env_vars: { UNITS: 'x' } }],
+};
 
 test('hold the commands of a caller without the scope admin to the list, and register the words that were checked', async () => {
   const allowedCommands = [
@@ -168,10 +168,11 @@ test('hold the commands of a caller without the scope admin to the list, and reg
   const writer = await app.key(['gateway:write', 'gateway:read']);
   const register = (template_name: string, instance: object, who = writer) =>
     app.as(who, 'POST', '/gateway/register', { body: { template_name, instance: { id: 'x', ...instance } } });
-  for (const [template, instance] of NOT_ALLOWED) {
-    const { outcome } = await register(template, instance);
-    assert.is(outcome, '403 COMMAND_NOT_ALLOWED', JSON.stringify(instance));
-  }
+  for (const [template, instances] of Object.entries(NOT_ALLOWED))
+    for (const instance of instances) {
+      const { outcome } = await register(template, instance);
+      assert.is(outcome, '403 COMMAND_NOT_ALLOWED', JSON.stringify(instance));
+    }
   assert.equal(app.gateway.servers(), []);
   const forced = { ...served, force: true };
   assert.is((await register('weather', forced)).body.error_code, 'INSUFFICIENT_PERMISSIONS');
