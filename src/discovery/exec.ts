@@ -3,10 +3,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { addAbortSignal, type Duplex } from 'node:stream';
+import { addAbortSignal } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import type { ContainerProgram, ProgramOutput, RunInContainer } from '../domain/deployment.ts';
+import type { ProgramOutput, RunInContainer } from '../domain/deployment.ts';
 import { connect } from './containers.ts';
 
 const MARK = 'STAGEDOOR_PROGRAM';
@@ -42,110 +42,87 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
   });
   const stream = await exec.start({ hijack: true, stdin: true, Tty: false, abortSignal });
   stream.on('data', demultiplexer(output));
-  const program = new Exec(container, exec, addAbortSignal(abortSignal, stream), { mark, abortSignal });
-  await program.findPid();
-  return program;
+  stream.on('error', () => {}); // its close follows
+  const closed = Promise.withResolvers<void>();
+  addAbortSignal(abortSignal, stream).once('end', closed.resolve).once('close', closed.resolve);
+  const within: EngineBound = () => AbortSignal.any([abortSignal, AbortSignal.timeout(ENGINE_MS)]);
+  const exited = closed.promise.then(() => {
+    stream.destroy();
+    return reasonOf(exec, within);
+  });
+  const pid = await pidOf(exec, mark, within);
+  return {
+    pid,
+    exited,
+    write: (text, done) => stream.write(text, done),
+    endInput: () => stream.end(),
+    signal: async (name) => {
+      const isDone = await isSignalled(container, mark, name, within());
+      if (isDone || pid === undefined || !isMarked(pid, mark)) return;
+      try {
+        process.kill(pid, `SIG${name}`); // the container has no shell
+      } catch {
+        // It has ended meanwhile, or belongs to another user: nothing more can be done.
+      }
+    },
+  };
 };
 
-class Exec implements ContainerProgram {
-  readonly exited: Promise<string>;
-  readonly #container: Docker.Container;
-  readonly #exec: Docker.Exec;
-  readonly #stream: Duplex;
-  readonly #mark: string;
-  readonly #abortSignal: AbortSignal;
-  #pid: number | undefined;
+/** Bounds one request to the engine. */
+type EngineBound = () => AbortSignal;
 
-  constructor(
-    container: Docker.Container,
-    exec: Docker.Exec,
-    stream: Duplex,
-    { mark, abortSignal }: { readonly mark: string; readonly abortSignal: AbortSignal },
-  ) {
-    this.#container = container;
-    this.#exec = exec;
-    this.#stream = stream;
-    this.#mark = mark;
-    this.#abortSignal = abortSignal;
-    stream.on('error', () => {}); // its close follows
-    const closed = Promise.withResolvers<void>();
-    stream.once('end', closed.resolve).once('close', closed.resolve);
-    this.exited = closed.promise.then(() => this.#reason());
-  }
-
-  get pid(): number | undefined {
-    return this.#pid;
-  }
-
-  write(text: string, done: (error?: Error | null) => void): void {
-    this.#stream.write(text, done);
-  }
-
-  endInput(): void {
-    this.#stream.end();
-  }
-
-  async signal(name: 'TERM' | 'KILL'): Promise<void> {
-    if ((await this.#signalInside(name)) || this.#pid === undefined || !this.#isOurs(this.#pid)) return;
-    try {
-      process.kill(this.#pid, `SIG${name}`); // the container has no shell
-    } catch {
-      // It has ended meanwhile, or belongs to another user: nothing more can be done.
+/** Finds the process if this machine runs it. For a moment it has no environment yet. */
+async function pidOf(exec: Docker.Exec, mark: string, within: EngineBound): Promise<number | undefined> {
+  try {
+    for (let checks = 0; checks < START_CHECKS; checks += 1) {
+      if (checks > 0) await delay(START_CHECK_MS);
+      const { Pid: pid, Running: isRunning } = await exec.inspect({ abortSignal: within() });
+      if (!isRunning || (pid > 0 && environmentOf(pid) === undefined)) return undefined;
+      if (pid > 0 && isMarked(pid, mark)) return pid;
     }
+  } catch {
+    // The engine is stopping, which `exited` reports, or does not answer.
   }
+  return undefined;
+}
 
-  /** Finds the process if this machine runs it. For a moment it has no environment yet. */
-  async findPid(): Promise<void> {
-    try {
-      for (let checks = 0; checks < START_CHECKS && this.#pid === undefined; checks += 1) {
-        if (checks > 0) await delay(START_CHECK_MS);
-        const { Pid: pid, Running: isRunning } = await this.#exec.inspect(this.#bound);
-        if (!isRunning || (pid > 0 && environmentOf(pid) === undefined)) return;
-        if (pid > 0 && this.#isOurs(pid)) this.#pid = pid;
-      }
-    } catch {
-      // The engine is stopping, which `exited` reports, or does not answer.
+function isMarked(pid: number, mark: string): boolean {
+  return environmentOf(pid)?.includes(mark) === true;
+}
+
+async function isSignalled(
+  container: Docker.Container,
+  mark: string,
+  name: string,
+  abortSignal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const killer = await container.exec({
+      Cmd: ['sh', '-c', SIGNAL_SCRIPT, 'sh', name, mark],
+      ...{ AttachStdout: true, AttachStderr: true, abortSignal },
+    });
+    const stream = await killer.start({ abortSignal });
+    for await (const _ of stream) {
+      // Wait for its end; there is nothing to read.
     }
+    return (await killer.inspect({ abortSignal })).ExitCode === 0;
+  } catch {
+    return false; // the container is gone, and the program with it; or the engine is
   }
+}
 
-  get #bound(): { abortSignal: AbortSignal } {
-    return { abortSignal: AbortSignal.any([this.#abortSignal, AbortSignal.timeout(ENGINE_MS)]) };
-  }
-
-  #isOurs(pid: number): boolean {
-    return environmentOf(pid)?.includes(this.#mark) === true;
-  }
-
-  async #signalInside(name: string): Promise<boolean> {
-    const { abortSignal } = this.#bound;
-    try {
-      const killer = await this.#container.exec({
-        Cmd: ['sh', '-c', SIGNAL_SCRIPT, 'sh', name, this.#mark],
-        ...{ AttachStdout: true, AttachStderr: true, abortSignal },
-      });
-      const stream = await killer.start({ abortSignal });
-      for await (const _ of stream) {
-        // Wait for its end; there is nothing to read.
-      }
-      return (await killer.inspect({ abortSignal })).ExitCode === 0;
-    } catch {
-      return false; // the container is gone, and the program with it; or the engine is
+/** Why the program ended, as a clause. */
+async function reasonOf(exec: Docker.Exec, within: EngineBound): Promise<string> {
+  try {
+    for (let checks = 0; checks < END_CHECKS; checks += 1) {
+      const { Running: isRunning, ExitCode: code } = await exec.inspect({ abortSignal: within() });
+      if (!isRunning) return code === null ? 'it ended' : `exited with code ${code}`;
+      await delay(END_CHECK_MS, undefined, { ref: false });
     }
-  }
-
-  async #reason(): Promise<string> {
-    this.#stream.destroy();
-    try {
-      for (let checks = 0; checks < END_CHECKS; checks += 1) {
-        const { Running: isRunning, ExitCode: code } = await this.#exec.inspect(this.#bound);
-        if (!isRunning) return code === null ? 'it ended' : `exited with code ${code}`;
-        await delay(END_CHECK_MS, undefined, { ref: false });
-      }
-      return 'closed its standard output';
-    } catch (thrown) {
-      const isGone = thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404;
-      return isGone ? 'its container was removed' : 'the connection to its engine was lost';
-    }
+    return 'closed its standard output';
+  } catch (thrown) {
+    const isGone = thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404;
+    return isGone ? 'its container was removed' : 'the connection to its engine was lost';
   }
 }
 
