@@ -2,10 +2,9 @@
 // it and from there to the terminal; from then on to the log. Its standard output and error are the log file, so that the
 // output of Node itself at a crash is in it, too.
 
-import { copyFileSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { copyFileSync, existsSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
-import { codeOf } from '../../domain/errors.ts';
 import { lockFile } from '../../persistence/file-lock.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';
@@ -100,17 +99,9 @@ export function rotatingLog(
 function rotate(path: string): void {
   try {
     for (let number = KEPT_FILES - 1; number >= 1; number -= 1)
-      renameIfThere(`${path}.${number}`, `${path}.${number + 1}`);
+      if (existsSync(`${path}.${number}`)) renameSync(`${path}.${number}`, `${path}.${number + 1}`);
     copyFileSync(path, `${path}.1`);
   } catch {
     // No space, or no right to write: the newest lines are worth more than the old ones.
-  }
-}
-
-function renameIfThere(from: string, to: string): void {
-  try {
-    renameSync(from, to);
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
   }
 }
