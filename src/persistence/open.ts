@@ -54,14 +54,14 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   ]);
   const mayCreate = options.migrations === 'apply' || isInMemory(parsed);
   const creation: Creation = { mayCreate, onNotice: options.onNotice };
-  const orm = await connected(parsed, connectOptions(parsed, timeoutMs), creation);
+  const orm = await connected(parsed, timeoutMs, creation);
   try {
     await upToDate(parsed, orm, creation);
   } catch (thrown) {
     orm.destroy();
     throw explain(parsed, thrown);
   }
-  const reconnect = isInMemory(parsed) ? undefined : () => connect(parsed, connectOptions(parsed, timeoutMs));
+  const reconnect = isInMemory(parsed) ? undefined : () => connect(parsed, timeoutMs);
   const { file } = parsed.description;
   const session = new OrmSession({ database: parsed.database, orm, reconnect, timeoutMs, file });
   return new OrmStore(parsed.database.kind, session, options.cipher, file);
@@ -104,7 +104,7 @@ export async function databaseClock(
 
 /** Connects to an existing database for a few queries. Throws StoreOpenError. */
 async function inspect<T>(parsed: ParsedDatabaseUrl, work: (orm: Orm) => Promise<T>): Promise<T> {
-  const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
+  const orm = await connected(parsed, CONNECT_MS, { mayCreate: false });
   try {
     return await work(orm);
   } catch (thrown) {
@@ -114,33 +114,33 @@ async function inspect<T>(parsed: ParsedDatabaseUrl, work: (orm: Orm) => Promise
   }
 }
 
-type Connect = Omit<ConnectOptions, 'sockets'>;
-
 interface Creation extends Pick<OpenStoreOptions, 'onNotice'> {
   readonly mayCreate: boolean;
 }
 
-function connectOptions({ address }: ParsedDatabaseUrl, timeoutMs: number): Connect {
-  return {
-    address,
-    // Shorter than the timeout of this process, so that the database reports the reason and keeps its connection.
-    statementTimeoutMs: Math.ceil(timeoutMs * 0.8),
-    connectTimeoutMs: CONNECT_MS,
-    connections: CONNECTIONS,
-  };
-}
-
-async function connected(parsed: ParsedDatabaseUrl, options: Connect, creation: Creation): Promise<Orm> {
+async function connected(parsed: ParsedDatabaseUrl, timeoutMs: number, creation: Creation): Promise<Orm> {
   await fileIsUsable(parsed, creation);
   try {
-    return await connect(parsed, options);
+    return await connect(parsed, timeoutMs);
   } catch (thrown) {
     throw explain(parsed, thrown);
   }
 }
 
-async function connect({ database }: ParsedDatabaseUrl, options: Connect): Promise<Orm> {
+async function connect(
+  { database, address }: ParsedDatabaseUrl,
+  timeoutMs: number,
+  more: Partial<ConnectOptions> = {},
+): Promise<Orm> {
   const { connectOrm } = await import('./orm.ts');
+  const options = {
+    address,
+    // Shorter than the timeout of this process, so that the database reports the reason and keeps its connection.
+    statementTimeoutMs: Math.ceil(timeoutMs * 0.8),
+    connectTimeoutMs: CONNECT_MS,
+    connections: CONNECTIONS,
+    ...more,
+  };
   return withTimeout(connectOrm(database, options), ANSWER_MS, (orm) => orm.destroy());
 }
 
@@ -231,10 +231,7 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
   const { migrate } = await import('./migrate.ts');
   const { database } = parsed;
   if (database.isFile) return migrate(database, orm, MIGRATION_WAIT_MS);
-  const migrating = await connect(parsed, {
-    ...connectOptions(parsed, CONNECT_MS),
-    statementTimeoutMs: MIGRATION_STATEMENT_MS,
-  });
+  const migrating = await connect(parsed, CONNECT_MS, { statementTimeoutMs: MIGRATION_STATEMENT_MS });
   try {
     return await withTimeout(migrate(database, migrating, MIGRATION_WAIT_MS), MIGRATION_MS);
   } finally {
@@ -246,9 +243,7 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
 /** True when the database was missing and exists now. */
 async function created(parsed: ParsedDatabaseUrl, thrown: unknown, { onNotice }: Creation): Promise<boolean> {
   if (failureOf(parsed.database, thrown) !== 'no-database') return false;
-  const outcome = await createDatabase(parsed, (address) =>
-    connect(parsed, { ...connectOptions(parsed, CONNECT_MS), address }),
-  );
+  const outcome = await createDatabase(parsed, (address) => connect(parsed, CONNECT_MS, { address }));
   if (outcome === 'made') onNotice?.(`made the database "${parsed.address.name}"`);
   return outcome !== 'refused';
 }
