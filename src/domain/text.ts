@@ -48,9 +48,9 @@ export function cutText(text: string, units: number): string {
 
 /** A text as a header value: unchanged if it is plain ASCII, else encoded. */
 export function encodeHeader(text: string): string {
-  return PLAIN.test(text) && !isEncoded(text)
+  return PLAIN.test(text) && !ENCODED.test(text)
     ? text
-    : `${ENCODED_HEAD}${Buffer.from(text, 'utf8').toString('base64')}${ENCODED_TAIL}`;
+    : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 }
 
 /**
@@ -58,8 +58,8 @@ export function encodeHeader(text: string): string {
  * UTF-8, which must be refused.
  */
 export function decodeHeader(value: string): string | undefined {
-  if (!isEncoded(value)) return value;
-  const encoded = value.slice(ENCODED_HEAD.length, -ENCODED_TAIL.length);
+  const encoded = ENCODED.exec(value)?.[1];
+  if (encoded === undefined) return value;
   const bytes = Buffer.from(encoded, 'base64');
   if (bytes.toString('base64') !== encoded) return undefined;
   try {
@@ -69,13 +69,7 @@ export function decodeHeader(value: string): string | undefined {
   }
 }
 
-function isEncoded(value: string): boolean {
-  const isLongEnough = value.length >= ENCODED_HEAD.length + ENCODED_TAIL.length;
-  return isLongEnough && value.startsWith(ENCODED_HEAD) && value.endsWith(ENCODED_TAIL);
-}
-
-const ENCODED_HEAD = '=?base64?';
-const ENCODED_TAIL = '?=';
+const ENCODED = /^=\?base64\?(.*)\?=$/s;
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
