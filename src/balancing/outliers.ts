@@ -274,7 +274,7 @@ export class Outliers<C extends object> {
 export class CandidateRecord<C> {
   readonly candidate: C;
   /** Answered calls, and failed ones. */
-  readonly outcomes: RecentCounts;
+  readonly outcomes = new RecentCounts();
   failuresInARow = 0;
   sent = 0;
   /** The newest calls without a message, in the order in which they were sent. */
@@ -286,7 +286,6 @@ export class CandidateRecord<C> {
 
   constructor(candidate: C, nowMs: number) {
     this.candidate = candidate;
-    this.outcomes = new RecentCounts(nowMs);
     this.inSinceMs = nowMs;
   }
 

@@ -5,13 +5,9 @@ const SECONDS = 10;
 export class RecentCounts {
   readonly #first = new Array<number>(SECONDS).fill(0);
   readonly #second = new Array<number>(SECONDS).fill(0);
-  #atSecond: number;
+  #atSecond = 0;
 
   /** All times are ms of one monotonic clock. */
-  constructor(nowMs: number) {
-    this.#atSecond = Math.floor(nowMs / 1000);
-  }
-
   addFirst(nowMs: number): void {
     const slot = this.#slot(nowMs);
     this.#first[slot] = (this.#first[slot] ?? 0) + 1;

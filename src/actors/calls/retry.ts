@@ -31,12 +31,11 @@ export function isRepeatAllowed(delivered: Delivered, mayRepeat: boolean): boole
  */
 export class RetryBudget {
   readonly #now: () => number;
-  readonly #counts: RecentCounts;
+  readonly #counts = new RecentCounts();
 
   /** `now` is a monotonic clock in ms. */
   constructor(now: () => number) {
     this.#now = now;
-    this.#counts = new RecentCounts(now());
   }
 
   countCall(): void {
