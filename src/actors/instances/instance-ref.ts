@@ -21,14 +21,7 @@ import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-import {
-  acceptsCalls,
-  isReopening,
-  snapshotOf,
-  stateOf,
-  statesOf,
-  unhealthyReason,
-} from './instance-view.ts';
+import { isReopening, snapshotOf, stateOf, statesOf, unhealthyReason } from './instance-view.ts';
 import type { Lease, LeaseRequest, Leases } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -123,9 +116,15 @@ export class InstanceRef implements Candidate {
     return this.#actor.getSnapshot().context.leases;
   }
 
-  /** True when it takes new calls in this conversation; undefined: that of the instance. See `acceptsCalls`. */
+  /**
+   * True when it takes new calls in this conversation; undefined: that of the instance. It does while it is healthy; in a
+   * conversation that is independent also while the session is lost, unless it leaves, is drained, or restarts as requested.
+   */
   acceptsCalls(upstream?: CallUpstream): boolean {
-    return acceptsCalls(this.#actor.getSnapshot(), upstream?.isIndependent);
+    const { state } = this;
+    if (state === 'healthy') return true;
+    const isLost = state === 'unhealthy' || state === 'starting';
+    return isLost && upstream?.isIndependent === true && !this.isReopening;
   }
 
   /**

@@ -35,16 +35,6 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
 }
 
-/**
- * True when it takes new calls: while it is healthy; in a conversation that is independent also while the session is lost,
- * unless it leaves, is drained, or restarts as requested.
- */
-export function acceptsCalls(snapshot: InstanceMachineSnapshot, isIndependent = false): boolean {
-  const state = stateOf(snapshot);
-  if (state === 'healthy') return true;
-  return isIndependent && (state === 'unhealthy' || state === 'starting') && !isReopening(snapshot);
-}
-
 /** Why it is not healthy; null while it is, also after one failed probe. */
 export function unhealthyReason(snapshot: InstanceMachineSnapshot): string | null {
   return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;
