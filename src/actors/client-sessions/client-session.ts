@@ -2,7 +2,7 @@
 // session-binding.ts has its binding, expiring-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
-import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
+import { AsyncSubject, Observable, of, Subject, Subscription, tap } from 'rxjs';
 import { LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { sessionLost } from '../../domain/error-catalogue.ts';
@@ -253,25 +253,18 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
       this.used();
       const binding = this.#sessionBinding;
       const route = new SessionRoute(binding, request, reservation);
-      const call = new Subscription();
       this.#calls ??= new LinkedSet();
       this.#calls.add(route);
+      const noted = tap((answer: Answer) => {
+        route.lastAnswer = answer;
+      });
+      binding.carry(request, route).pipe(noted).subscribe(subscriber);
+      // Last, since the teardown of the call comes first.
       subscriber.add(() => {
         if (this.#isAway) binding.queue.withdraw(route);
-        call.unsubscribe();
         this.#calls?.delete(route);
         this.callEnded();
       });
-      call.add(
-        binding.carry(request, route).subscribe({
-          next: (answer) => {
-            route.lastAnswer = answer;
-            subscriber.next(answer);
-          },
-          error: (thrown: unknown) => subscriber.error(thrown),
-          complete: () => subscriber.complete(),
-        }),
-      );
     });
   }
 
