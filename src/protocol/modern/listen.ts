@@ -98,7 +98,6 @@ class ListenStream {
     const { backends, owner, envelope } = call;
     this.#subscription = backends.changes(owner, envelope.profile, wanted).subscribe({
       next: (change) => this.#forward(change),
-      error: () => this.finish(), // contrary to its contract: over for the client all the same
       complete: () => this.finish(),
     });
     if (this.#isOver) this.#subscription.unsubscribe();
