@@ -71,6 +71,7 @@ export class AggregateLists {
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Crawl {
+    const backends = this.#backendsOf(template);
     const remove = () => {
       if (this.#crawls.get(key) === crawl) this.#crawls.delete(key);
     };
@@ -84,29 +85,21 @@ export class AggregateLists {
       return listed;
     };
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const deadline = timer(CRAWL_MS).subscribe(() => resolve());
-    const listed = this.#crawl(list, template, client, remove)
+    // When the list changes before it was read, later requests must not get the old list.
+    const announced = list === 'resourceTemplates' ? 'resources' : list;
+    const watch = backends.listChanged$.subscribe((changed) => {
+      if (changed === list || changed === announced) remove();
+    });
+    watch.add(timer(CRAWL_MS).subscribe(() => resolve()));
+    const listed = crawlList(list, backends, client)
       .then(store, () => this.#lastList(key))
       .finally(() => {
-        deadline.unsubscribe();
+        watch.unsubscribe();
         remove();
       });
     const crawl: Crawl = { listed, late, isMissed: false };
     this.#crawls.set(key, crawl);
     return crawl;
-  }
-
-  /** Calls `changed` when the list changes before it was read: later requests must not get the old list. */
-  async #crawl(list: ListField, template: string, client: Client, changed: () => void): Promise<Crawled> {
-    const announced = list === 'resourceTemplates' ? 'resources' : list;
-    const subscription = this.#backendsOf(template).listChanged$.subscribe((changedList) => {
-      if (changedList === list || changedList === announced) changed();
-    });
-    try {
-      return await crawlList(list, this.#backendsOf(template), client);
-    } finally {
-      subscription.unsubscribe();
-    }
   }
 
   #lastList(key: string): Crawled {
