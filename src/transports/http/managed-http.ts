@@ -62,17 +62,12 @@ export async function openManaged(
 
 function withProgram(inner: EndpointTransport, child: Child): Transport {
   const closed$ = new AsyncSubject<Closed>();
-  let exit: string | undefined;
-  void child.exited.then((reason) => {
-    exit = reason;
-    return inner.end({ reason, expected: false });
-  });
+  void child.exited.then((reason) => inner.end({ reason, expected: false }));
   /** Stops the program of a lost transport. If the program exited, that is the reason. */
-  const stopProgram = async (closed: Closed): Promise<void> => {
-    if (!closed.expected) await settlesWithin(child.exited, EXIT_DELAY_MS);
-    const reason = exit ?? closed.reason;
+  const stopProgram = async ({ reason, expected }: Closed): Promise<void> => {
+    const hasExited = !expected && (await settlesWithin(child.exited, EXIT_DELAY_MS));
     await child.stop();
-    closed$.next(closed.expected ? closed : { reason, expected: false });
+    closed$.next({ reason: hasExited ? await child.exited : reason, expected });
     closed$.complete();
   };
   inner.closed$.subscribe((closed) => void stopProgram(closed));
