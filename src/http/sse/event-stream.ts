@@ -30,8 +30,7 @@ export interface EventStreamOptions {
 /** An open event stream: it is kept alive, and ends with the app or when its caller is no longer authorized. */
 export interface TrackedStream {
   comment(text: string): void;
-  shutDown(): void;
-  revoke(refusal: GatewayError): void;
+  revoke(error: GatewayError): void;
 }
 
 export class EventStreams {
@@ -100,7 +99,7 @@ export class EventStreams {
 
   /** Ends every open stream. Those of `write` end with the event `error` (SHUTTING_DOWN) and unsubscribe. */
   close(): void {
-    for (const stream of this.#open) stream.shutDown();
+    for (const stream of this.#open) stream.revoke(shuttingDown());
   }
 
   async #checkCaller(stream: TrackedStream, context: HttpContext): Promise<void> {
@@ -168,10 +167,6 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
 
   stop(): void {
     this.#subscription?.unsubscribe();
-  }
-
-  shutDown(): void {
-    this.revoke(shuttingDown());
   }
 
   revoke(error: GatewayError): void {

@@ -137,12 +137,7 @@ export class HttpMcpStream implements McpStream, TrackedStream {
     if (this.#isOpen && this.#response.writableLength === 0) this.#response.write(commentText(text));
   }
 
-  /** The app stops; the endpoint has answered the open calls before. */
-  shutDown(): void {
-    this.end();
-  }
-
-  /** MCP has no message for this: the client reconnects and gets the error then. */
+  /** MCP has no message for this: the client reconnects and gets the error then. Before the app stops, all calls are answered. */
   revoke(): void {
     this.end();
     this.#onRevoked();
