@@ -70,13 +70,9 @@ export class Samples {
   }
 }
 
-/** What was counted up to a sample. `source`: the counts, which begin anew with their template or instance. */
-interface Total extends Tally {
-  readonly source: TemplateCounts | InstanceCounts | undefined;
-}
-
-interface TemplateTotal extends Total {
-  readonly times: DurationHistogram | undefined;
+/** `times`: of a template. */
+interface Load extends Tally {
+  readonly times?: DurationHistogram | undefined;
 }
 
 /** A template or an instance as text, and the number of the sample in which the text last changed. */
@@ -85,25 +81,20 @@ interface Part {
   readonly changedIn: number;
 }
 
-interface InstancePart extends Part {
-  readonly total: Total;
-}
-
 interface TemplatePart extends Part {
   readonly snapshot: TemplateSnapshot;
-  readonly total: TemplateTotal;
-  /** Of the interval. */
-  readonly tally: Tally;
-  readonly times: DurationHistogram | undefined;
+  readonly load: Load;
   readonly inFlight: number;
-  readonly instances: ReadonlyMap<string, InstancePart>;
+  readonly instances: ReadonlyMap<string, Part>;
 }
 
 class Sample {
   readonly number: number;
   readonly atMs = performance.now();
-  readonly #metrics: SampledGateway['metrics'];
   readonly parts: ReadonlyMap<string, TemplatePart>;
+  /** What was counted up to now, by the counts, which begin anew with their template or instance. */
+  readonly counted = new Map<object, Load>();
+  readonly #metrics: SampledGateway['metrics'];
   readonly #head: string;
   /** Texts by viewer, template and last sample: readers of the same kind share one. */
   readonly #texts = new Map<string, string>();
@@ -113,10 +104,9 @@ class Sample {
     this.#metrics = gateway.metrics;
     const intervalMs = Math.round(this.atMs - (before ?? this).atMs);
     this.#head = `{"type":"${SAMPLED}","at":"${new Date().toISOString()}","interval_ms":${intervalMs}`;
-    const parts = gateway.snapshot().map((snapshot) => {
-      const { template } = snapshot;
-      return [template, this.#partOf(snapshot, before?.parts.get(template))] as const;
-    });
+    const parts = gateway
+      .snapshot()
+      .map((snapshot) => [snapshot.template, this.#partOf(snapshot, before)] as const);
     this.parts = new Map(parts);
   }
 
@@ -142,37 +132,41 @@ class Sample {
     );
   }
 
-  #partOf(snapshot: TemplateSnapshot, before: TemplatePart | undefined): TemplatePart {
+  #partOf(snapshot: TemplateSnapshot, before: Sample | undefined): TemplatePart {
     const { template, queued } = snapshot;
-    const source = this.#metrics.template(template);
-    const outcomes = [...(source?.requests.values() ?? [])].flatMap((times) => [...times]);
-    const counted = tallyOf(outcomes.map(([outcome, { count }]) => [outcome, count]));
-    const total = { source, ...counted, times: source?.times.since() };
-    const base = this.#baseOf(total, before?.total);
-    const tally = differenceOf(total, base);
-    const times = tally.requests === 0 ? undefined : total.times?.since(base?.times);
+    const known = before?.parts.get(template);
+    const load = this.#loadOf(this.#metrics.template(template), before);
+    const { requests, failures, times } = load;
     const inFlight = snapshot.instances.reduce((sum, instance) => sum + instance.inFlight, 0);
     const percentiles = { p50_ms: percentileOf(times, 0.5), p95_ms: percentileOf(times, 0.95) };
-    const text = JSON.stringify({ template, ...tally, in_flight: inFlight, queued, ...percentiles });
+    const text = JSON.stringify({
+      template,
+      requests,
+      failures,
+      in_flight: inFlight,
+      queued,
+      ...percentiles,
+    });
     const instances = snapshot.instances.map((instance) => {
       const { serverId } = instance;
-      return [serverId, this.#instancePartOf(instance, before?.instances.get(serverId))] as const;
+      const view = instanceView(instance, this.#loadOf(this.#metrics.registered(serverId), before));
+      return [serverId, this.#renewed(JSON.stringify(view), known?.instances.get(serverId))] as const;
     });
-    const renewed = this.#renewed(text, before);
-    return { ...renewed, snapshot, total, tally, times, inFlight, instances: new Map(instances) };
+    return { ...this.#renewed(text, known), snapshot, load, inFlight, instances: new Map(instances) };
   }
 
-  #instancePartOf(snapshot: InstanceSnapshot, before: InstancePart | undefined): InstancePart {
-    const source = this.#metrics.registered(snapshot.serverId);
-    const total = { source, ...tallyOf(source?.exchanges ?? []) };
-    const tally = differenceOf(total, this.#baseOf(total, before?.total));
-    return { ...this.#renewed(JSON.stringify(instanceView(snapshot, tally)), before), total };
-  }
-
-  /** Where the interval of a part begins: now in the first sample, and at zero if its counts are new. */
-  #baseOf<T extends Total>(total: T, before: T | undefined): T | undefined {
-    if (this.number === 1) return total;
-    return before?.source === total.source ? before : undefined;
+  /** What was added since the sample before; nothing in the first one. */
+  #loadOf(counts: TemplateCounts | InstanceCounts | undefined, before: Sample | undefined): Load {
+    if (counts === undefined) return { requests: 0, failures: 0 };
+    const total = totalOf(counts);
+    this.counted.set(counts, total);
+    const base = before === undefined ? total : before.counted.get(counts);
+    if (base === undefined) return total;
+    return {
+      requests: total.requests - base.requests,
+      failures: total.failures - base.failures,
+      times: total.times?.since(base.times),
+    };
   }
 
   #renewed(text: string, before: Part | undefined): Part {
@@ -180,18 +174,21 @@ class Sample {
   }
 }
 
-function differenceOf(total: Tally, { requests = 0, failures = 0 }: Partial<Tally> = {}): Tally {
-  return { requests: total.requests - requests, failures: total.failures - failures };
+function totalOf(counts: TemplateCounts | InstanceCounts): Load {
+  if ('exchanges' in counts) return tallyOf(counts.exchanges);
+  const outcomes = [...counts.requests.values()].flatMap((times) => [...times]);
+  const tally = tallyOf(outcomes.map(([outcome, { count }]) => [outcome, count]));
+  return { ...tally, times: counts.times.since() };
 }
 
 function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Record<string, number | null> {
   const sum = (of: (part: TemplatePart) => number): number =>
     parts.reduce((total, part) => total + of(part), 0);
   const all = new DurationHistogram();
-  for (const { times } of parts) if (times !== undefined) all.add(times);
+  for (const { load } of parts) if (load.requests > 0 && load.times !== undefined) all.add(load.times);
   return {
-    requests: sum(({ tally }) => tally.requests),
-    failures: sum(({ tally }) => tally.failures),
+    requests: sum(({ load }) => load.requests),
+    failures: sum(({ load }) => load.failures),
     in_flight: sum(({ inFlight }) => inFlight),
     queued: sum(({ snapshot }) => snapshot.queued),
     ...(isAdmin ? { sessions: sum(({ snapshot }) => snapshot.clients.sessions.open) } : {}),
