@@ -28,7 +28,6 @@ simulateTime(test, () => {
   heard = [];
   isOver = false;
   const { fleet } = harness;
-  harness.onEvent = (event) => events$.next(event);
   new CapabilityChanges(fleet, events$).changes$.subscribe({
     next: ({ template, list }) => heard.push(`${template} ${list}`),
     complete: () => {
@@ -38,12 +37,21 @@ simulateTime(test, () => {
 });
 test.after.each(() => harness.close());
 
-/** The changes since the last time. */
-const taken = () => heard.splice(0);
+/** What the fleet told since the last time, in its order. */
+function tell(): void {
+  for (const event of harness.events.splice(0)) events$.next(event);
+}
+
+function taken(): string[] {
+  tell();
+  return heard.splice(0);
+}
+
 const add = (id: string, peer: Partial<Peer>) => harness.add(id, { peer, tools: [] });
 
 /** As the registry does it. */
 function drop(id: string): void {
+  tell();
   void harness.fleet.remove('t', id, 0);
   const fact = { atMs: 0, template: 't', instanceId: id, serverId: id };
   events$.next({ type: 'instance.deregistered', ...fact });
@@ -110,11 +118,13 @@ test('reads the handshake of a server once, however many others come and go', as
     },
   });
   for (let count = 0; count < 20; count += 1) await add(`i${count}`, told(`server ${count}`));
+  tell();
   assert.is(reads, 20);
   for (let count = 0; count < 20; count += 1) {
     harness.ref(`i${count}`).drain();
     harness.ref(`i${count}`).resume();
   }
+  tell();
   assert.is(reads, 20);
 });
 
