@@ -198,7 +198,7 @@ test('ends the conversations of many clients a few in a turn of the event loop',
 const variants: Readonly<Record<string, HttpServerOptions>> = {
   'legacy, SSE': {
     answers: 'sse',
-    sse: { ids: true, priming: true, comments: true, crlf: true, multiline: false },
+    sse: { ids: true, priming: true },
   },
   'legacy, JSON': { answers: 'json' },
   'legacy, stateless': { answers: 'sse', sessions: false },
