@@ -1,15 +1,12 @@
 // How the table of transports is used, and what is remembered from one opening to the next.
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { openingWith } from '../../src/transports/opening.ts';
 import type { TransportFacts } from '../../src/transports/transport.ts';
 import { instanceDefinition, openOptions, refusal, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { fixture } from './stdio/open-stdio.ts';
+import { fixture, node, withStarts } from './stdio/open-stdio.ts';
 
 const test = suite('opening', { timeoutMs: 30_000 });
 
@@ -22,38 +19,30 @@ test('opens the kind of the definition, as it is really launched', async () => {
   await transport.close();
 });
 
-test('keeps what was learned of an instance as long as its definition is there', async () => {
-  const { signal, ...options } = openOptions();
-  const folder = await mkdtemp(join(tmpdir(), 'starts-'));
-  const log = join(folder, 'log');
-  const { command, args } = fixture('--before-initialize=exit');
-  const noted = `require('fs').appendFileSync(${JSON.stringify(log)}, 'x')`;
-  const open = openingWith({
-    ...options,
-    launch: (definition) => ({ ...definition, command, env: { NODE_OPTIONS: `--require ${log}.cjs` } }),
-  });
-  await writeFile(`${log}.cjs`, noted);
-  const startsOf = async (definition: InstanceDefinition): Promise<number> => {
-    await writeFile(log, '');
-    await (await open(definition, signal)).close();
-    return (await readFile(log, 'utf8')).length;
-  };
-  const definition = instanceDefinition({ args: [...args] });
-  const starts = [await startsOf(definition), await startsOf(definition), await startsOf({ ...definition })];
-  assert.equal(starts, [2, 1, 2]);
-  await rm(folder, { recursive: true });
-});
+test('keeps what was learned of an instance as long as its definition is there', () =>
+  withStarts(async (counted, starts) => {
+    const { signal, ...options } = openOptions();
+    const program = counted(fixture('--before-initialize=exit'));
+    const open = openingWith({ ...options, launch: (definition) => ({ ...definition, ...program }) });
+    const startsOf = async (definition: InstanceDefinition): Promise<number> => {
+      const before = await starts();
+      await (await open(definition, signal)).close();
+      return (await starts()) - before;
+    };
+    const definition = instanceDefinition({});
+    const found = [await startsOf(definition), await startsOf(definition), await startsOf({ ...definition })];
+    assert.equal(found, [2, 1, 2]);
+  }));
 
 test('lets hear what a program says before it has answered', async () => {
   const { signal, ...options } = openOptions();
   const code = "console.error('loading'); console.log('hello'); setInterval(() => {}, 1000)";
   const managed = { endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' } as const;
   for (const fields of [{}, managed]) {
-    const { command, args } = { command: process.execPath, args: ['-e', code] };
     const open = openingWith({ ...options, launch: (definition) => definition });
     const stop = new AbortController();
     let facts: (() => TransportFacts) | undefined;
-    const definition = instanceDefinition({ command, args, ...fields });
+    const definition = instanceDefinition({ ...node(code), ...fields });
     const opening = open(definition, stop.signal, {
       onStarted: (started) => {
         facts = started;
@@ -72,7 +61,7 @@ test('names the variables for proxies that a program may lack, and no value', as
   const { signal, ...options } = openOptions();
   const reasonOf = async (code: string, more = {}) => {
     const open = openingWith({ ...options, ...more, launch: (definition) => definition });
-    const definition = instanceDefinition({ command: process.execPath, args: ['-e', code] });
+    const definition = instanceDefinition(node(code));
     return (await refusal(open(definition, signal))).facts.reason;
   };
   const missing = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;

@@ -1,12 +1,11 @@
 // Deletes of many sessions with one backend: so many at a time, in order, and none that would wait too long.
 
 import { mock } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { sessionDeletes } from '../../../src/transports/http/http-openings.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace, Turns } from '../../helpers/turns.ts';
+import { steadyPace, Turns, turnsPass } from '../../helpers/turns.ts';
 
 const test = suite('session deletes');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
@@ -28,7 +27,7 @@ function harness(perTurn?: number) {
       ),
     answer: async (count: number) => {
       for (const resolve of open.splice(0, count)) resolve();
-      for (let turns = 0; turns < 20; turns += 1) await turn();
+      await turnsPass(20);
     },
   };
 }

@@ -1,17 +1,23 @@
 // What the specs of the stdio transport share: opening the fixture server, and servers of a few lines for what no
 // fixture does.
 
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { type StdioSettings, stdioWith } from '../../../src/transports/stdio/stdio.ts';
 import type { OpenOptions, Transport, Upstream } from '../../../src/transports/transport.ts';
 import { instanceDefinition, openOptions } from '../../conformance/transport.ts';
+import { inFolder } from '../../helpers/folder.ts';
+
+/** What a program is, and a definition of an instance. */
+type Command = Pick<Program, 'command' | 'args' | 'env'>;
 
 /** Stops stubborn children quickly. */
 export const LADDER = { stdinEndMs: 300, terminateMs: 300 };
 
 /** The fixture server with these flags. */
-export function fixture(...flags: readonly string[]): Program {
+export function fixture(...flags: readonly string[]): Command {
   const script = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
   return { command: process.execPath, args: [script, ...flags], env: {} };
 }
@@ -20,7 +26,7 @@ export function fixture(...flags: readonly string[]): Program {
  * A server of the legacy era that shakes hands and then runs `onRequest` for each request, with `message` and `say(message)` in scope;
  * `setup` runs first.
  */
-export function scripted(onRequest: string, setup = ''): Program {
+export function scripted(onRequest: string, setup = ''): Command {
   const code = `
     const say = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
     ${setup}
@@ -33,7 +39,25 @@ export function scripted(onRequest: string, setup = ''): Program {
       } else if (method === 'server/discover') say({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } });
       else if (id !== undefined) { ${onRequest} }
     });`;
+  return node(code);
+}
+
+/** A program of this code. */
+export function node(code: string): Command {
   return { command: process.execPath, args: ['-e', code], env: {} };
+}
+
+/** Counts the starts of programs that are marked with `counted`. */
+export function withStarts(
+  body: (counted: (program: Command) => Command, starts: () => Promise<number>) => Promise<void>,
+): Promise<void> {
+  return inFolder(async (folder) => {
+    const [log, note] = [join(folder, 'log'), join(folder, 'note.cjs')];
+    await writeFile(log, '');
+    await writeFile(note, `require('fs').appendFileSync(${JSON.stringify(log)}, 'x')`);
+    const counted = (program: Command) => ({ ...program, env: { NODE_OPTIONS: `--require ${note}` } });
+    await body(counted, async () => (await readFile(log, 'utf8')).length);
+  });
 }
 
 /** Opens a transport to the program. */

@@ -1,13 +1,12 @@
 // Which opening starts when, which ones stop waiting, and the share of one owner. Time is simulated.
 
 import { mock } from 'node:test';
-import { setImmediate as immediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { StartQueue, type StartQueueOptions } from '../../../src/transports/stdio/start-queue.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace, Turns } from '../../helpers/turns.ts';
+import { steadyPace, Turns, turnsPass } from '../../helpers/turns.ts';
 
 const test = suite('start queue');
 
@@ -96,8 +95,8 @@ test('gives many free places away a few in a turn, while newcomers wait', async 
 test.run();
 
 /** A place is passed on a moment after it is free. */
-async function turn(): Promise<void> {
-  for (let count = 0; count < 2; count += 1) await immediate();
+function turn(): Promise<void> {
+  return turnsPass(2);
 }
 
 function make(options: Partial<StartQueueOptions> = {}) {

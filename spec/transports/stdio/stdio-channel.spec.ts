@@ -1,9 +1,10 @@
 // What goes wrong on a pipe: every exchange still ends as it should, and the others go on.
 
+import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Closed, Transport } from '../../../src/transports/transport.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
   cancelledOn,
@@ -15,6 +16,7 @@ import {
 } from '../../conformance/transport.ts';
 import { multiByteText, nestedText } from '../../fixtures/misbehave.ts';
 import { suite } from '../../helpers/suite.ts';
+import { turnsPass } from '../../helpers/turns.ts';
 import { fixture, scripted, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio channel', { timeoutMs: 30_000 });
@@ -73,7 +75,7 @@ for (const order of ['--id-first=no', '--id-first']) {
   for (const how of ['exit', 'half-line-exit']) {
     test(`${kind}: ${how} ends every exchange and the transport`, () =>
       withStdio(server, async (transport) => {
-        const closed = closing(transport);
+        const closed = firstValueFrom(transport.closed$);
         const other = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
         const { end } = await see(transport.exchange(misbehave(how)));
         assert.equal([failure(end), failure((await other).end)], [LOST, LOST]);
@@ -138,10 +140,10 @@ test('requests that wait for a server that does not read are known to be undeliv
   withStdio(scripted('', READS_NO_REQUEST), async (transport) => {
     const large = { filler: 'x'.repeat(1_000_000) };
     const first = see(transport.exchange({ method: 'a', params: large }));
-    await turns(3);
+    await turnsPass(3);
     const second = see(transport.exchange({ method: 'b', params: large }));
     const third = see(transport.exchange({ method: 'c' }));
-    await turns(3);
+    await turnsPass(3);
     const { pid } = transport.facts();
     assert.ok(pid !== null && pid > 0); // 0 would be our own group
     process.kill(Number(pid), 'SIGKILL');
@@ -154,7 +156,7 @@ test('a server that does not read is refused more than fits, and undelivered cal
   withStdio(scripted('process.stdin.pause()'), async (transport) => {
     const params = { filler: 'x'.repeat(LIMITS.backendMessageBytes) };
     const first = see(transport.exchange({ method: 'a', params: { filler: 'x'.repeat(1_000_000) } }));
-    await turns(3);
+    await turnsPass(3);
     const huge = transport.exchange({ method: 'b', params }).subscribe();
     const { end } = await see(transport.exchange({ method: 'c' }));
     assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
@@ -171,7 +173,7 @@ test('a server that closes its stdin and lives on is given up', () =>
       "process.stdin.on('error', () => {}); require('fs').closeSync(0); setInterval(() => {}, 1e6); console.error('deaf')",
     ),
     async (transport) => {
-      const closed = closing(transport);
+      const closed = firstValueFrom(transport.closed$);
       const heard = see(transport.exchange({ method: 'a' }));
       await until(() => transport.facts().stderr.includes('deaf'), 'the server closed its stdin');
       const unheard = ['b', 'c'].map((method) => see(transport.exchange({ method })));
@@ -186,7 +188,7 @@ test('a server that closes its stdin and lives on is given up', () =>
 
 test('a server that closes its stdout and lives on is given up', () =>
   withStdio(scripted("require('fs').closeSync(1)"), async (transport) => {
-    const closed = closing(transport);
+    const closed = firstValueFrom(transport.closed$);
     const { end } = await see(transport.exchange({ method: 'a' }));
     assert.equal(failure(end), LOST);
     assert.equal(await closed, { reason: 'closed its standard output', expected: false });
@@ -220,15 +222,6 @@ async function stillWorks(transport: Transport): Promise<void> {
 
 function isSuspicious(end: Seen['end']): boolean | undefined {
   return end === 'completed' ? undefined : end.facts.suspicious;
-}
-
-function closing(transport: Transport): Promise<Closed> {
-  return new Promise((resolve) => transport.closed$.subscribe(resolve));
-}
-
-/** Turns of the event loop: enough for the outbox to write. */
-async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 test('forgets a request that JSON cannot say', async () => {

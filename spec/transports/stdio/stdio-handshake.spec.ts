@@ -1,26 +1,23 @@
 // Openings that fail, or are called off, between the start of the program and the end of the handshake.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
 import { withEraMetadata } from '../../../src/transports/handshake.ts';
-import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import { type Probe, StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
 import { callTool, cancelledOn, refusal, see, textOf, until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, LADDER, openStdio } from './open-stdio.ts';
+import { fixture, LADDER, node, openStdio, withStarts } from './open-stdio.ts';
 
 const test = suite('stdio handshake', { timeoutMs: 30_000 });
 
 /** Waits half of the time for the handshake, which nobody here has. */
 const PATIENT = { probeTimeoutMs: 60_000 };
 const LONG_MS = 20_000;
+const EXITS_WHEN_ASKED = node("process.stdin.once('data', () => process.exit(3))");
 /** Does not wait for a program to start. */
 const IMPATIENT = { probeTimeoutMs: 10 };
 
@@ -28,13 +25,13 @@ test('does not open when the handshake is refused', async () => {
   const refusing = "say({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } })";
   const code = `const say = (message) => console.log(JSON.stringify(message));
     require('readline').createInterface({ input: process.stdin }).on('line', (line) => { const { id } = JSON.parse(line); ${refusing} })`;
-  const error = await refusal(openStdio({ command: process.execPath, args: ['-e', code], env: {} }));
+  const error = await refusal(openStdio(node(code)));
   assert.match(error.message, 'refused the handshake');
 });
 
 test('does not open a program that returns what it is sent', async () => {
   const code = 'process.stdin.pipe(process.stdout)';
-  const error = await refusal(openStdio({ command: process.execPath, args: ['-e', code], env: {} }));
+  const error = await refusal(openStdio(node(code)));
   assert.is(error.message, 'The backend is unavailable: it returns what it is sent.');
 });
 
@@ -93,9 +90,9 @@ test('forgets the probe, so that what belongs to the only exchange is known to b
 });
 
 test('starts a program that breaks twice at its first opening, and once at each that follows', () =>
-  withStarts(async (program, starts) => {
+  withStarts(async (counted, starts) => {
     const memory: OpeningMemory = {};
-    const breaking = program("process.stdin.once('data', () => process.exit(3))");
+    const breaking = counted(EXITS_WHEN_ASKED);
     const error = await refusal(openStdio(breaking, { memory }));
     assert.is(error.message, 'The backend is unavailable: exited with code 3.');
     assert.equal([await starts(), memory.failure], [2, 'unprobed']);
@@ -108,11 +105,11 @@ test('starts a program that breaks twice at its first opening, and once at each 
   }));
 
 test('starts a program once that is known to be legacy, however it fails, and never probes it again', () =>
-  withStarts(async (program, starts) => {
+  withStarts(async (counted, starts) => {
     const memory: OpeningMemory = { era: 'legacy' };
-    const breaking = program(
-      "process.stdin.once('data', (line) => { console.error(JSON.parse(line).method); process.exit(3) })",
-    );
+    const code =
+      "process.stdin.once('data', (line) => { console.error(JSON.parse(line).method); process.exit(3) })";
+    const breaking = counted(node(code));
     for (let opening = 1; opening <= 3; opening += 1) {
       const error = await refusal(openStdio(breaking, { memory }));
       assert.equal(wordsOf(error), ['initialize']);
@@ -121,12 +118,12 @@ test('starts a program once that is known to be legacy, however it fails, and ne
   }));
 
 test('starts a modern program once that breaks, and may find it to be another one afterwards', () =>
-  withStarts(async (program, starts) => {
+  withStarts(async (counted, starts) => {
     const memory: OpeningMemory = {};
     const modern = await openStdio(fixture('--era=modern'), { memory });
     await modern.close();
     assert.is(memory.era, 'modern');
-    await refusal(openStdio(program("process.stdin.once('data', () => process.exit(3))"), { memory }));
+    await refusal(openStdio(counted(EXITS_WHEN_ASKED), { memory }));
     assert.equal([await starts(), memory.era], [1, undefined]);
     const legacy = await openStdio(fixture('--before-initialize=exit'), { memory });
     await legacy.close();
@@ -134,9 +131,9 @@ test('starts a modern program once that breaks, and may find it to be another on
   }));
 
 test('uses a program that was broken for a while as soon as it works, and probes it at its next start', () =>
-  withStarts(async (program, starts) => {
+  withStarts(async (counted, starts) => {
     const memory: OpeningMemory = {};
-    const breaking = program('process.exit(3)');
+    const breaking = counted(node('process.exit(3)'));
     for (let opening = 0; opening < 3; opening += 1) await refusal(openStdio(breaking, { memory }));
     assert.equal([await starts(), memory.failure], [4, 'unprobed']);
     await refusal(openStdio(breaking, { memory }));
@@ -150,8 +147,7 @@ test('uses a program that was broken for a while as soon as it works, and probes
 
 test('says what a program wrote instead that never answered, and keeps the words', async () => {
   const code = "console.log('Missing the API key'); console.log('{\"data\":1}'); setInterval(() => {}, 1e6)";
-  const program = { command: process.execPath, args: ['-e', code], env: {} };
-  const error = await refusal(openStdio(program, { handshakeTimeoutMs: 600 }));
+  const error = await refusal(openStdio(node(code), { handshakeTimeoutMs: 600 }));
   assert.is(
     error.message,
     'The backend is unavailable: it wrote 2 lines that are no JSON-RPC, and did not answer initialize.',
@@ -188,25 +184,9 @@ async function stillWorks(transport: Transport): Promise<void> {
 
 /** Says its pid and what it receives on stderr, and never answers nor stops by itself. */
 function silent() {
-  const code =
-    "console.error(process.pid); process.stdin.on('data', (data) => console.error(String(data).trim())); setInterval(() => {}, 1e6)";
-  return { command: process.execPath, args: ['-e', code], env: {} };
-}
-
-/** Programs of one line that are counted when they start. */
-async function withStarts(
-  body: (program: (code: string) => Program, starts: () => Promise<number>) => Promise<void>,
-): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'starts-'));
-  const log = join(folder, 'log');
-  const note = `require('fs').appendFileSync(${JSON.stringify(log)}, 'x')`;
-  const program = (code: string) => ({
-    command: process.execPath,
-    args: ['-e', `${note}; ${code}`],
-    env: {},
-  });
-  await body(program, async () => (await readFile(log, 'utf8')).length);
-  await rm(folder, { recursive: true });
+  return node(
+    "console.error(process.pid); process.stdin.on('data', (data) => console.error(String(data).trim())); setInterval(() => {}, 1e6)",
+  );
 }
 
 function wordsOf({ facts }: GatewayError): readonly string[] {

@@ -3,9 +3,9 @@
 import * as assert from 'uvu/assert';
 import { PASS_ENV } from '../../../src/domain/command.ts';
 import { stdio } from '../../../src/transports/stdio/stdio.ts';
-import type { Closed } from '../../../src/transports/transport.ts';
 import {
   callTool,
+  collect,
   failure,
   instanceDefinition,
   openOptions,
@@ -85,14 +85,10 @@ test('starts nothing when the opening was called off before', async () => {
 
 test('tells in closed$ that the program exited by itself', async () => {
   const transport = await openStdio(fixture('--exit-after=1'));
-  const closings: Closed[] = [];
-  const closed = new Promise<void>((resolve) => {
-    transport.closed$.subscribe({ next: (closing) => closings.push(closing), complete: resolve });
-  });
+  const closed = collect(transport.closed$);
   const { events } = await see(transport.exchange(callTool('echo', { text: 'last words' })));
   assert.is(textOf(events[0]), 'last words');
-  await closed;
-  assert.equal(closings, [{ reason: 'exited with code 1', expected: false }]);
+  assert.equal(await closed, [{ reason: 'exited with code 1', expected: false }]);
   const { end } = await see(transport.exchange(callTool('echo', { text: 'too late' })));
   assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   assert.is(transport.facts().pid, null);
