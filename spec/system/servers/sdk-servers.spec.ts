@@ -1,6 +1,6 @@
 // The transports against a server on the official SDK, in every era, over HTTP and stdio, and against the reference server
 // as it is published (the others: catalogue.spec.ts). What each transport must do in detail is in the conformance suite,
-// against our own fixtures.
+// against our own fixtures; lists, plain calls and errors of tools are compared with the SDK's own by `npm run conformance`.
 
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
@@ -35,34 +35,23 @@ for (const [kind, served] of SUBJECTS) {
   const check = (sentence: string, body: (transport: Transport) => Promise<void>): void =>
     test(`${kind}, ${served}: ${sentence}`, () => (kind === 'http' ? overHttp : overStdio)(served, body));
 
-  check('finds the era, learns who the server is, and probes it', async (transport) => {
-    const { capabilities, greeting, ...who } = transport.peer;
-    assert.equal(who, {
-      era: isModern ? 'modern' : 'legacy',
-      protocolVersion: isModern ? '2026-07-28' : '2025-11-25',
-      serverName: 'everything',
-      serverVersion: '1.0.0',
-    });
-    assert.ok('tools' in capabilities);
-    assert.equal(greeting.capabilities, capabilities);
-    await resultOf(transport, isModern ? 'server/discover' : 'ping');
-  });
-
-  check('lists and calls tools, and says what the server says of errors', async (transport) => {
-    const { tools } = await resultOf(transport, 'tools/list');
-    assert.match(JSON.stringify(tools), '"name":"test_simple_text"');
-    const args = { name: '"é → 🎭" \\ \n\t', email: 'ada@localhost' };
-    const said = await see(transport.exchange(callTool('json_schema_2020_12_tool', args)));
-    assert.equal(JSON.parse(textOf(said.events[0])), args);
-    const failed = await resultOf(transport, 'tools/call', { name: 'test_error_handling', arguments: {} });
-    const text = 'This tool intentionally returns an error for testing';
-    assert.equal([failed.isError, failed.content], [true, [{ type: 'text', text }]]);
-    const noMethod = { kind: 'error', error: { code: -32601, message: 'Method not found' } };
-    assert.equal(await see(transport.exchange({ method: 'no/such' })), {
-      events: [noMethod],
-      end: 'completed',
-    });
-  });
+  check(
+    'finds the era, learns who the server is, probes it, and hears which method it lacks',
+    async (transport) => {
+      const { capabilities, greeting, ...who } = transport.peer;
+      assert.equal(who, {
+        era: isModern ? 'modern' : 'legacy',
+        protocolVersion: isModern ? '2026-07-28' : '2025-11-25',
+        serverName: 'everything',
+        serverVersion: '1.0.0',
+      });
+      assert.ok('tools' in capabilities);
+      assert.equal(greeting.capabilities, capabilities);
+      await resultOf(transport, isModern ? 'server/discover' : 'ping');
+      const error = { code: -32601, message: 'Method not found' };
+      assert.equal((await see(transport.exchange({ method: 'no/such' }))).events, [{ kind: 'error', error }]);
+    },
+  );
 
   // It compares the headers of the modern era with the body before it looks for the tool.
   check('names a tool such that the SDK takes it, whatever the name', async (transport) => {
