@@ -9,7 +9,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Config, ListenAddress } from './config.ts';
-import { hostAndPort, isEveryAddress, localUrl } from './domain/endpoint.ts';
+import { hostAndPort, localUrl } from './domain/endpoint.ts';
 import { LIMITS } from './domain/limits.ts';
 import { TaskScheduler } from './domain/task-scheduler.ts';
 
@@ -142,8 +142,8 @@ class Listener {
   }
 
   get place(): string {
-    const { host } = this.wanted;
-    return isEveryAddress(host) ? `${hostAndPort(host, this.#port)} (${this.url} here)` : this.url;
+    const bound = hostAndPort(this.wanted.host, this.#port);
+    return this.url === `http://${bound}` ? this.url : `${bound} (${this.url} here)`;
   }
 
   /** The real one, of a listener that took a free one. */
@@ -206,22 +206,15 @@ function failure(failed: readonly Listener[]): ListenError {
   const ways = `with ${flag}port <port>, or ${flag}port 0 for a free one`;
   const advice =
     portSource === undefined ? `choose another ${ways}` : `choose another in ${portSource}, or ${ways}`;
+  const refusal = (message: string) => new ListenError(message, { cause: error });
   if (isTaken(error)) {
     const subject = failed.length === 1 ? `port ${ports} on ${host} is` : `ports ${ports} on ${host} are`;
-    return new ListenError(`${subject} already in use; ${advice}`, { cause: error });
+    return refusal(`${subject} already in use; ${advice}`);
   }
-  if (error?.code === 'EACCES') {
-    return new ListenError(`port ${port} cannot be opened by this user; ${advice}`, { cause: error });
-  }
-  if (error?.code === 'EADDRNOTAVAIL' || error?.code === 'ENOTFOUND') {
-    return new ListenError(
-      `"${host}" is no address of this machine; choose another with ${flag}host <address>`,
-      { cause: error },
-    );
-  }
-  return new ListenError(`cannot listen on ${host} port ${port}: ${error?.message ?? 'unknown reason'}`, {
-    cause: error,
-  });
+  if (error?.code === 'EACCES') return refusal(`port ${port} cannot be opened by this user; ${advice}`);
+  if (error?.code === 'EADDRNOTAVAIL' || error?.code === 'ENOTFOUND')
+    return refusal(`"${host}" is no address of this machine; choose another with ${flag}host <address>`);
+  return refusal(`cannot listen on ${host} port ${port}: ${error?.message ?? 'unknown reason'}`);
 }
 
 function isTaken(error: NodeJS.ErrnoException | undefined): boolean {

@@ -50,10 +50,6 @@ export const DENIED_NETWORKS: readonly string[] = [
 /** "All addresses" is not an address to connect to: one of them that is always on this machine. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-export function isEveryAddress(host: string): boolean {
-  return host in LOOPBACK;
-}
-
 /** Where something that listens on this address is reached from this machine. */
 export function localUrl(host: string, port: number): string {
   return `http://${hostAndPort(LOOPBACK[host] ?? host, port)}`;
