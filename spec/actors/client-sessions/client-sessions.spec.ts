@@ -271,16 +271,16 @@ test('ends a few idle ones in one go, those first that were not used for longest
 test('when it is closed refuses new ones, and ends all: those with calls under way after these, or after the grace', async () => {
   const [idle, busy, stuck] = [add(), add(), add()];
   busy.calls = stuck.calls = 1;
-  const closed = harness.sessions.closeAll(1_000);
-  await settled();
+  const closed = harness.sessions.closeAll(2 * LIMITS.sessionIdleMs);
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs]) await pass(ms);
   const reasons = () => [idle, busy, stuck].map(({ endReason }) => endReason);
   const reason = 'the gateway shuts down';
-  assert.equal(reasons(), [reason, undefined, undefined]);
+  assert.equal(reasons(), [reason, undefined, undefined], 'none is ended for being idle');
   assert.throws(add, (error: { code: string }) => error.code === 'SHUTTING_DOWN');
   busy.finish();
   await settled();
   assert.equal(reasons(), [reason, reason, undefined]);
-  mock.timers.tick(1_000);
+  mock.timers.tick(LIMITS.sessionIdleMs);
   await closed;
   assert.equal(reasons(), [reason, reason, reason]);
 });
