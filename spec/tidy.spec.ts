@@ -46,8 +46,8 @@ for (const rule of rules) {
 }
 rulesThemselves.run();
 
-const scanner = suite('the source scanner');
-scanner('sees no code in comments, strings, templates and regular expressions', () => {
+const reading = suite('the reader of sources');
+reading('sees no code in comments, strings, templates and regular expressions', () => {
   const { code } = readSource(
     'a.ts',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a template
@@ -55,7 +55,7 @@ scanner('sees no code in comments, strings, templates and regular expressions', 
   );
   assert.equal(code.match(/[a-z]+/g), ['a', 'd', 'h', 'i', 'k', 'm', 'n', 'o', 'test', 'q']);
 });
-scanner('finds imports in every form', () => {
+reading('finds imports in every form', () => {
   const { imports } = readSource(
     'a.ts',
     `import a from 'a';\nimport 'b';\nexport * from "c";\nexport { d, e as f } from 'd';\nimport type { G } from 'e';
@@ -63,7 +63,7 @@ scanner('finds imports in every form', () => {
   );
   assert.equal([...imports].sort(), ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
 });
-scanner.run();
+reading.run();
 
 async function readRepository(): Promise<Repository> {
   const trees = ['src', 'spec', 'bench', 'examples', 'tools'];

@@ -1,12 +1,13 @@
-// Takes a TypeScript file apart far enough for the tidy rules: what is code, what is comment, what does it import.
-// A scanner of 60 lines, not a parser: it knows comments, strings, templates and regular expressions, nothing else.
+// A TypeScript file as the tidy rules see it: what is code, what is comment, what it imports.
 
-/** One file, seen four ways. `code` and `comments` are as long as `text`, so that offsets and lines are the same. */
+import { parseSync, Visitor } from 'oxc-parser';
+
+/** `code` and `comments` are as long as `text`, so that offsets and lines are the same. */
 export interface Source {
   /** From the root of the repository, with `/`: `src/balancing/pool.ts`. */
   readonly path: string;
   readonly text: string;
-  /** The text without comments and without what stands between quotes; the quotes remain. */
+  /** The text without comments and without the contents of strings, templates and regular expressions; the quotes remain. */
   readonly code: string;
   /** Only the comments. */
   readonly comments: string;
@@ -14,7 +15,7 @@ export interface Source {
   readonly imports: readonly string[];
 }
 
-/** Every file the rules see, by path. */
+/** All files that the rules see, by path. */
 export type Repository = ReadonlyMap<string, Source>;
 
 /** One rule. `check` returns what is wrong with the file, a clause each; empty when nothing is. */
@@ -24,10 +25,29 @@ export interface Rule {
   readonly check: (source: Source, repository: Repository) => readonly string[];
 }
 
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
 /** Reads one file. */
 export function readSource(path: string, text: string): Source {
-  const { code, comments } = separate(text);
-  return { path, text, code, comments, imports: findImports(text, code) };
+  const { program, comments } = parseSync(path, text);
+  const quoted: Span[] = [];
+  const imports: string[] = [];
+  const imported = ({ source }: { readonly source: object | null }): void => {
+    if (source !== null && 'value' in source) imports.push(String(source.value));
+  };
+  new Visitor({
+    Literal: ({ raw, start, end }) => {
+      if (raw !== null && /^["'/]/.test(raw)) quoted.push({ start: start + 1, end: end - 1 });
+    },
+    TemplateElement: (element) => quoted.push(element),
+    ...{ ImportDeclaration: imported, ImportExpression: imported, TSImportType: imported },
+    ...{ ExportAllDeclaration: imported, ExportNamedDeclaration: imported },
+  }).visit(program);
+  const code = blanked(text, [...comments, ...quoted]);
+  return { path, text, code, comments: blanked(text, between(comments, text.length)), imports };
 }
 
 /** The line of an offset, counted from 1. */
@@ -35,90 +55,18 @@ export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length;
 }
 
-const importForms = [
-  /\b(?:import|export)\b[^'";()=]*?\bfrom\s*(['"]) *\1/dg,
-  /\bimport\s*(['"]) *\1/dg,
-  /\bimport\s*\(\s*(['"]) *\1/dg,
-];
-
-function findImports(text: string, code: string): string[] {
-  return importForms.flatMap((form) =>
-    [...code.matchAll(form)].map((match) => {
-      // The quotes are the last thing matched; between them `code` has blanks where `text` has the specifier.
-      const [opening = 0] = match.indices?.[1] ?? [];
-      return text.slice(opening + 1, match.index + match[0].length - 1);
-    }),
-  );
-}
-
-/** Splits a text into code and comments by blanking the other, and what stands in quotes, with spaces. */
-function separate(text: string): { code: string; comments: string } {
-  let code = '';
-  let comments = '';
-  let index = 0;
-  // Depth of braces at which a template goes on: `${` opens, its `}` returns to the template.
-  const templates: number[] = [];
-  let depth = 0;
-
-  const take = (kind: 'code' | 'comment' | 'quoted', end: number): void => {
-    const piece = text.slice(index, end);
-    const blank = piece.replace(/[^\n]/g, ' ');
-    code += kind === 'code' ? piece : kind === 'quoted' && piece.length > 1 ? quotesOf(piece, blank) : blank;
-    comments += kind === 'comment' ? piece : blank;
+/** The text with spaces in place of everything in the spans but line breaks. */
+function blanked(text: string, spans: readonly Span[]): string {
+  let [blank, index] = ['', 0];
+  for (const { start, end } of spans.toSorted((a, b) => a.start - b.start)) {
+    blank += text.slice(index, start) + text.slice(start, end).replace(/[^\n]/g, ' ');
     index = end;
-  };
-  while (index < text.length) {
-    const rest = text.slice(index, index + 2);
-    const character = rest[0] ?? '';
-    if (rest === '//') take('comment', endOf(text, index, '\n'));
-    else if (rest === '/*') take('comment', endOf(text, index + 2, '*/') + 2);
-    else if (character === '"' || character === "'") take('quoted', closing(text, index + 1, character) + 1);
-    else if (character === '/' && startsPattern(code)) take('quoted', endOfPattern(text, index + 1) + 1);
-    else if (character === '`' || (character === '}' && templates.at(-1) === depth)) {
-      if (character === '}') templates.pop();
-      const end = endOfTemplate(text, index + 1);
-      if (text[end] === '{') templates.push(depth);
-      take('quoted', end + 1);
-    } else {
-      if (character === '{') depth += 1;
-      if (character === '}') depth -= 1;
-      take('code', index + 1);
-    }
   }
-  return { code, comments };
+  return blank + text.slice(index);
 }
 
-function quotesOf(piece: string, blank: string): string {
-  return `${piece[0]}${blank.slice(1, -1)}${piece.at(-1)}`;
-}
-
-function endOf(text: string, from: number, mark: string): number {
-  const end = text.indexOf(mark, from);
-  return end === -1 ? text.length : end;
-}
-
-/** The next of the given characters that is not escaped. */
-function closing(text: string, from: number, ends: string): number {
-  let index = from;
-  while (index < text.length && !ends.includes(text[index] ?? '')) index += text[index] === '\\' ? 2 : 1;
-  return index;
-}
-
-/** The backtick that ends a template, or the brace of its next `${`. */
-function endOfTemplate(text: string, from: number): number {
-  let index = closing(text, from, '`$');
-  while (text[index] === '$' && text[index + 1] !== '{') index = closing(text, index + 1, '`$');
-  return text[index] === '$' ? index + 1 : index;
-}
-
-function endOfPattern(text: string, from: number): number {
-  let index = closing(text, from, '/[');
-  while (text[index] === '[') index = closing(text, closing(text, index + 1, ']') + 1, '/[');
-  return index;
-}
-
-/** Whether a slash after this code starts a regular expression, not a division. */
-function startsPattern(code: string): boolean {
-  const before = code.trimEnd();
-  return /(?:^|[(,=:[!&|?{};+\-*%^~<>]|\b(?:return|typeof|case|in|of|await|yield|void))$/.test(before);
+/** What is left of a text beside the spans. */
+function between(spans: readonly Span[], length: number): Span[] {
+  const starts = [0, ...spans.map(({ end }) => end)];
+  return starts.map((start, index) => ({ start, end: spans[index]?.start ?? length }));
 }
