@@ -1,7 +1,7 @@
 // The whole command line, in this process: exit codes and what goes where.
 
 import * as assert from 'uvu/assert';
-import { PromptCancelled } from '../../src/cli/failures.ts';
+import { Cancelled } from '../../src/cli/failures.ts';
 import { main } from '../../src/cli/main.ts';
 import { VERSION } from '../../src/domain/version.ts';
 import { suite } from '../helpers/suite.ts';
@@ -45,7 +45,7 @@ test('shows results and errors only with --quiet', async () => {
 
 test('ends like a program that SIGINT has ended after Ctrl-C at a question', async () => {
   const terminal = recordingTerminal({ answers: [] });
-  const asked = { ...terminal, askHidden: () => Promise.reject(new PromptCancelled()) };
+  const asked = { ...terminal, askHidden: () => Promise.reject(new Cancelled()) };
   const words = ['gateway', 'login', 'admin', '--url', 'http://127.0.0.1:2'];
   assert.equal([await main(words, asked), terminal.complaints], [130, ['stagedoor: cancelled']]);
 });

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
-import { PromptCancelled } from '../../src/cli/failures.ts';
+import { Cancelled } from '../../src/cli/failures.ts';
 import { askTemplate, type TemplateAnswers } from '../../src/cli/template-wizard.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -60,7 +60,7 @@ test('asks for nothing that was given', async () => {
 
 test('ends when it is cancelled', async () => {
   const cancelled = answer(nothing, [['Id, used in URLs', '\u0003']]);
-  assert.instance(await thrownBy(cancelled), PromptCancelled);
+  assert.instance(await thrownBy(cancelled), Cancelled);
 });
 
 test.run();

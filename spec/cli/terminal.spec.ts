@@ -9,7 +9,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
-import { PromptCancelled } from '../../src/cli/failures.ts';
+import { Cancelled } from '../../src/cli/failures.ts';
 import { askHidden, readFirstLine, readWhole, showBusy } from '../../src/cli/terminal.ts';
 import { rejects, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -209,7 +209,7 @@ prompt('gives back what was typed and shows the question only', async () => {
 prompt('is interrupted by Ctrl-C, on a line of its own', async () => {
   const { input, said, answer } = ask();
   input.write('half\u0003');
-  assert.instance(await thrownBy(answer), PromptCancelled);
+  assert.instance(await thrownBy(answer), Cancelled);
   assert.is(said(), 'Password: \n');
 });
 

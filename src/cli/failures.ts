@@ -29,8 +29,8 @@ export class GatewayRefusal extends CommandFailure {
   }
 }
 
-/** The person pressed Ctrl-C at a question: exit code 130, as if the signal had ended the program. */
-export class PromptCancelled extends CommandFailure {
+/** The person pressed Ctrl-C at a question or while a command waits: exit code 130, as if the signal had ended the program. */
+export class Cancelled extends CommandFailure {
   constructor() {
     super('cancelled');
   }

@@ -4,7 +4,7 @@
 import { VERSION } from '../domain/version.ts';
 import { type CommandLine, readCommandLine } from './command-line.ts';
 import { COMMANDS } from './commands/index.ts';
-import { CommandFailure, PromptCancelled, UsageError } from './failures.ts';
+import { Cancelled, CommandFailure, UsageError } from './failures.ts';
 import { commandHelp, overview } from './help.ts';
 import { processTerminal, quietTerminal, type Terminal } from './terminal.ts';
 
@@ -13,14 +13,14 @@ const [SUCCESS, FAILURE, USAGE, INTERRUPTED] = [0, 1, 2, 130];
 
 /**
  * Runs one command line (without program and script) and resolves with the exit code: 0, 1 when the command failed,
- * 2 when it was not understood or not allowed, 130 after Ctrl-C at a question. Never rejects.
+ * 2 when it was not understood or not allowed, 130 after Ctrl-C at a question or during a wait. Never rejects.
  */
 export async function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
   try {
     return await perform(readCommandLine(COMMANDS, argv), terminal);
   } catch (error) {
     if (error instanceof UsageError) return fail(USAGE, error.message);
-    if (error instanceof PromptCancelled) return fail(INTERRUPTED, error.message);
+    if (error instanceof Cancelled) return fail(INTERRUPTED, error.message);
     if (error instanceof CommandFailure) return fail(FAILURE, [error.message, ...error.details].join('\n'));
     return fail(FAILURE, error instanceof Error ? `${error.stack}` : String(error));
   }

@@ -3,7 +3,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { select, text } from '@clack/prompts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
-import { PromptCancelled } from './failures.ts';
+import { Cancelled } from './failures.ts';
 
 export interface TemplateAnswers {
   readonly id: string | undefined;
@@ -16,7 +16,7 @@ export interface TemplateAnswers {
   readonly tags: readonly string[];
 }
 
-/** Asks for what is undefined or empty. Rejects with PromptCancelled when the person cancels. */
+/** Asks for what is undefined or empty. Rejects with Cancelled when the person cancels. */
 export async function askTemplate(
   given: TemplateAnswers,
   streams: { readonly input: Readable; readonly output: Writable },
@@ -45,7 +45,7 @@ export async function askTemplate(
 }
 
 function uncancelled<T>(answer: T): Exclude<T, symbol> {
-  if (typeof answer === 'symbol') throw new PromptCancelled();
+  if (typeof answer === 'symbol') throw new Cancelled();
   return answer as Exclude<T, symbol>;
 }
 

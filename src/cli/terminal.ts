@@ -7,7 +7,7 @@ import { type Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Spinner } from 'yocto-spinner';
 import { withoutInvisible } from '../domain/text.ts';
-import { CommandFailure, PromptCancelled } from './failures.ts';
+import { Cancelled, CommandFailure } from './failures.ts';
 
 export interface Terminal {
   /** A result or progress: one line or more, the line end is added. */
@@ -28,7 +28,7 @@ export interface Terminal {
   /** The folder relative paths of the command line start from. */
   readonly folder: string;
   readonly canAsk: boolean;
-  /** Hidden input of a person; undefined after Ctrl-D. Rejects with PromptCancelled after Ctrl-C. Only when `canAsk`. */
+  /** Hidden input of a person; undefined after Ctrl-D. Rejects with Cancelled after Ctrl-C. Only when `canAsk`. */
   askHidden(question: string): Promise<string | undefined>;
   /** The first line of standard input, without its end; undefined when it is too long or no UTF-8. */
   readLine(): Promise<string | undefined>;
@@ -185,7 +185,7 @@ async function readText(
 }
 
 /**
- * The line that was typed; undefined when it was cancelled with Ctrl-D. Rejects with PromptCancelled after Ctrl-C. Backspace,
+ * The line that was typed; undefined when it was cancelled with Ctrl-D. Rejects with Cancelled after Ctrl-C. Backspace,
  * Ctrl-U and the like work. The terminal is as before when the promise settles; a signal that ends the process puts it back as well (Node does).
  */
 export function askHidden(
@@ -212,7 +212,7 @@ export function askHidden(
     editor.once('close', () => {
       output.write('\n');
       input.pause(); // otherwise it would keep the process alive
-      if (isInterrupted) reject(new PromptCancelled());
+      if (isInterrupted) reject(new Cancelled());
       else resolve(answer);
     });
   });

@@ -147,6 +147,24 @@ test('one that cannot start says why, and leaves no process', async () => {
   assert.match(demo.err, '--background');
 });
 
+test('Ctrl-C ends a start that waits for its database', async () => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const url = `postgresql://u@127.0.0.1:${Object(silent.address()).port}/x`;
+  const starting = desk.open(...START, '--state-dir', desk.folder, '--database', url);
+  try {
+    const [connection] = await once(silent, 'connection');
+    connection.on('error', () => {});
+    starting.signal('SIGINT');
+    assert.equal(await starting.end(), { code: 130, signal: null });
+    assert.match(starting.err, 'stagedoor: cancelled\n');
+    assert.equal(await starting.survivors(), []);
+  } finally {
+    await starting.remove();
+    silent.close();
+  }
+});
+
 test('the log is followed', async () => {
   const { url } = await desk.start();
   const logs = desk.open('gateway', 'logs', '-f', '-n', '0');

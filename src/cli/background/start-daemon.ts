@@ -9,7 +9,7 @@ import type { Config } from '../../config.ts';
 import { codeOf, reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
+import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import {
   DAEMON_MARK,
@@ -71,13 +71,19 @@ export async function startDaemon(
     );
   }
   const child = spawnDaemon(files, config, words, terminal);
-  const onSignal = (): void => void child.kill('SIGTERM');
+  let isInterrupted = false;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    isInterrupted ||= signal === 'SIGINT';
+    child.kill('SIGTERM');
+  };
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   try {
     const url = await terminal.busy('starting', () => untilReady(child, files, terminal));
     terminal.print(`running in the background: process ${child.pid}, log ${files.log}`);
     terminal.print(`stop it with "${ownCommand('gateway stop')}"; its MCP clients use ${url}/mcp`);
     return 0;
+  } catch (error) {
+    throw isInterrupted ? new Cancelled() : error;
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
