@@ -235,28 +235,22 @@ function reasonsOf(answer: object): string {
 }
 
 function unreachable(url: string, timeoutMs: number, error: unknown): CommandFailure {
-  const options = { cause: error };
-  if (!(error instanceof Error)) return new CommandFailure(`${url} cannot be reached`, options);
-  if (error.name === 'TimeoutError') {
-    return new CommandFailure(`${url} did not answer within ${timeoutMs / 1000} s`, options);
-  }
+  return new CommandFailure(whyUnreachable(url, timeoutMs, error), { cause: error });
+}
+
+function whyUnreachable(url: string, timeoutMs: number, error: unknown): string {
+  if (!(error instanceof Error)) return `${url} cannot be reached`;
+  if (error.name === 'TimeoutError') return `${url} did not answer within ${timeoutMs / 1000} s`;
   const cause = error.cause instanceof Error ? error.cause : error;
   const code = 'code' in cause ? cause.code : undefined;
-  if (code === 'ECONNREFUSED') {
-    return new CommandFailure(
-      `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`,
-      options,
-    );
-  }
+  if (code === 'ECONNREFUSED')
+    return `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
     const plain = url.replace(/^https:/, 'http:');
-    return new CommandFailure(
-      `${url} cannot be reached: it does not speak TLS; is its URL ${plain}?`,
-      options,
-    );
+    return `${url} cannot be reached: it does not speak TLS; is its URL ${plain}?`;
   }
   const reason = CLIENT_REFUSALS[cause.message] ?? (cause.message.trim() || String(code));
-  return new CommandFailure(`${url} cannot be reached: ${reason}`, options);
+  return `${url} cannot be reached: ${reason}`;
 }
 
 /** Errors of the HTTP client itself have no code, only these messages. */
