@@ -23,9 +23,9 @@ export interface KeptToken {
 /** The path of the tokens: `stagedoor/credentials.json` in the person's folder of settings. */
 export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform = process.platform): string {
   const home = env.HOME || homedir();
-  const folders = platform === 'win32' ? [env.APPDATA] : [env.XDG_CONFIG_HOME];
+  const named = (platform === 'win32' ? env.APPDATA : env.XDG_CONFIG_HOME) ?? '';
   // A relative path is to be ignored. Source: XDG Base Directory Specification.
-  const folder = folders.find((each) => each !== undefined && isAbsolute(each)) ?? join(home, '.config');
+  const folder = isAbsolute(named) ? named : join(home, '.config');
   return join(folder, 'stagedoor', 'credentials.json');
 }
 
