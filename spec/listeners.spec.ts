@@ -4,12 +4,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { freePort } from '../src/cli/demo-servers.ts';
 import { ListenError, type Listeners, openListeners, type ReceiveTimeouts } from '../src/listeners.ts';
-import { accepts, openRaw, readAll } from './helpers/http-raw.ts';
+import { accepts, openRaw, readAll, sendRaw } from './helpers/http-raw.ts';
 import { messageOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -34,13 +34,6 @@ test('says how to reach a listener on every address from this machine', async ()
   assert.equal(places, [`0.0.0.0:${port} (http://127.0.0.1:${port} here)`]);
   const one = await open([0]);
   assert.equal(one.places, one.urls);
-});
-
-test('does without one default port that is taken, and says so', async () => {
-  const taken = await takenPort();
-  const { urls, warnings } = await open([taken, 0], { portsDefaulted: true });
-  assert.is(urls.length, 1);
-  assert.equal(warnings, [`port ${taken} is already in use; continuing without it`]);
 });
 
 test('fails with one line when both default ports are taken', async () => {
@@ -93,12 +86,10 @@ test('refuses too many headers, instead of dropping what came last', async () =>
 });
 
 test('refuses a request with two Host headers, and takes the one with one', async () => {
-  const { urls } = await open([0]);
-  const { port } = new URL(String(urls[0]));
+  const port = portOf(await open([0]));
   const statusOf = async (hosts: string) => {
-    const socket = connect(Number(port), '127.0.0.1');
-    socket.end(`GET / HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
-    return /^HTTP\/1.1 (\d+)/.exec(await text(socket))?.[1];
+    const answer = await sendRaw(port, `GET / HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
+    return /^HTTP\/1.1 (\d+)/.exec(answer)?.[1];
   };
   const own = `Host: 127.0.0.1:${port}\r\n`;
   assert.equal(
@@ -177,7 +168,7 @@ test('cuts what does not end within its patience', async () => {
 async function begunPerTurn(requests: number, idleConnections = 0): Promise<number[]> {
   const turns: number[] = [];
   let begun = 0;
-  const { urls } = await open([0], {
+  const listeners = await open([0], {
     serve: (_, response) => {
       if (begun === 0) {
         setImmediate(() => {
@@ -189,11 +180,10 @@ async function begunPerTurn(requests: number, idleConnections = 0): Promise<numb
       response.end();
     },
   });
-  const port = Number(new URL(String(urls[0])).port);
+  const port = portOf(listeners);
   for (let count = 0; count < idleConnections; count += 1) {
-    const idle = connect(port, '127.0.0.1');
+    const idle = await openRaw(port);
     cleanups.push(() => idle.destroy());
-    await once(idle, 'connect');
   }
   const socket = connect(port, '127.0.0.1');
   cleanups.push(() => socket.destroy());
@@ -224,13 +214,13 @@ test('begins at most 2 per turn while 256 wait', async () => {
 
 test('begins health checks before requests that wait', async () => {
   const order: (string | undefined)[] = [];
-  const { urls } = await open([0], {
+  const listeners = await open([0], {
     serve: ({ url }, response) => {
       order.push(url);
       response.end();
     },
   });
-  const socket = connect(Number(new URL(String(urls[0])).port), '127.0.0.1');
+  const socket = connect(portOf(listeners), '127.0.0.1');
   const paths = [...Array.from({ length: 70 }, (_, index) => `/${index}`), '/livez'];
   socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
   await answersOn(socket, paths.length);
@@ -290,10 +280,7 @@ async function open(
 }
 
 async function takenPort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  cleanups.push(() => server.close());
-  return (server.address() as AddressInfo).port;
+  return portOf(await open([0]));
 }
 
 function portOf({ urls }: Listeners): number {
