@@ -37,11 +37,12 @@ test('holds a node until it is released, for one claim of this process, too', as
 });
 
 test('refuses a node that another process has, and takes it over as soon as that was killed', async () => {
-  const other = await holdElsewhere('local');
+  const { outcome, child } = await startHolding('local');
+  assert.is(outcome, 'held');
   const refused = await thrownBy(claimNodeOfFile(file, 'local'));
   assert.instance(refused, ConfigError);
   assert.match(String(refused), 'runs as the node "local" on this database already: stop it');
-  await killed(other);
+  await killed(child);
   const claim = await claimNodeOfFile(file, 'local');
   await claim.release();
 });
@@ -92,9 +93,9 @@ server('gives a released node at once, and refuses one whose holder lives, by it
 
 server('lets one of those that wait take over the node of a killed process after 10 s', async () => {
   const { settings } = new MemoryStore();
-  const { mortal, die } = mortalSettings(settings);
+  const { mortal, state } = mortalSettings(settings);
   await claim(mortal, 'process 7 on web-1');
-  die();
+  state.isAway = true;
   const said: string[] = [];
   const waiting = [1, 2].map((pid) =>
     claimNodeOfServer(settings, NODE, { who: `process ${pid}`, onNotice: (line) => said.push(line) }).then(
@@ -114,11 +115,11 @@ server('lets one of those that wait take over the node of a killed process after
 
 server('keeps the node while the database is away', async () => {
   const { settings } = new MemoryStore();
-  const { mortal, die, revive } = mortalSettings(settings);
+  const { mortal, state } = mortalSettings(settings);
   await claim(mortal);
-  die();
+  state.isAway = true;
   await pass(60_000);
-  revive();
+  state.isAway = false;
   await pass(3_500);
   const second = thrownBy(claim(settings));
   await pass(4_000);
@@ -127,14 +128,14 @@ server('keeps the node while the database is away', async () => {
 
 server('says when another process has taken the node over from one that stood still', async () => {
   const { settings } = new MemoryStore();
-  const { mortal, die, revive } = mortalSettings(settings);
+  const { mortal, state } = mortalSettings(settings);
   const said: string[] = [];
   claims.push(await claimNodeOfServer(mortal, NODE, { onNotice: (line) => said.push(line) }));
-  die();
+  state.isAway = true;
   const next = claim(settings, 'process 8 on web-1');
   await pass(11_000);
   await next;
-  revive();
+  state.isAway = false;
   await pass(3_500);
   assert.equal(said, [
     'process 8 on web-1 has taken over the node "web-1:8080": stop one of the two, their programs run twice',
@@ -149,25 +150,17 @@ async function claim(settings: SettingStore, who = 'another process'): Promise<N
   return held;
 }
 
-/** Settings that one process cannot reach for a while, as if it stood still or its database were away. */
+/** Settings that one process cannot reach while they are away, as if it stood still or its database were away. */
 function mortalSettings(settings: SettingStore) {
-  let isAway = false;
+  const state = { isAway: false };
   const mortal: SettingStore = {
     ...settings,
     read: async (name) => {
-      if (isAway) throw new Error('away');
+      if (state.isAway) throw new Error('away');
       return settings.read(name);
     },
   };
-  return {
-    mortal,
-    die: () => {
-      isAway = true;
-    },
-    revive: () => {
-      isAway = false;
-    },
-  };
+  return { mortal, state };
 }
 
 /** Lets so much simulated time pass, with turns for what it wakes. */
@@ -193,12 +186,6 @@ async function startHolding(nodeId: string): Promise<{ outcome: string; child: C
   processes.push(child);
   const [said] = await once(child.stdout, 'data');
   return { outcome: String(said).trim(), child };
-}
-
-async function holdElsewhere(nodeId: string): Promise<ChildProcess> {
-  const { outcome, child } = await startHolding(nodeId);
-  assert.is(outcome, 'held');
-  return child;
 }
 
 async function killed(child: ChildProcess): Promise<void> {
