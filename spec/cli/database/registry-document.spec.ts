@@ -56,6 +56,21 @@ test('replaces what has the same id, keeps its server id, and leaves the rest al
   assert.is(await store.findTombstone('files', 'one'), undefined);
 });
 
+test('keeps the settings that a gateway stores at the same time', async () => {
+  const store = new MemoryStore();
+  const reading = store.listTemplates.bind(store);
+  const meanwhile = [{ max_retries: 5 }, { max_retries: 5, health_check_interval: 7 }];
+  store.listTemplates = async () => {
+    const before = await reading();
+    const loadBalancer = meanwhile.shift();
+    if (loadBalancer !== undefined) await store.saveTemplate({ name: 'files', loadBalancer });
+    return before;
+  };
+  await take(store, document);
+  const files = (await reading()).find(({ name }) => name === 'files');
+  assert.equal(files?.loadBalancer, { timeout: 9, max_retries: 5, health_check_interval: 7 });
+});
+
 test('an export that is imported elsewhere gives every server the id that it had', async () => {
   const store = new MemoryStore();
   const http = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp' } as const;

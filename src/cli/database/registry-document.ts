@@ -96,11 +96,8 @@ export interface ImportContext {
  * Rejects with DATABASE_UNAVAILABLE; what was saved before stays. Names in the result are `template/id`.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
-  const settings = new Map((await store.listTemplates()).map((each) => [each.name, each.loadBalancer]));
-  for (const { name, loadBalancer } of contents.templates) {
-    await store.saveTemplate({ name, loadBalancer: { ...settings.get(name), ...loadBalancer } });
-    settings.set(name, loadBalancer);
-  }
+  for (const { name, loadBalancer } of contents.templates) await mergeSettings(store, name, loadBalancer);
+  const templates = new Set((await store.listTemplates()).map(({ name }) => name));
   const known = new Map((await store.listInstances()).map((each) => [`${each.template}/${each.id}`, each]));
   const { file } = store;
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
@@ -123,8 +120,8 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       const definition = keepsServerId ? { ...defined, serverId } : defined;
       const exposure = await exposureOf(definition, protectedPaths, context.folder);
       if (exposure !== undefined) throw commandExposes(exposure);
-      if (!settings.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
-      settings.set(template, settings.get(template) ?? {});
+      if (!templates.has(template)) await mergeSettings(store, template, {});
+      templates.add(template);
       await store.deleteTombstone(template, definition.id);
       await store.saveInstance(definition);
       (known.has(name) ? replaced : added).push(name);
@@ -137,4 +134,20 @@ export async function importDocument(store: Store, contents: RegistryContents, c
     }
   }
   return { added, replaced, problems };
+}
+
+/** Repeated when a gateway has changed the database meanwhile. */
+async function mergeSettings(
+  store: Store,
+  name: string,
+  change: TemplateSettings['loadBalancer'],
+): Promise<void> {
+  for (let isDone = false; !isDone; ) {
+    const revision = await store.revision();
+    const stored = (await store.listTemplates()).find((each) => each.name === name);
+    isDone = await store.saveTemplate(
+      { name, loadBalancer: { ...stored?.loadBalancer, ...change } },
+      revision,
+    );
+  }
 }
