@@ -20,12 +20,13 @@ interface Seen {
   readonly advice: string | null;
 }
 
+/** Nothing listens at that address: no gateway of this machine is asked. */
+const ENV = { STAGEDOOR_URL: 'http://127.0.0.1:2', PATH: process.env.PATH ?? '', MCP_GATEWAY_PORT: '0' };
+
 /** What it finds in the folder, and its exit code. */
 async function examined(words: readonly string[] = [], env: Record<string, string> = {}) {
-  const PATH = process.env.PATH ?? '';
-  // Nothing listens there: no gateway of this machine is asked.
-  const variables = { STAGEDOOR_URL: 'http://127.0.0.1:2', PATH, XDG_CONFIG_HOME: folder(), ...env };
-  const { code, out } = await runCommand(['doctor', '--port', '0', ...words, '--json'], variables, folder());
+  const variables = { ...ENV, XDG_CONFIG_HOME: folder(), ...env };
+  const { code, out } = await runCommand(['doctor', ...words, '--json'], variables, folder());
   const { ok, checks } = JSON.parse(out) as { ok: boolean; checks: readonly Seen[] };
   assert.is(code, ok ? 0 : 1);
   const of = (name: string) => checks.filter(({ check }) => check === name);
@@ -43,13 +44,8 @@ test('is content with a fresh folder', async () => {
 });
 
 test('shows a line for each, with what to do', async () => {
-  const words = ['doctor', '--port', '0', '--database', 'memory://'];
-  const env = {
-    STAGEDOOR_URL: 'http://127.0.0.1:2',
-    PATH: process.env.PATH ?? '',
-    HTTP_PROXY: 'http://proxy:3128',
-  };
-  const { code, out } = await runCommand(words, env, folder());
+  const env = { ...ENV, HTTP_PROXY: 'http://proxy:3128' };
+  const { code, out } = await runCommand(['doctor', '--database', 'memory://'], env, folder());
   assert.is(code, 0);
   assert.match(out, /^ok {4}node {7}v\d+\.\d+\.\d+, /m);
   assert.match(out, /^warn {2}proxy {6}HTTP_PROXY: [^\n]+\n {17}set NO_PROXY=localhost,127\.0\.0\.1$/m);
@@ -66,17 +62,14 @@ test('fails for settings that cannot be used, one line each', async () => {
 test('tells a port of another program from one of a gateway', async () => {
   const other = new URL(await serve((_request, response) => response.end('hello'))).port;
   const running = new URL(gateway.url).port;
-  const ports = { MCP_GATEWAY_PORT: other, GATEWAY_PORT: running };
-  const words = ['doctor', '--host', '127.0.0.1', '--database', 'memory://', '--json'];
-  const env = { ...ports, STAGEDOOR_URL: gateway.url, PATH: process.env.PATH ?? '' };
-  const { code, out } = await runCommand(words, env, folder());
-  const { checks } = JSON.parse(out) as { checks: readonly Seen[] };
-  const found = checks.filter(({ check }) => check === 'ports').map(({ status, text }) => [status, text]);
+  const env = { MCP_GATEWAY_PORT: other, GATEWAY_PORT: running, STAGEDOOR_URL: gateway.url };
+  const { code, of } = await examined(['--host', '127.0.0.1', '--database', 'memory://'], env);
+  const found = of('ports').map(({ status, text }) => [status, text]);
   assert.equal(found, [
     ['fail', `127.0.0.1:${other} is used by another program`],
     ['warn', `127.0.0.1:${running} is used by another gateway`],
   ]);
-  assert.is(checks.find(({ check }) => check === 'clock')?.text, `the same as at ${gateway.url}`);
+  assert.is(of('clock')[0]?.text, `the same as at ${gateway.url}`);
   assert.is(code, 1);
 });
 
