@@ -2,12 +2,10 @@
 
 import * as assert from 'uvu/assert';
 import {
-  emailOf,
   keyNameOf,
   permissionsOf,
   readExpiry,
   readPassword,
-  templatesOf,
   usernameOf,
 } from '../../../src/cli/accounts/account-options.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
@@ -44,12 +42,6 @@ test('take names that the gateway takes', () => {
     refuses(() => keyNameOf(words(name)), /^the name of a key has 1 to 128 characters$/);
 });
 
-test('make an address of the user name', () => {
-  assert.is(emailOf(given({}), 'ada@example.com'), 'ada@example.com');
-  assert.is(emailOf(given({ email: 'x@y.example' }), 'ada'), 'x@y.example');
-  refuses(() => emailOf(given({ email: 'nowhere' }), 'ada'), /^--email must be an address/);
-});
-
 test('refuse permissions that do not exist, are none, or go beyond the role', () => {
   const cases: [Record<string, string>, RegExp][] = [
     [{ permissions: 'tools:cal' }, /^unknown permission "tools:cal"; did you mean "tools:call"\?$/],
@@ -57,15 +49,8 @@ test('refuse permissions that do not exist, are none, or go beyond the role', ()
     [{ permissions: '' }, /^--permissions takes words separated by commas/],
     [{ permissions: 'admin,' }, /^--permissions takes words separated by commas/],
     [{ role: 'user', permissions: 'tools:call,admin' }, /^the role user does not have .* "admin"$/],
-    [{ role: 'root' }, /^--role must be admin or user, not "root"$/],
   ];
   for (const [options, message] of cases) refuses(() => permissionsOf(given(options)), message);
-});
-
-test('take names of templates', () => {
-  assert.equal(templatesOf(given({ templates: 'files, search,files' })), ['files', 'search']);
-  for (const templates of ['', 'Files', 'a,,b'])
-    refuses(() => templatesOf(given({ templates })), /^--templates takes/);
 });
 
 test('read an expiry as a span from now or a time, in UTC', () => {

@@ -37,7 +37,8 @@ test('ask for the password of a new user twice', async () => {
 test('make an admin, with an address and templates, and print the record', async () => {
   const { code, out, err } = await gateway.runAt(
     { line: 'correct horse' },
-    'gateway create-user bo --role admin --email bo@example.com --templates a,b --password - --json',
+    'gateway create-user bo --role admin --email bo@example.com --password - --json --templates',
+    'a, b,a',
   );
   const { role, is_superuser, email, templates, ...rest } = JSON.parse(out);
   const wanted = [0, 'admin', true, 'bo@example.com', ['a', 'b']];
@@ -47,20 +48,24 @@ test('make an admin, with an address and templates, and print the record', async
 });
 
 test('take a password of the command line and warn', async () => {
-  const { code, err } = await gateway.run('gateway create-user cy --password planted-password');
-  assert.is(code, 0);
+  const words = 'gateway create-user cy@example.com --password planted-password --json';
+  const { code, out, err } = await gateway.run(words);
+  assert.equal([code, JSON.parse(out).email], [0, 'cy@example.com']);
   assert.match(err, /^warning: every user of this machine can read a command line/m);
   assert.not.match(err, 'planted');
 });
 
 test('ask nobody when something else is wrong, and show why the gateway refuses', async () => {
-  for (const words of [
-    ['a b'],
-    ['dee', '--role', 'root'],
-    ['dee', '--email', 'x'],
-    ['dee', '--templates', ''],
-  ]) {
-    await complaint(gateway.runAt({ answers: [] }, 'gateway create-user', ...words), 2);
+  for (const [words, message] of [
+    [['a b'], 'a user name is letters, digits'],
+    [['dee', '--role', 'root'], '--role must be admin or user, not "root"'],
+    [['dee', '--email', 'nowhere'], '--email must be an address'],
+    [['dee', '--templates', ''], '--templates takes'],
+    [['dee', '--templates', 'Files'], '--templates takes'],
+    [['dee', '--templates', 'a,,b'], '--templates takes'],
+  ] as const) {
+    const refused = await complaint(gateway.runAt({ answers: [] }, 'gateway create-user', ...words), 2);
+    assert.match(refused, `stagedoor: ${message}`);
   }
   const refused = gateway.runAt({ line: 'correct horse' }, 'gateway create-user ADMIN --password -');
   assert.match(
@@ -96,7 +101,7 @@ test('delete the user of that name, in any case, but not the last admin', async 
   const { username, deleted } = JSON.parse((await gateway.run('gateway delete-user bo --json')).out);
   assert.equal([username, deleted], ['bo', true]);
   const left = (await gateway.server.auth.accounts.users()).map((user) => user.username);
-  assert.equal(left.sort(), ['admin', 'cy', 'eve']);
+  assert.equal(left.sort(), ['admin', 'cy@example.com', 'eve']);
   const nobody = gateway.run('gateway delete-user nobody');
   assert.match(await complaint(nobody), /^stagedoor: there is no user "nobody"$/m);
   assert.match(await complaint(gateway.run('gateway delete-user admin')), /\(LAST_ADMIN\)$/);
