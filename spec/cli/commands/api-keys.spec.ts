@@ -30,18 +30,6 @@ test('show every key in a line, without its secret', async () => {
   assert.equal(found, ['operator', 'ci']);
 });
 
-test('say that the owner of a key is disabled', async () => {
-  const { accounts } = gateway.server.auth;
-  const ada = await accounts.createUser({
-    ...{ username: 'ada', email: 'ada@localhost', role: 'user', password: 'correct horse' },
-    templates: undefined,
-  });
-  await mint('hers', { ownerId: ada.id });
-  await accounts.changeUser(ada.id, { isActive: false });
-  const row = cellsOf((await gateway.run('gateway api-keys')).out).find(([, name]) => name === 'hers') ?? [];
-  assert.equal(row.slice(2, 5), ['tools:call', 'all', 'owner disabled']);
-});
-
 test('say why a key is not valid, as far as a gateway of any version tells', async () => {
   const [past, future] = ['2020-01-01T00:00:00.000Z', '2999-01-31T12:34:56.789Z'];
   const keys = [
