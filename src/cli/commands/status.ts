@@ -80,11 +80,14 @@ export const status: CommandDefinition = {
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
-    const [health, { stats, registry, locked }] = await Promise.all([gateway.health(), detailsOf(gateway)]);
-    const report: GatewayReport = { url: gateway.url, health, ...(stats && { stats }) };
+    const [health, details] = await Promise.all([gateway.health(), detailsOf(gateway)]);
+    const isLocked = details instanceof NotLoggedIn;
+    const shown = isLocked ? {} : { stats: fields(details.stats) };
+    const report: GatewayReport = { url: gateway.url, health, ...shown };
+    const records = isLocked ? [] : instancesOf(details.registry);
     const isWide = input.has('wide');
-    printResult(input, terminal, report, () => summary(terminal, report, instancesOf(registry), isWide));
-    if (locked !== undefined) terminal.note(`only its health is shown: ${locked}`);
+    printResult(input, terminal, report, () => summary(terminal, report, records, isWide));
+    if (isLocked) terminal.note(`only its health is shown: ${details.message}`);
     return SERVING.includes(String(report.health.status)) ? 0 : 1;
   },
 };
@@ -99,18 +102,11 @@ interface GatewayReport {
 }
 
 /** Health needs no account: a script that only checks the gateway has none. */
-async function detailsOf(gateway: Remote): Promise<{
-  readonly stats?: Fields;
-  readonly registry?: unknown;
-  readonly locked?: string;
-}> {
-  try {
-    const { stats, registry } = await sampleOf(gateway);
-    return { stats: fields(stats), registry };
-  } catch (error) {
-    if (error instanceof NotLoggedIn) return { locked: error.message };
+function detailsOf(gateway: Remote): Promise<Sample | NotLoggedIn> {
+  return sampleOf(gateway).catch((error: unknown) => {
+    if (error instanceof NotLoggedIn) return error;
     throw error;
-  }
+  });
 }
 
 function summary(
