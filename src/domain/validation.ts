@@ -87,25 +87,17 @@ function isOwn({ keyword }: Failure): boolean {
 
 function itemsOf(failure: Failure, place: Place, value: unknown): ValidationItem[] {
   const loc = locOf(failure.instancePath, place, value);
-  const at = (field: string): ValidationItem['loc'] => [...loc, clip(field)];
-  if (failure.keyword === 'required') {
-    return failure.params.requiredProperties.map((field) => ({
-      loc: at(field),
-      msg: 'Field required',
-      type: 'missing',
-    }));
-  }
-  if (failure.keyword === 'additionalProperties') {
-    return failure.params.additionalProperties.map((field) => ({
-      loc: at(field),
-      msg: 'Extra inputs are not permitted',
-      type: 'extra_forbidden',
-    }));
-  }
+  const named = (fields: readonly string[], issue: Description): ValidationItem[] =>
+    fields.map((field) => ({ loc: [...loc, clip(field)], ...issue }));
+  if (failure.keyword === 'required') return named(failure.params.requiredProperties, MISSING);
+  if (failure.keyword === 'additionalProperties') return named(failure.params.additionalProperties, EXTRA);
   return [{ loc, ...describe(failure, place, pointerSegments(failure.instancePath).reduce(childOf, value)) }];
 }
 
 type Description = Pick<ValidationItem, 'msg' | 'type'>;
+
+const MISSING: Description = { msg: 'Field required', type: 'missing' };
+const EXTRA: Description = { msg: 'Extra inputs are not permitted', type: 'extra_forbidden' };
 
 function describe(failure: Failure, place: Place, value: unknown): Description {
   const should = (what: string, type: string): Description => ({ msg: `Input should be ${what}`, type });
@@ -207,7 +199,7 @@ function clip(field: string): string {
 export function inspect(body: unknown): ValidationItem[] {
   const issues: ValidationItem[] = [];
   const path: (string | number)[] = ['body'];
-  const report = (issue: Pick<ValidationItem, 'msg' | 'type'>): void => {
+  const report = (issue: Description): void => {
     if (issues.length < LIMITS.validationIssues) issues.push({ loc: [...path], ...issue });
   };
   const visit = (value: unknown): void => {
@@ -220,27 +212,19 @@ export function inspect(body: unknown): ValidationItem[] {
       issues.splice(0, issues.length, TOO_DEEP);
       return;
     }
-    if (Array.isArray(value)) visitItems(value);
-    else visitFields(value);
-  };
-  const visitItems = (items: readonly unknown[]): void => {
-    for (const [index, item] of items.entries()) {
-      path.push(index);
-      visit(item);
-      path.pop();
+    if (Array.isArray(value)) {
+      for (const [index, item] of value.entries()) visitMember(index, item);
+      return;
+    }
+    for (const [key, field] of Object.entries(value)) {
+      if (isCleanText(key)) visitMember(clip(key), field);
+      else report(NOT_UNICODE); // the key itself is not repeated: `loc` names its object
     }
   };
-  const visitFields = (fields: object): void => {
-    for (const [key, field] of Object.entries(fields)) {
-      // The key itself is not repeated: `loc` names its object.
-      if (!isCleanText(key)) {
-        report(NOT_UNICODE);
-        continue;
-      }
-      path.push(key.slice(0, LIMITS.locCharacters));
-      visit(field);
-      path.pop();
-    }
+  const visitMember = (segment: string | number, value: unknown): void => {
+    path.push(segment);
+    visit(value);
+    path.pop();
   };
   visit(body);
   return issues;
