@@ -26,11 +26,6 @@ test('goes to that server and no other', async () => {
   }
 });
 
-test('passes arguments on', async () => {
-  const { body } = await call('one', 'add', { arguments: { a: 2, b: 3 } });
-  assert.match(JSON.stringify(body.result), /"text":"5"/);
-});
-
 test('does not know a server or a tool', async () => {
   for (const id of ['none', 'demo', '../one', 'x'.repeat(10_000)]) {
     const { status, body, text } = await call(id, 'name');
