@@ -101,11 +101,16 @@ export async function startApp(
   };
 }
 
-/** The app that all tests of a suite use: it is started before them and closed after them. */
-export function appFor<App extends { close(): unknown }>(test: Suite, start: () => Promise<App>): App {
+/** The app that all tests of a suite use, or each one of its own: it is started before them and closed after them. */
+export function appFor<App extends { close(): unknown }>(
+  test: Suite,
+  start: () => Promise<App>,
+  of: 'all' | 'each' = 'all',
+): App {
+  const [before, after] = of === 'all' ? [test.before, test.after] : [test.before.each, test.after.each];
   const started: App[] = [];
-  test.before(async () => void started.push(await start()));
-  test.after(() => started[0]?.close());
+  before(async () => void started.push(await start()));
+  after(() => started.pop()?.close());
   return new Proxy(Object.create(null), { get: (_target, name) => Reflect.get(started[0] ?? {}, name) });
 }
 

@@ -6,7 +6,7 @@ import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { newKey } from '../../../src/auth/api-keys.ts';
 import { HttpCallReport } from '../../../src/http/request.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type AppFixture, type Ask, startApp } from '../../helpers/http-app.ts';
+import { type Ask, appFor, startApp } from '../../helpers/http-app.ts';
 import { initialize, MCP_TYPES, modern, toolCall } from '../../helpers/http-mcp.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -15,12 +15,8 @@ const test = suite('the access log');
 
 const call = (id: number, name: string, args: object = {}) => toolCall(name, args, id);
 
-let app: AppFixture;
-test.before.each(async () => {
-  app = await startApp({ logLevel: 'info' });
-  await app.serve('demo', 'one');
-});
-test.after.each(() => app.close());
+const app = appFor(test, () => startApp({ logLevel: 'info' }), 'each');
+test.before.each(() => app.serve('demo', 'one'));
 
 /** One request, and the first line after it. */
 async function logged(method: string, path: string, ask: Ask = {}, on = app) {

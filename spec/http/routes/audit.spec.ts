@@ -4,7 +4,8 @@
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import type { Json } from '../../fixtures/wire.ts';
-import { type AccountsFixture, PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { modern, openSession, toolCall } from '../../helpers/http-mcp.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -14,13 +15,9 @@ const test = suite('the audit log over HTTP');
 /** An entry, with its call. */
 type Line = Json & { readonly call: Json | null };
 
-let app: AccountsFixture;
-test.before.each(async () => {
-  const auditSettings = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
-  app = await startWithAccounts({ auditSettings });
-  await app.serve('demo', 'one');
-});
-test.after.each(() => app.close());
+const auditSettings = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
+const app = appFor(test, () => startWithAccounts({ auditSettings }), 'each');
+test.before.each(() => app.serve('demo', 'one'));
 
 const page = async (query = ''): Promise<{ entries: Line[]; next_cursor: string | null }> =>
   JSON.parse((await app.as(app.admin, 'GET', `/gateway/audit${query}`)).text);

@@ -4,17 +4,13 @@ import * as assert from 'uvu/assert';
 import { Gateway } from '../../../src/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of health');
 const DEAD = { id: 'dead', endpoint: 'http://127.0.0.1:1' };
-let app: AppFixture;
-test.before.each(async () => {
-  app = await startApp();
-  await app.serve('demo', 'one');
-});
-test.after.each(() => app.close());
+const app = appFor(test, () => startApp(), 'each');
+test.before.each(() => app.serve('demo', 'one'));
 
 const ask = (path: string) => app.ask('GET', path);
 

@@ -3,24 +3,21 @@
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of sessions');
-let app: AccountsFixture;
+const app = appFor(test, () => startWithAccounts(), 'each');
 let wire: Wire;
 test.before.each(async () => {
-  app = await startWithAccounts();
   await app.serve('demo', 'one');
   await app.serve('other', 'two');
   wire = new Wire(app.url);
 });
-test.after.each(async () => {
-  wire.close();
-  await app.close();
-});
+test.after.each(() => wire.close());
 
 const open = (path: string, headers: Credentials) => LegacyClient.open(wire, path, { headers });
 /** Opens a session; what the routes call it. */

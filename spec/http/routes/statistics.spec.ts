@@ -3,17 +3,14 @@
 import * as assert from 'uvu/assert';
 import { STRATEGY_NAMES } from '../../../src/domain/policy.ts';
 import { objectOr } from '../../fixtures/wire.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { openSession } from '../../helpers/http-mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of statistics');
-let app: AccountsFixture;
-test.before.each(async () => {
-  app = await startWithAccounts({ gateway: { sessions: { max: 5 } } });
-  await app.serve('demo', 'one');
-});
-test.after.each(() => app.close());
+const app = appFor(test, () => startWithAccounts({ gateway: { sessions: { max: 5 } } }), 'each');
+test.before.each(() => app.serve('demo', 'one'));
 
 const stats = async (who: Credentials = app.admin) => (await app.as(who, 'GET', '/gateway/stats')).body;
 const call = (server_id: string, tool_name: string, more: object = {}) =>
