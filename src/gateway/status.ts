@@ -87,7 +87,7 @@ export class Status {
 }
 
 /** Draining and stopped instances are listed, but not counted. */
-export function healthOf(
+function healthOf(
   template: string,
   strategy: StrategyName,
   instances: readonly InstanceSnapshot[],

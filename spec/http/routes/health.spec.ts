@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { Gateway } from '../../../src/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { definition } from '../../helpers/failing-backend.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -68,13 +69,20 @@ test('are 404 for an unknown template, and unhealthy for one without instances',
   );
 });
 
-test('leave a draining instance out of the counts and in the list', async () => {
-  await app.serve('demo', 'two');
-  app.gateway.drain('demo', 'one');
-  const { body } = await ask('/mcp/demo/health');
-  assert.equal([body.total_instances, body.healthy_instances, body.health_percentage], [1, 1, 100]);
-  assert.equal(Object.keys(Object(body.instances)), ['one', 'two']);
-  assert.equal((await ask('/gateway/health')).body.instances, { total: 1, healthy: 1, unhealthy: 0 });
+test('leave draining instances and programs of other nodes out of the counts and in the list', async () => {
+  const store = new MemoryStore();
+  const program = { template: 'demo', transport: 'stdio', command: 'run', nodeId: 'there' } as const;
+  await store.saveInstance(definition('far', program));
+  const other = await startApp({ gateway: { store, nodeId: 'here' } });
+  for (const id of ['one', 'two']) await other.serve('demo', id);
+  for (const id of ['dead', 'lost']) await other.gateway.register('demo', { ...DEAD, id });
+  other.gateway.drain('demo', 'one');
+  const { body } = await other.ask('GET', '/mcp/demo/health');
+  assert.equal([body.total_instances, body.healthy_instances, body.health_percentage], [3, 1, 33.3]);
+  assert.equal(Object.keys(Object(body.instances)), ['far', 'one', 'two', 'dead', 'lost']);
+  const counts = (await other.ask('GET', '/gateway/health')).body.instances;
+  assert.equal(counts, { total: 3, healthy: 1, unhealthy: 2 });
+  await other.close();
 });
 
 test('count templates and instances, and tell healthy, degraded and unhealthy apart', async () => {
