@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { type Answer, startApp } from '../helpers/http-app.ts';
+import { type Answer, appFor, startApp } from '../helpers/http-app.ts';
 import { openSession, rpc } from '../helpers/http-mcp.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -28,9 +28,8 @@ const handler: InProcessHandler = ({ method, params }, { notify }) => {
     slow.answer = () => resolve({ content: [{ type: 'text', text: 'done' }] });
   });
 };
-const started = startApp({ logLevel: 'info' });
-test.before(async () => (await started).serve('demo', 'one', handler));
-test.after(async () => (await started).close());
+const app = appFor(test, () => startApp({ logLevel: 'info' }));
+test.before(() => app.serve('demo', 'one', handler));
 
 interface Call {
   readonly socket: Socket;
@@ -42,10 +41,9 @@ interface Call {
 
 /** A client of a new session that has called, has heard of the beginning, and reads no further. */
 async function call(): Promise<Call> {
-  const { ask, port } = await started;
-  const headers = await openSession({ ask });
+  const headers = await openSession(app);
   const body = JSON.stringify(rpc('tools/call', { name: 'slow', _meta: { progressToken: 'p' } }, 7));
-  const socket = await openRaw(port);
+  const socket = await openRaw(app.port);
   socket.write(head('POST /mcp/demo', { ...headers, 'content-length': String(body.length) }) + body);
   let received = '';
   while (!received.includes('begun')) received += String((await once(socket, 'data'))[0]);
@@ -56,14 +54,12 @@ async function call(): Promise<Call> {
 
 /** Comes back, when the gateway is done with the first connection. */
 async function comeBack({ headers, eventId }: Call): Promise<Answer> {
-  const { ask } = await started;
   await theCallIsOver();
-  return ask('GET', '/mcp/demo', { headers: { ...headers, 'last-event-id': eventId } });
+  return app.ask('GET', '/mcp/demo', { headers: { ...headers, 'last-event-id': eventId } });
 }
 
 async function theCallIsOver(): Promise<void> {
-  const { log } = await started;
-  const logged = async () => log.filter(({ rpc_method }) => rpc_method === 'tools/call').length;
+  const logged = async () => app.log.filter(({ rpc_method }) => rpc_method === 'tools/call').length;
   assert.is(await eventually(logged, (found) => found === calls), calls);
 }
 

@@ -5,13 +5,13 @@ import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import type { Answer } from '../helpers/http-app.ts';
+import { type Answer, appFor } from '../helpers/http-app.ts';
 import { MCP_TYPES, openSession } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernRequest } from './mcp-post.ts';
 
 const test = suite('event streams of lost callers');
-const started = startWithAccounts({ callerCheckMs: 40 });
+const app = appFor(test, () => startWithAccounts({ callerCheckMs: 40 }));
 let cancelled = 0;
 
 /** A tool that says how far it is, and never comes to its end. */
@@ -25,13 +25,11 @@ const endless: InProcessHandler = ({ method, params }, { signal, notify }) => {
   return new Promise(() => {});
 };
 test.before(async () => {
-  for (const template of ['demo', 'other']) await (await started).serve(template, 'one', endless);
+  for (const template of ['demo', 'other']) await app.serve(template, 'one', endless);
 });
-test.after(async () => (await started).close());
 
 /** A stream of each kind, by name; each resolves when it has ended. */
 async function streamsOf(who: Credentials): Promise<ReadonlyMap<string, Promise<Answer>>> {
-  const app = await started;
   const [one, all] = [await openSession(app, '/mcp/demo', { who }), await openSession(app, '/mcp', { who })];
   const modern = (path: string, method: string, params: JsonObject) => {
     const { message, headers } = modernRequest(method, params, { progressToken: 'p' });
@@ -62,12 +60,11 @@ async function ended(streams: ReadonlyMap<string, Promise<Answer>>, expected = 0
 }
 
 async function revokeAll(): Promise<void> {
-  const { auth } = await started;
-  for (const { apiKey } of await auth.accounts.apiKeys()) await auth.accounts.revokeApiKey(apiKey.id);
+  const { accounts } = app.auth;
+  for (const { apiKey } of await accounts.apiKeys()) await accounts.revokeApiKey(apiKey.id);
 }
 
 test('end with their calls when their key is revoked, and a later request is refused', async () => {
-  const app = await started;
   const key = await app.key(['tools:call']);
   const streams = await streamsOf(key);
   assert.equal(await ended(streams), []);
@@ -81,7 +78,6 @@ test('end with their calls when their key is revoked, and a later request is ref
 });
 
 test('of all templates end when the caller may use others, those of one when it is not among them', async () => {
-  const app = await started;
   const bob = await app.createUser('bob', 'user', ['demo']);
   const streams = await streamsOf(await app.login('bob'));
   assert.equal(await ended(streams), []);
@@ -92,7 +88,6 @@ test('of all templates end when the caller may use others, those of one when it 
 });
 
 test('stay open when another user is changed', async () => {
-  const app = await started;
   const eve = await app.createUser('eve');
   const key = await app.key(['tools:call']);
   const streams = await streamsOf(key);
