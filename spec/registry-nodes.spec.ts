@@ -1,14 +1,15 @@
 // Several nodes on one database: what is registered on one is there on all, and a program runs on its own node only.
 // Time is simulated; many changes at once are in registry-nodes-races.spec.ts.
 
-import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../src/domain/errors.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { importContents } from '../src/registry-sync.ts';
+import { pass } from './helpers/failing-backend.ts';
 import { Node } from './helpers/nodes.ts';
 import { codeOf, endOf } from './helpers/outcome.ts';
+import { simulateTime } from './helpers/simulated-time.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry: nodes');
@@ -18,17 +19,14 @@ let database = new MemoryStore();
 let a = new Node('a', database);
 let b = new Node('b', database);
 
+simulateTime(test);
 test.before.each(async () => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: Date.parse('2026-01-01') });
   database = new MemoryStore();
   a = new Node('a', database);
   b = new Node('b', database);
   await Promise.all([a.registry.load(), b.registry.load()]);
 });
-test.after.each(async () => {
-  await Promise.all([a.close(), b.close()]);
-  mock.timers.reset();
-});
+test.after.each(() => Promise.all([a.close(), b.close()]));
 
 test('takes in what was registered, changed, replaced and deregistered elsewhere, with the same facts', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
@@ -265,11 +263,11 @@ test('serves what it knows while the database is away, and catches up when it is
   );
   assert.equal(b.registry.active.settings('r').loadBalancer, {});
   assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
-  await tick(500);
+  await pass(500);
   assert.is(b.harness.told('registry.behind').length, 1);
   b.store.failing.clear();
   b.storeChanges$.next({ kind: 'answered' });
-  await tick(500);
+  await pass(500);
   assert.equal(b.definitions, a.definitions);
   assert.equal(
     b.definitions.map(({ id }) => id),
@@ -291,8 +289,8 @@ for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const
     }[method];
     assert.is(await codeOf(change()), 'DATABASE_UNAVAILABLE');
     a.store.failing.clear();
-    await tick(500);
-    await tick(5_000);
+    await pass(500);
+    await pass(5_000);
     assert.equal(a.definitions, await database.listInstances());
     assert.equal(a.registry.active.settings('r'), (await database.listTemplates())[0]);
     assert.is(a.facts.length, 3);
@@ -306,9 +304,9 @@ test('does what comes after a change whose store hangs, and that change touches 
   await turn();
   await turn();
   a.store.hanging = undefined;
-  await tick(14_000);
+  await pass(14_000);
   const next = a.registry.changeInstance('r', 'x', { weight: 3 });
-  await tick(1_000);
+  await pass(1_000);
   assert.is(await stuck, 'DATABASE_UNAVAILABLE');
   assert.is((await next).weight, 3);
   assert.equal(
@@ -321,12 +319,6 @@ test.run();
 
 /** The node hears of a change; long enough after the last reload. */
 async function heard(node: Node): Promise<void> {
-  await tick(500);
+  await pass(500);
   await node.hear();
-}
-
-async function tick(ms: number): Promise<void> {
-  for (let left = 10; left > 0; left -= 1) await turn();
-  mock.timers.tick(ms);
-  for (let left = 10; left > 0; left -= 1) await turn();
 }

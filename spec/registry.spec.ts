@@ -1,34 +1,23 @@
 // What is registered: store and fleet say the same, whatever is asked and whatever fails. What callers see of it is in
 // http/routes/, several nodes in registry-nodes*.spec.ts, files in registry-import.spec.ts. Time is simulated.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../src/domain/error-catalogue.ts';
-import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { Registry } from '../src/registry.ts';
-import type { InProcessHandler } from '../src/transports/transport.ts';
-import { Harness, definition as instance, settled, startsForEver } from './helpers/failing-backend.ts';
+import { definition as instance, pass, settled, startsForEver } from './helpers/failing-backend.ts';
+import { Node } from './helpers/nodes.ts';
+import { errorOf } from './helpers/outcome.ts';
+import { simulateTime } from './helpers/simulated-time.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
-const handler: InProcessHandler = () => ({});
-let harness = new Harness();
-let store = new MemoryStore();
-let handlers = new Map<string, InProcessHandler>();
-let registry = make();
+const handler = () => ({});
+let { harness, store, handlers, registry } = new Node('a', new MemoryStore());
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: Date.parse('2026-01-01') });
-  harness = new Harness();
-  store = new MemoryStore();
-  handlers = new Map();
-  registry = make();
-});
-test.after.each(() => {
-  mock.timers.reset();
-  return harness.close();
+test.after.each(() => harness.close());
+simulateTime(test, () => {
+  ({ harness, store, handlers, registry } = new Node('a', new MemoryStore()));
 });
 
 test('says how the instance is when it was waited for, and when it was not', async () => {
@@ -41,40 +30,30 @@ test('says how the instance is when it was waited for, and when it was not', asy
     throw backendUnavailable('connection refused', { delivered: 'no' });
   };
   const waiting = registry.register('r', { ...ENDPOINT, id: 'c' }, { waitMs: 1_000, mayBeUnhealthy: true });
-  await settled();
-  mock.timers.tick(1_000);
+  await pass(1_000);
   const { state: late, healthy: isHealthy, reason } = await waiting;
   assert.equal([late, isHealthy, reason], ['unhealthy', false, 'connection refused']);
-  const rejected = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'd' }, { waitMs: 1_000 }));
-  await settled();
-  mock.timers.tick(1_000);
-  assert.match(await rejected, /is tried again \(connection refused\)\.$/);
+  const rejected = errorOf(registry.register('r', { ...ENDPOINT, id: 'd' }, { waitMs: 1_000 }));
+  await pass(1_000);
+  assert.match((await rejected).message, /is tried again \(connection refused\)\.$/);
 });
 
 test('waits no longer for an instance that was taken out meanwhile', async () => {
   harness.open = startsForEver;
-  const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 60_000 }));
+  const outcome = errorOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 60_000 }));
   await settled();
   await registry.deregister('r', 'a');
-  assert.is(
-    await outcome,
-    'SERVER_NOT_FOUND: Instance "a" of "r" was taken out or replaced before it was healthy.',
-  );
+  const { code, message } = await outcome;
+  const said = 'Instance "a" of "r" was taken out or replaced before it was healthy.';
+  assert.equal([code, message], ['SERVER_NOT_FOUND', said]);
 });
 
 test('stores an instance, and replaces it in place: same server id, same creation, new everything else', async () => {
   const { definition: before } = await registry.register('r', { ...ENDPOINT, id: 'a', weight: 3 });
-  const at = '2026-01-01T00:00:00.000Z';
-  const fields = {
-    template: 'r',
-    transport: 'http',
-    ...ENDPOINT,
-    weight: 3,
-    createdAt: at,
-    updatedAt: at,
-  } as const;
-  assert.equal(before, instance('a', fields));
-  await tick(5_000);
+  const at = '1970-01-01T00:00:00.000Z';
+  const fields = { template: 'r', transport: 'http', ...ENDPOINT, weight: 3 } as const;
+  assert.equal(before, instance('a', { ...fields, createdAt: at, updatedAt: at }));
+  await pass(5_000);
   const second = { endpoint: 'http://127.0.0.1:8/other', id: 'a' };
   const { definition, replaced } = await registry.register('r', second);
   assert.is(replaced, true);
@@ -82,7 +61,7 @@ test('stores an instance, and replaces it in place: same server id, same creatio
     ...before,
     endpoint: second.endpoint,
     weight: 1,
-    updatedAt: '2026-01-01T00:00:05.000Z',
+    updatedAt: '1970-01-01T00:00:05.000Z',
   });
   assert.equal(await store.listInstances(), [definition]);
   assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
@@ -117,29 +96,11 @@ test('tells no change of a template that is none', async () => {
 test('finds nothing wrong with a stored instance whose template is not stored', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' });
   const [definition] = await store.listInstances();
-  store = new MemoryStore();
-  if (definition !== undefined) await store.saveInstance({ ...definition, template: 'orphan' });
-  await make().load();
-  assert.is(harness.fleet.get('orphan', 'a').serverId, 'a');
+  const other = new Node('b', new MemoryStore());
+  if (definition !== undefined) await other.store.saveInstance({ ...definition, template: 'orphan' });
+  await other.registry.load();
+  assert.is(other.harness.fleet.get('orphan', 'a').serverId, 'a');
+  await other.close();
 });
 
 test.run();
-
-function make(): Registry {
-  const { fleet, emit } = harness;
-  return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers, emit });
-}
-
-/** Code and message of the error that it rejects with. */
-function outcomeOf(registered: Promise<unknown>): Promise<string> {
-  return registered.then(
-    () => 'resolved',
-    (thrown) => `${thrown.code}: ${thrown.message}`,
-  );
-}
-
-async function tick(ms: number): Promise<void> {
-  await settled();
-  mock.timers.tick(ms);
-  await settled();
-}
