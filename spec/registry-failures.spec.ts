@@ -7,7 +7,7 @@ import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { startsForEver } from './helpers/failing-backend.ts';
 import { Node } from './helpers/nodes.ts';
-import { errorOf, thrownBy } from './helpers/outcome.ts';
+import { endOf, errorOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry: failures');
@@ -24,7 +24,7 @@ test.after.each(() => harness.close());
 for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as const) {
   test(`registers nothing, and leaves the one that would be replaced alone, when ${method} fails`, async () => {
     store.failing.add(method);
-    assert.is(await failure(registry.register('r', { ...ENDPOINT, id: 'a' })), method);
+    assert.is(await endOf(registry.register('r', { ...ENDPOINT, id: 'a' })), `Error: ${method}`);
     assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
     assert.is(harness.told('instance.registered').length, 0);
     store.failing.clear();
@@ -33,7 +33,10 @@ for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as cons
     const before = harness.fleet.get('r', 'a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
-    assert.is(await failure(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change)), method);
+    assert.is(
+      await endOf(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change)),
+      `Error: ${method}`,
+    );
     assert.is(harness.fleet.get('r', 'a'), before);
     assert.equal(await store.listInstances(), [before.definition]);
   });
@@ -44,7 +47,7 @@ for (const method of ['deleteInstance', 'saveTombstone'] as const) {
     await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
     const ref = harness.fleet.get('r', 'a');
     store.failing.add(method);
-    assert.is(await failure(registry.deregister('r', 'a')), method);
+    assert.is(await endOf(registry.deregister('r', 'a')), `Error: ${method}`);
     assert.is(harness.fleet.get('r', 'a'), ref);
     assert.is(ref.state, 'starting');
     assert.equal(await store.listInstances(), [ref.definition]);
@@ -57,8 +60,8 @@ for (const method of ['deleteInstance', 'saveTombstone'] as const) {
 test('changes nothing when it cannot be stored', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a', weight: 1 });
   store.failing.add('saveInstance').add('saveTemplate');
-  assert.is(await failure(registry.changeInstance('r', 'a', { weight: 2 })), 'saveInstance');
-  assert.is(await failure(registry.changeTemplate('r', { timeout: 9 })), 'saveTemplate');
+  assert.is(await endOf(registry.changeInstance('r', 'a', { weight: 2 })), 'Error: saveInstance');
+  assert.is(await endOf(registry.changeTemplate('r', { timeout: 9 })), 'Error: saveTemplate');
   assert.is(harness.fleet.get('r', 'a').weight, 1);
   assert.is(harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   assert.equal(registry.active.settings('r').loadBalancer, {});
@@ -68,12 +71,12 @@ test('refuses changes once it is closed, and finishes those before, failed or no
   store.turns = () => 3;
   const before = registry.register('r', { ...ENDPOINT, id: 'a' });
   store.failing.add('deleteInstance');
-  const failed = failure(registry.deregister('r', 'a'));
+  const failed = endOf(registry.deregister('r', 'a'));
   const closed = registry.close();
-  const after = failure(registry.register('r', { ...ENDPOINT, id: 'b' }));
+  const after = endOf(registry.register('r', { ...ENDPOINT, id: 'b' }));
   await closed;
   assert.is((await before).definition.id, 'a');
-  assert.equal([await failed, await after], ['deleteInstance', 'SHUTTING_DOWN']);
+  assert.equal([await failed, await after], ['Error: deleteInstance', 'SHUTTING_DOWN']);
   for (const change of [
     registry.deregister('r', 'a'),
     registry.withdraw('r', 'a'),
@@ -81,7 +84,7 @@ test('refuses changes once it is closed, and finishes those before, failed or no
     registry.ensureTemplate('r', {}),
     registry.changeTemplate('r', {}),
   ]) {
-    assert.is(await failure(change), 'SHUTTING_DOWN');
+    assert.is(await endOf(change), 'SHUTTING_DOWN');
   }
   assert.is(registry.active.find('r', 'a')?.id, 'a');
 });
@@ -133,10 +136,4 @@ test.run();
 async function fateOf(change: Promise<unknown>): Promise<unknown> {
   const { delivered, message } = await errorOf(change);
   return [delivered, message];
-}
-
-/** The code or text of what it rejects with. */
-async function failure(promise: Promise<unknown>): Promise<unknown> {
-  const { code, message } = Object(await thrownBy(promise));
-  return code ?? message;
 }

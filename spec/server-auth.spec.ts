@@ -1,7 +1,7 @@
 // What a start says about the first admin, and to whom; and what happens to the file with its password.
 
-import { access, readFile, stat } from 'node:fs/promises';
-import { Writable } from 'node:stream';
+import { existsSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
 import { pino } from 'pino';
 import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -9,8 +9,10 @@ import type { SigningSecret } from '../src/auth/signing-secret.ts';
 import { loadConfig } from '../src/config.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { openServerAuth } from '../src/server-auth.ts';
+import type { Json } from './fixtures/wire.ts';
 import { becomes } from './helpers/eventually.ts';
 import { folderOfEach } from './helpers/folder.ts';
+import { lineSink } from './helpers/http-app.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('server authentication');
@@ -24,8 +26,8 @@ test('shows the first password once at a terminal, and nowhere else', async () =
   const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
   assert.equal([user.username, user.email, user.role], ['admin', 'admin@localhost', 'admin']);
   assert.equal(await harness.ensureAdmin(), { warnings: [], notices: [] });
-  assert.not.match(harness.logged(), password);
-  assert.is(await exists(folder('initial-admin-password')), false);
+  assert.not.match(JSON.stringify(harness.logged), password);
+  assert.is(existsSync(folder('initial-admin-password')), false);
   await harness.auth.close();
 });
 
@@ -42,7 +44,7 @@ test('writes the first password to a file without a terminal, and deletes the fi
   assert.is((await readFile(path, 'utf8')).trim(), password, 'a second start leaves it');
   const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
   await harness.auth.accounts.changeUser(user.id, { password: 'something else' });
-  await becomes(() => exists(path), false, 5_000);
+  await becomes(() => existsSync(path), false, 5_000);
   await harness.auth.close();
 });
 
@@ -73,9 +75,9 @@ test('warns when read access to the database allows signing tokens', async () =>
 test('deletes the file at the end when the store is in memory', async () => {
   const harness = await open({}, false);
   await harness.ensureAdmin();
-  assert.is(await exists(folder('initial-admin-password')), true);
+  assert.is(existsSync(folder('initial-admin-password')), true);
   await harness.close();
-  assert.is(await exists(folder('initial-admin-password')), false);
+  assert.is(existsSync(folder('initial-admin-password')), false);
 });
 
 test('creates no admin while authentication is off', async () => {
@@ -92,13 +94,7 @@ async function open(
   isTerminal: boolean,
   signing: SigningSecret = { secret: new Uint8Array(32), source: 'file' },
 ) {
-  let logged = '';
-  const sink = new Writable({
-    write: (chunk, _encoding, done) => {
-      logged += String(chunk);
-      done();
-    },
-  });
+  const logged: Json[] = [];
   const config = loadConfig({ env, cwd: folder() });
   const storage = {
     store: new MemoryStore(),
@@ -107,14 +103,7 @@ async function open(
     protectedPaths: [],
     signingSecret: async () => signing,
   };
-  const log = pino({ level: 'trace' }, sink);
+  const log = pino({ level: 'trace' }, lineSink(logged));
   const opened = await openServerAuth(config, storage, { storeChanges$: NEVER, log, isTerminal });
-  return { ...opened, logged: () => logged };
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  return { ...opened, logged };
 }

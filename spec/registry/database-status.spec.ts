@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { DatabaseStatus } from '../../src/registry/database-status.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('database status');
@@ -12,8 +13,7 @@ let pings = 0;
 let ping: () => Promise<void> = async () => {};
 let status: DatabaseStatus;
 
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: 1_000_000 });
+simulateTime(test, () => {
   pings = 0;
   ping = async () => {};
   const store = {
@@ -24,7 +24,6 @@ test.before.each(() => {
   };
   status = new DatabaseStatus(store, () => Date.now());
 });
-test.after.each(() => mock.timers.reset());
 
 test('asks once for everybody, and not again within a second', async () => {
   const flood = () => Promise.all(Array.from({ length: 1_000 }, () => status.read()));
