@@ -96,17 +96,6 @@ test('shows templates, instances and servers as registered and as they are', asy
   assert.equal([view.policy, view.instances], [{ ...DEFAULT_POLICY, ...changed }, [definition]]);
 });
 
-test('gives no calls to an instance that drains, until it resumes', async () => {
-  for (const id of ['a', 'b'])
-    await gateway.register('t', { id, handler: serving({ name: () => ({}) }) }, WAIT);
-  gateway.drain('t', 'a');
-  assert.equal(await callers(4), ['b', 'b', 'b', 'b']);
-  gateway.drain('t', 'b');
-  assert.is(await codeOf(gateway.call('t', 'name')), 'NO_HEALTHY_INSTANCE');
-  gateway.resume('t', 'a');
-  assert.equal(await callers(2), ['a', 'a']);
-});
-
 test('says why nobody can take a call, and who failed one', async () => {
   const broken = serving({ name: () => ({}) });
   await gateway.register('t', { id: 'a', handler: broken }, WAIT);
