@@ -1,17 +1,47 @@
 // Tools of a real HTTP server that want arguments repeated in headers, as clients of the modern era use them through a gateway: which
 // of them are listed, what the log says of the others, and tools whose headers change without a notice.
 
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { logEvents } from '../../src/cli/event-log.ts';
+import { ANONYMOUS } from '../../src/domain/account.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { REGION, tool } from '../transports/http/tool-headers-harness.ts';
-import { type Answered, ToolHeadersGateway } from './tool-headers-gateway.ts';
+import { Backend, REGION, tool } from '../transports/http/tool-headers-harness.ts';
+import { type RawServer, startRawServer } from '../transports/raw-server.ts';
+import { modernRequest, postTo } from './mcp-post.ts';
 
 const test = suite('tools with headers, through a gateway');
-let harness: ToolHeadersGateway;
+let gateway: Gateway;
+/** One after the other; by default instances are at the first. */
+let servers: (RawServer & { readonly backend: Backend })[];
+/** What the first server offers, and was asked. */
+let backend: Backend;
+let events: GatewayEvent[];
+/** What stands in the log: level, message and fields. */
+let lines: (readonly [string, string, JsonObject])[];
+/** Where clients come in; undefined for all templates as one. */
+let path: string | undefined;
 test.before.each(async () => {
-  harness = await ToolHeadersGateway.open();
+  servers = [];
+  events = [];
+  lines = [];
+  path = 't';
+  gateway = await createGateway();
+  gateway.events$.subscribe((event) => events.push(event));
+  const write = (level: string) => (fields: object, message: string) =>
+    void lines.push([level, message, { ...fields }]);
+  const levels = { debug: write('debug'), info: write('info'), warn: write('warn') };
+  logEvents(gateway.events$, { ...levels, isLevelEnabled: () => true });
+  backend = await serve();
 });
-test.after.each(() => harness.close());
+test.after.each(async () => {
+  await gateway.close({ graceMs: 0 });
+  for (const server of servers) await server.close();
+});
 
 const bad = (type: string) => tool('bad', { secret: { type, 'x-mcp-header': 'Secret' } });
 const good = tool('one', { region: REGION });
@@ -19,114 +49,184 @@ const BAD = 'a header is asked for "secret", which is no string, integer or bool
 const WORSE = 'a header is asked for at "items.secret", where no single argument is';
 
 test('a tool that may not be called is in no list, and in the log once', async () => {
-  harness.backend.pages = [[good, bad('object')]];
-  await harness.register('a');
-  for (const client of ['ann', 'bob', 'cid']) assert.equal(await harness.listed(client), ['one'], client);
-  assert.ok(harness.backend.lists >= 4, 'each client asked the server');
+  backend.pages = [[good, bad('object')]];
+  await register('a');
+  for (const client of ['ann', 'bob', 'cid']) assert.equal(await listed(client), ['one'], client);
+  assert.ok(backend.lists >= 4, 'each client asked the server');
   const fields = { template: 't', instance_id: 'a', server_id: 'a', tool: 'bad', reason: BAD };
-  assert.equal(harness.warnings, [['tool is omitted from all lists: clients must not call it', fields]]);
+  assert.equal(warnings(), [['tool is omitted from all lists: clients must not call it', fields]]);
 });
 
 test('it is in the log again for another reason, after it was right, and of another instance', async () => {
-  harness.backend.pages = [[good, bad('object')]];
-  await harness.register('a');
+  backend.pages = [[good, bad('object')]];
+  await register('a');
   const { inputSchema = {} } = bad('string');
-  harness.backend.pages = [[good, { name: 'bad', inputSchema: { items: inputSchema } }]];
-  assert.equal(await harness.listed('ann'), ['one']);
-  harness.backend.pages = [[good, bad('string')]];
-  assert.equal(await harness.listed('bob'), ['one', 'bad']);
-  harness.backend.pages = [[good, bad('object')]];
-  assert.equal(await harness.listed('cid'), ['one']);
-  await harness.register('b');
-  assert.equal(harness.reasons, [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
+  backend.pages = [[good, { name: 'bad', inputSchema: { items: inputSchema } }]];
+  assert.equal(await listed('ann'), ['one']);
+  backend.pages = [[good, bad('string')]];
+  assert.equal(await listed('bob'), ['one', 'bad']);
+  backend.pages = [[good, bad('object')]];
+  assert.equal(await listed('cid'), ['one']);
+  await register('b');
+  assert.equal(reasons(), [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
 });
 
 test('it is not in the log again because its instance begins anew', async () => {
-  harness.backend.pages = [[good, bad('object')]];
-  await harness.register('a');
-  const { lists } = harness.backend;
-  await harness.restart('a');
-  assert.ok(harness.backend.lists > lists);
-  assert.equal(harness.reasons, [`a: ${BAD}`]);
+  backend.pages = [[good, bad('object')]];
+  await register('a');
+  const { lists } = backend;
+  await restart('a');
+  assert.ok(backend.lists > lists);
+  assert.equal(reasons(), [`a: ${BAD}`]);
 });
 
 test('its arguments are in no log line and no event', async () => {
   const secret = 'k9-argument-k9';
-  harness.backend.pages = [[good, bad('object')]];
-  await harness.register('a');
-  for (const name of ['bad', 'one'])
-    await harness.call('ann', name, { secret, region: secret }, { region: secret });
-  await harness.listed('ann');
-  const told = JSON.stringify([harness.lines, harness.events]);
+  backend.pages = [[good, bad('object')]];
+  await register('a');
+  for (const name of ['bad', 'one']) await call('ann', name, { secret, region: secret }, { region: secret });
+  await listed('ann');
+  const told = JSON.stringify([lines, events]);
   assert.match(told, BAD.replaceAll('"', '\\"'));
   assert.not.match(told, secret);
 });
 
 const ZONED = tool('one', { region: { ...REGION, 'x-mcp-header': 'Zone' } });
 const ARGS = { region: 'x' };
-const outcome = ({ status, message }: Answered) => [status, Object(message.error).code];
+const outcome = ({ status, message }: Awaited<ReturnType<typeof send>>) => [
+  status,
+  Object(message.error).code,
+];
 const SERVED = [200, undefined];
 const REFUSED = [400, -32020];
 
-for (const [path, template, name] of [
+for (const [where, template, name] of [
   ['the path of the template', 't', 'one'],
   ['the path of all templates', undefined, 't__one'],
 ] as const) {
-  const call = (headers: Record<string, string>) => harness.call('ann', name, ARGS, headers);
+  const callIt = (headers: Record<string, string>) => call('ann', name, ARGS, headers);
 
-  test(`a client that knows is served at once (${path})`, async () => {
-    await harness.register('a');
-    harness.template = template;
-    harness.backend.pages = [[ZONED]];
-    const { lists } = harness.backend;
-    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
+  test(`a client that knows is served at once (${where})`, async () => {
+    await register('a');
+    path = template;
+    backend.pages = [[ZONED]];
+    const { lists } = backend;
+    assert.equal(outcome(await callIt({ zone: 'x' })), SERVED);
     assert.equal(
-      harness.backend.calls.map((headers) => headers['mcp-param-zone']),
+      backend.calls.map((headers) => headers['mcp-param-zone']),
       ['x'],
     );
-    assert.is(harness.backend.lists, lists + 1);
-    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
-    assert.is(harness.backend.lists, lists + 1, 'whoever says the right thing costs no list');
+    assert.is(backend.lists, lists + 1);
+    assert.equal(outcome(await callIt({ zone: 'x' })), SERVED);
+    assert.is(backend.lists, lists + 1, 'whoever says the right thing costs no list');
   });
 
-  test(`a client that does not know is refused, lists again, and is served (${path})`, async () => {
-    await harness.register('a');
-    harness.template = template;
-    assert.equal(await harness.headersOf('ann', name), ['Region']);
-    harness.backend.pages = [[ZONED]];
-    assert.equal(await harness.headersOf('ann', name), ['Region'], 'lists come from memory for a while');
-    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
-    assert.equal(outcome(await call({ region: 'x' })), REFUSED);
-    assert.equal(await harness.headersOf('ann', name), ['Zone']);
-    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
-    assert.is(harness.events.filter(({ type }) => type === 'tools.changed').length, 1);
+  test(`a client that does not know is refused, lists again, and is served (${where})`, async () => {
+    await register('a');
+    path = template;
+    assert.equal(await headersOf('ann', name), ['Region']);
+    backend.pages = [[ZONED]];
+    assert.equal(await headersOf('ann', name), ['Region'], 'lists come from memory for a while');
+    assert.equal(outcome(await callIt({ zone: 'x' })), SERVED);
+    assert.equal(outcome(await callIt({ region: 'x' })), REFUSED);
+    assert.equal(await headersOf('ann', name), ['Zone']);
+    assert.equal(outcome(await callIt({ zone: 'x' })), SERVED);
+    assert.is(events.filter(({ type }) => type === 'tools.changed').length, 1);
   });
 }
 
 test('a header that is wrong by every list is refused, and costs one list however often it comes', async () => {
-  await harness.register('a');
-  const { lists } = harness.backend;
-  const wrong = () => harness.call('ann', 'one', ARGS, { region: 'y' });
+  await register('a');
+  const { lists } = backend;
+  const wrong = () => call('ann', 'one', ARGS, { region: 'y' });
   const together = await Promise.all(Array.from({ length: 20 }, wrong));
   assert.equal([...together, await wrong()].map(outcome), Array(21).fill(REFUSED));
-  assert.equal([harness.backend.lists, harness.backend.calls.length], [lists + 1, 0]);
-  assert.is(harness.events.filter(({ type }) => type === 'tools.changed').length, 0);
+  assert.equal([backend.lists, backend.calls.length], [lists + 1, 0]);
+  assert.is(events.filter(({ type }) => type === 'tools.changed').length, 0);
 });
 
 test('a client that knows is served while another instance lists the tool as before', async () => {
-  await harness.register('a');
-  const other = await harness.another();
-  await harness.register('b', other);
-  other.backend.pages = [[ZONED]];
+  await register('a');
+  const other = await serve();
+  await register('b', 1);
+  other.pages = [[ZONED]];
   for (const headers of [{ zone: 'x' }, { region: 'x' }]) {
-    assert.equal(outcome(await harness.call('ann', 'one', ARGS, headers)), SERVED);
+    assert.equal(outcome(await call('ann', 'one', ARGS, headers)), SERVED);
   }
 });
 
 test('a client that knows is served when no instance asks for headers any more', async () => {
-  await harness.register('a');
-  harness.backend.pages = [[tool('one', { region: { type: 'string' } })]];
-  assert.equal(outcome(await harness.call('ann', 'one', ARGS, {})), SERVED);
+  await register('a');
+  backend.pages = [[tool('one', { region: { type: 'string' } })]];
+  assert.equal(outcome(await call('ann', 'one', ARGS, {})), SERVED);
 });
 
 test.run();
+
+/** Starts one more server. */
+async function serve(): Promise<Backend> {
+  const backend = new Backend();
+  servers.push({ ...(await startRawServer(backend.respond)), backend });
+  return backend;
+}
+
+/** Warnings: message and fields. */
+function warnings(): (readonly [string, JsonObject])[] {
+  return lines.filter(([level]) => level === 'warn').map(([, message, fields]) => [message, fields]);
+}
+
+/** Why tools were left out, each with its instance. */
+function reasons(): string[] {
+  return warnings().map(([, { instance_id: id, reason }]) => `${id}: ${reason}`);
+}
+
+/** One more instance of template `t` with that server behind it; resolves when its tools are known. */
+async function register(id: string, index = 0): Promise<void> {
+  const { url = '', backend: listing = backend } = servers[index] ?? {};
+  await listedAnew(listing, () => gateway.register('t', { id, endpoint: url }, { waitMs: 5_000 }));
+}
+
+/** Has its connection opened anew; resolves when its tools are known again. */
+async function restart(id: string): Promise<void> {
+  await listedAnew(backend, () => gateway.restart('t', id));
+}
+
+/** The gateway lists the tools of an instance behind its back: it knows them when it knows what they lack. */
+async function listedAnew(listing: Backend, cause: () => unknown): Promise<void> {
+  const { lists } = listing;
+  await cause();
+  while (listing.lists === lists) await turn();
+  while ((await codeOf(gateway.call('t', 'none of them'))) !== 'TOOL_NOT_FOUND') await turn();
+  for (const server of servers) server.backend.calls.length = 0;
+}
+
+/** Names of the tools that a client is shown. Another one than before is not served from memory. */
+async function listed(client: string): Promise<string[]> {
+  return (await toolsFor(client)).map(({ name }) => String(name));
+}
+
+/** The headers that a tool asks for, as a client is shown it. */
+async function headersOf(client: string, name: string): Promise<unknown[]> {
+  const { inputSchema } = Object((await toolsFor(client)).find((tool) => tool.name === name));
+  return Object.values(Object(inputSchema).properties).map((property) => Object(property)['x-mcp-header']);
+}
+
+async function toolsFor(client: string): Promise<JsonObject[]> {
+  return Object((await send(client, 'tools/list', {})).message.result).tools;
+}
+
+/** Calls a tool with headers that begin with `mcp-param-`; `{ region }` is one. */
+function call(client: string, name: string, args: JsonObject, headers: Record<string, string>) {
+  const params = Object.entries(headers).map(([header, value]) => [`mcp-param-${header}`, value]);
+  return send(client, 'tools/call', { name, arguments: args }, Object.fromEntries(params));
+}
+
+/** What a client gets: the status, and the result or the error. */
+async function send(client: string, method: string, params: JsonObject, headers: object = {}) {
+  const { message, headers: own } = modernRequest(method, params);
+  const { status, answer } = await postTo(gateway, {
+    ...{ template: path, message, headers: { ...own, ...headers } },
+    principal: { ...ANONYMOUS, id: client },
+  });
+  return { status, message: answer };
+}
