@@ -25,18 +25,9 @@ test.before.each(() => {
 });
 test.after.each(() => harness.close());
 
-test('adds what is new, under source file, with the fingerprint of its entry, which names one without an id', async () => {
-  assert.equal(await importAll([entry('a', 'f1'), entry('b', 'f1', { weight: 4 })]), {
-    ...NOTHING,
-    added: ['r/a', 'r/b'],
-  });
-  assert.equal(facts(), [
-    ['a', 'file', 'f1', 1],
-    ['b', 'file', 'f1', 4],
-  ]);
-  assert.equal(await store.listInstances(), registry.active.definitions());
+test('names an entry without an id by its fingerprint', async () => {
   const nameless: FileEntry = { template: 's', input: input(undefined), fingerprint: 'abcdef0123456789' };
-  assert.equal((await importAll([entry('a', 'f1'), nameless])).added, ['s/s-abcdef01']);
+  assert.equal((await importAll([nameless])).added, ['s/s-abcdef01']);
 });
 
 test('does not bring back what was deleted through the API, also after a restart, until its entry changes', async () => {
@@ -71,14 +62,15 @@ test('sets up templates, with and without instances', async () => {
 test('reports an entry that cannot be used, takes in the others, and removes nothing for it', async () => {
   await importAll([entry('a', 'f1')]);
   const bad = { ...entry('a', 'f2'), input: { id: 'a' } };
-  assert.equal(await importAll([bad, entry('b', 'f1')]), {
+  assert.equal(await importAll([bad, entry('b', 'f1', { weight: 4 })]), {
     ...{ ...NOTHING, added: ['r/b'] },
     problems: ['r/a: The instance has neither "endpoint" nor "command".'],
   });
   assert.equal(facts(), [
     ['a', 'file', 'f1', 1],
-    ['b', 'file', 'f1', 1],
+    ['b', 'file', 'f1', 4],
   ]);
+  assert.equal(await store.listInstances(), registry.active.definitions());
 });
 
 test('takes the first of two entries with the same id, and reports the other', async () => {
@@ -135,13 +127,6 @@ test('leaves alone the templates that the caller may not use', async () => {
     ...{ added: ['other/b'], settings: ['other'] },
   });
   assert.equal(registry.active.settings('r').loadBalancer, {});
-});
-
-test('removes nothing while some entries cannot be read: an instance may be one of theirs', async () => {
-  await importAll([entry('a', 'f1')]);
-  const rest = { templates: [], entries: [entry('b', 'f1')] };
-  assert.equal((await importContents(registry, { ...rest, isPartial: true })).removed, []);
-  assert.equal((await importContents(registry, rest)).removed, ['r/a']);
 });
 
 test.run();
