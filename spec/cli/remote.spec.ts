@@ -2,12 +2,10 @@
 
 import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials.ts';
 import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
 import { CommandInput } from '../../src/cli/command.ts';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
-import type { RemoteEvent } from '../../src/cli/remote.ts';
 import { answersAsGateway, gatewayOf, type Remote, StreamBroken, seekGateway } from '../../src/cli/remote.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { messageOf, rejects } from '../helpers/outcome.ts';
@@ -87,21 +85,6 @@ test('knows a gateway by its health, however that is, and waits for no more than
   assert.equal(await Promise.all(answers), [true, false, false, false]);
 });
 
-test('sends the stored token to the gateway that issued it only', async () => {
-  const env = { XDG_CONFIG_HOME: folder(), APPDATA: folder() };
-  const seen: unknown[] = [];
-  const answer: RequestListener = (request, response) => {
-    seen.push(request.headers.authorization);
-    response.end('{}');
-  };
-  const [mine, other] = [await serve(answer), await serve(answer)];
-  const token = { username: 'ada', access_token: 'kept', expires_at: '2999-01-01T00:00:00.000Z' };
-  new CredentialsFile(credentialsPath(env)).keep(mine, token);
-  for (const url of [mine, `${mine}/`, other, mine.replace('127.0.0.1', 'localhost')])
-    await (await findGateway(url, env)).request('/servers');
-  assert.equal(seen, ['Bearer kept', 'Bearer kept', undefined, undefined]);
-});
-
 test('takes the first default address where a gateway answers, and tells no secret before', async () => {
   const seen: (string | null)[][] = [];
   replaceFetch(async (url, init = {}) => {
@@ -137,27 +120,6 @@ test('knows which gateways are meant without asking them', async () => {
   const env = { STAGEDOOR_URL: 'http://me:planted@c' };
   assert.is((await findGateway('http://127.0.0.1:1/tools/', env)).url, 'http://127.0.0.1:1/tools');
   assert.is((await findGateway(undefined, env)).url, 'http://c');
-});
-
-test('follows events, with credentials and the id of the last one', async () => {
-  const seen: unknown[] = [];
-  const url = await serve((request, response) => {
-    const { accept, 'last-event-id': after, 'x-api-key': key } = request.headers;
-    request.setEncoding('utf8').on('data', (body) => seen.push([request.method, accept, after, key, body]));
-    request.on('end', () => {
-      response.setHeader('content-type', 'text/event-stream');
-      response.end(': hello\n\nid: 1\nevent: a\ndata: {}\n\ndata: 2\n\n');
-    });
-  });
-  const remote = await findGateway(url, { STAGEDOOR_API_KEY: 'k' });
-  const events: RemoteEvent[] = [];
-  const request = { text: '{}', after: 'x' };
-  await remote.follow('/events', request, (event) => void events.push(event));
-  assert.equal(seen, [['POST', 'text/event-stream', 'x', 'k', '{}']]);
-  assert.equal(events, [
-    { name: 'a', data: '{}', id: '1' },
-    { name: 'message', data: '2', id: '1' },
-  ]);
 });
 
 test('says in one line why a stream fails', async () => {

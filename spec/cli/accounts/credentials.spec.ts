@@ -119,6 +119,13 @@ function loggedIn(kept = { ...token, expires_at: '2999-01-01T00:00:00.000Z' }): 
   return env;
 }
 
+test('gives the stored token to the gateway that issued it only', () => {
+  const env = loggedIn();
+  const headersOf = (at: string) => requestCredentials(at, env).headers;
+  assert.equal(headersOf(url), { Authorization: 'Bearer planted-token' });
+  for (const other of ['http://b', url.replace('127.0.0.1', 'localhost')]) assert.equal(headersOf(other), {});
+});
+
 test('refuses credentials that contradict each other or cannot be sent, and does not show them', async () => {
   const both = { STAGEDOOR_TOKEN: 'planted', STAGEDOOR_API_KEY: 'b' };
   for (const [env, line] of [
