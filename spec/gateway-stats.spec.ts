@@ -3,19 +3,16 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../src/gateway.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { HeldTool, rpcError, serving } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('gateway: numbers');
 const WAIT = { waitMs: 5_000 };
-let store = new MemoryStore();
 let gateway: Gateway;
 
 test.before.each(async () => {
-  store = new MemoryStore();
-  gateway = await createGateway({ store });
+  gateway = await createGateway();
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
