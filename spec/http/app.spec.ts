@@ -90,17 +90,6 @@ test('ends open event streams when it is told to', async () => {
   await other.close();
 });
 
-test('refuses calls with 503 while it stops, and says when to come back', async () => {
-  const app = await startApp();
-  await app.serve('demo', 'one');
-  await app.gateway.close({ graceMs: 0 });
-  const answer = await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
-  assert.equal([answer.outcome, answer.headers.get('retry-after')], ['503 SHUTTING_DOWN', '5']);
-  assert.is((await app.ask('GET', '/readyz')).status, 503);
-  assert.is((await app.ask('GET', '/livez')).status, 200);
-  await app.close();
-});
-
 // --- routing --------------------------------------------------------------------------------------------------------
 
 test('answers what no route takes with 404 in the shape of every error', async () => {

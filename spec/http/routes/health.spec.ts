@@ -128,7 +128,7 @@ test('are 503 with the same object when the database does not answer', async () 
   await other.close();
 });
 
-test('say that the process is alive, and ready until the gateway closes', async () => {
+test('say that the process is alive, and ready until the gateway closes, which then refuses calls', async () => {
   const live = await ask('/livez');
   assert.equal([live.status, live.body], [200, { status: 'alive' }]);
   const ready = await ask('/readyz');
@@ -136,6 +136,8 @@ test('say that the process is alive, and ready until the gateway closes', async 
   await app.gateway.close({ graceMs: 0 });
   const { status, body } = await ask('/readyz');
   assert.equal([status, body.status, body.error_code], [503, 'shutting down', 'SHUTTING_DOWN']);
+  const call = await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
+  assert.equal([call.outcome, call.headers.get('retry-after')], ['503 SHUTTING_DOWN', '5']);
   assert.is((await ask('/livez')).status, 200);
 });
 
