@@ -6,7 +6,6 @@ import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ActorInspection } from '../src/domain/actor-inspection.ts';
 import { GatewayError } from '../src/domain/errors.ts';
-import type { Answer } from '../src/domain/exchange.ts';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
@@ -47,25 +46,6 @@ test('cancels on the backend when the signal aborts', async () => {
   controller.abort(reason);
   assert.is(await call, reason);
   assert.equal([held.cancelled, gateway.stats().activeConnections], [1, 0]);
-});
-
-test('streams notifications and then the result', async () => {
-  const handler = serving({
-    steps: (_, { notify }) => {
-      for (const progress of [1, 2]) notify('notifications/progress', { progress });
-      return text('done');
-    },
-  });
-  await gateway.register('t', { handler }, WAIT);
-  const heard: Answer['event'][] = [];
-  const request = { method: 'tools/call', params: { name: 'steps', arguments: {} } };
-  await gateway.exchange('t', request).forEach(({ event }) => {
-    heard.push(event);
-  });
-  assert.equal(
-    heard.map((event) => ('params' in event ? event.params : event.kind)),
-    [{ progress: 1 }, { progress: 2 }, 'result'],
-  );
 });
 
 test('gathers all pages of a list from one instance', async () => {
