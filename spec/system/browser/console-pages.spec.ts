@@ -198,6 +198,10 @@ inBrowser('reads the sessions page by page, and finds those of a template and an
   assert.is(await page.getByRole('button', { name: 'Show more' }).count(), 0);
   assert.ok((await page.locator('.sessions .row').count()) < 80);
   await page.getByLabel('Owner').fill('ada');
+  // What is typed stays while the list of templates changes.
+  const another = { template_name: 'other', instance: { id: 'away', endpoint: 'http://127.0.0.1:9/mcp' } };
+  assert.is((await admin('POST /gateway/register', another)).status, 201);
+  await page.getByRole('option', { name: 'other', exact: true }).waitFor({ state: 'attached' });
   await page.keyboard.press('Enter');
   await page.getByText('5 sessions', { exact: true }).waitFor();
   const filtered = page.waitForRequest(/sessions\?principal=ada&template=everything&limit=100$/);

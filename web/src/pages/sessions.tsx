@@ -11,6 +11,7 @@ import { More } from '../parts/more.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { isNarrow } from '../parts/screen.ts';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { TemplateSelect } from '../parts/template-select.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, route, setParams } from '../router.ts';
 import { samples, sessionChanges, templates } from '../store.ts';
@@ -30,7 +31,7 @@ interface Session {
 const FILTERS = ['template', 'principal'];
 
 export function SessionsPage() {
-  const ending = useSignal<Session | undefined>(undefined);
+  const ending = useSignal<Session>();
   const { params } = route.value;
   const wanted = new URLSearchParams([...params].filter(([name]) => FILTERS.includes(name)));
   const pages = usePages<Session, 'sessions'>(`gateway/sessions?${wanted}`, 'sessions', sessionChanges.value);
@@ -49,7 +50,7 @@ export function SessionsPage() {
           <Empty title="No session matches." />
         ) : (
           <Empty title="No client has a session.">
-            <p>Clients of MCP 2025-11-25 and before have one; later ones do not.</p>
+            <p>Only clients of MCP 2025-11-25 and before have one.</p>
           </Empty>
         ))}
       {items !== undefined && items.length > 0 && (
@@ -108,7 +109,6 @@ export function SessionsPage() {
 }
 
 function Filters() {
-  const { params } = route.value;
   return (
     <div class="actions">
       {isAdmin.value && (
@@ -116,21 +116,23 @@ function Filters() {
           type="search"
           aria-label="Owner"
           placeholder="Owner: name or id"
-          value={params.get('principal') ?? ''}
+          value={route.value.params.get('principal') ?? ''}
           onChange={(event) => setParams({ principal: event.currentTarget.value })}
         />
       )}
-      <select
-        aria-label="Template"
-        value={params.get('template') ?? ''}
-        onChange={(event) => setParams({ template: event.currentTarget.value })}
-      >
-        <option value="">All templates</option>
-        {[...templates.value.keys()].map((name) => (
-          <option key={name}>{name}</option>
-        ))}
-      </select>
+      <TemplateFilter />
     </div>
+  );
+}
+
+/** Apart from the other filter: what is typed there would be lost with each change of a template. */
+function TemplateFilter() {
+  return (
+    <TemplateSelect
+      names={['', ...templates.value.keys()]}
+      value={route.value.params.get('template') ?? ''}
+      onChange={(template) => setParams({ template })}
+    />
   );
 }
 

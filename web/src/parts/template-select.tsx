@@ -13,7 +13,9 @@ export function TemplateSelect({ names, value, onChange }: TemplateSelectProps) 
   return (
     <select aria-label="Template" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
       {shown.map((name) => (
-        <option key={name}>{name}</option>
+        <option key={name} value={name}>
+          {name || 'All templates'}
+        </option>
       ))}
     </select>
   );
