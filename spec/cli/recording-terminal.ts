@@ -48,6 +48,7 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
     questions,
     progress,
     print,
+    written: async () => {},
     complain: (text) => void complaints.push(text),
     note: (text) => void complaints.push(text),
     redraw: print,

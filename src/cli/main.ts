@@ -17,7 +17,11 @@ const [SUCCESS, FAILURE, USAGE, INTERRUPTED] = [0, 1, 2, 130];
  */
 export async function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
   try {
-    return await perform(readCommandLine(COMMANDS, argv), terminal);
+    const line = readCommandLine(COMMANDS, argv);
+    const code = await perform(line, terminal);
+    // A gateway serves without its output, and its exit code says how it stopped.
+    if (line.kind !== 'run' || line.command.name !== 'gateway start') await terminal.written();
+    return code;
   } catch (error) {
     if (error instanceof UsageError) return fail(USAGE, error.message);
     if (error instanceof Cancelled) return fail(INTERRUPTED, error.message);

@@ -6,8 +6,9 @@ import { createInterface } from 'node:readline';
 import { type Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Spinner } from 'yocto-spinner';
+import { codeOf } from '../domain/errors.ts';
 import { withoutInvisible } from '../domain/text.ts';
-import { Cancelled, CommandFailure } from './failures.ts';
+import { Cancelled, CommandFailure, writeFailure } from './failures.ts';
 
 export interface Terminal {
   /** A result or progress: one line or more, the line end is added. */
@@ -16,6 +17,8 @@ export interface Terminal {
   complain(text: string): void;
   /** Prints warnings and progress, which are neither result nor error, to the stream of errors; --quiet drops them. */
   note(text: string): void;
+  /** Resolves when everything printed is written. Throws CommandFailure when it could not be; a reader that went away is no failure. */
+  written(): Promise<void>;
   /** Replaces everything on the screen. Only where a person reads `print`. */
   redraw(text: string): void;
   /** Runs the work; shows a spinner to a person once it takes longer than half a second. */
@@ -49,12 +52,23 @@ const [USUAL_COLUMNS, USUAL_ROWS] = [80, 24];
  * a gateway are worth more than its output.
  */
 export function processTerminal(): Terminal {
-  process.stdout.on('error', ignore);
-  process.stderr.on('error', ignore);
+  let failure: unknown;
+  process.stdout.on('error', (error) => {
+    if (codeOf(error) !== 'EPIPE') failure ??= error;
+  });
+  process.stderr.on('error', () => {}); // a report would fail in the same way
   const { NO_COLOR: noColour, TERM: kind } = process.env;
   const isColoured = process.stdout.isTTY === true && !noColour && kind !== 'dumb';
   return {
-    print: (text) => void process.stdout.write(`${withoutInvisible(text)}\n`),
+    print: (text) => {
+      process.stdout.write(withoutInvisible(text));
+      // Apart: Node does not notice when a full disk takes only a part of a write, but the next write fails.
+      process.stdout.write('\n');
+    },
+    written: async () => {
+      await new Promise((resolve) => process.stdout.write('', resolve));
+      if (failure !== undefined) throw writeFailure('standard output', failure);
+    },
     complain,
     note: complain,
     redraw: (text) => {
@@ -96,9 +110,6 @@ function currentFolder(): string {
 function complain(text: string): void {
   process.stderr.write(`${withoutInvisible(text)}\n`);
 }
-
-/** EPIPE, EIO, ENOSPC and others: a report would fail in the same way. */
-function ignore(): void {}
 
 // --- the spinner on standard error ---------------------------------------------------------------------------------
 

@@ -49,14 +49,19 @@ onFullDisk('serves and stops in order when its words cannot be written', async (
   assert.not.match(await log, /defect|ENOSPC/);
 });
 
-onFullDisk('prints no stack when its help cannot be written', async () => {
-  const full = openSync(fullDisk, 'w');
-  const { status, stderr } = spawnSync(process.execPath, [binPath, '--help'], {
-    stdio: ['ignore', full, 'pipe'],
-    encoding: 'utf8',
+onFullDisk('a result that cannot be written, or only in part, is a failure', () => {
+  const printed = (script: string) => {
+    const words = ['-c', script, process.execPath, binPath];
+    const { status, stderr } = spawnSync('sh', words, { cwd: home(), encoding: 'utf8' });
+    return { status, stderr };
+  };
+  const failed = (code: string) => ({
+    status: 1,
+    stderr: `stagedoor: standard output cannot be written (${code})\n`,
   });
-  closeSync(full);
-  assert.equal({ status, stderr }, { status: 0, stderr: '' });
+  assert.equal(printed(`exec "$0" "$1" --help > ${fullDisk}`), failed('ENOSPC'));
+  assert.equal(printed('ulimit -f 1; exec "$0" "$1" --help > help.txt'), failed('EFBIG'));
+  assert.equal(printed('"$0" "$1" --help | head -1 > first.txt'), { status: 0, stderr: '' });
 });
 
 test('serves and stops in order when nobody reads its log', async () => {
