@@ -36,6 +36,7 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
   let lock: Awaited<ReturnType<typeof takeLock>> | undefined;
   try {
     lock = await takeLock(files);
+    rmSync(files.pid, { force: true }); // of one that was killed
     return await runGateway(config, {
       isDemo: false,
       terminal: { ...terminal, columns, print },

@@ -2,7 +2,7 @@
 // (run-daemon.ts) and waits until its gateway is ready; a stop ends it in order, as Ctrl-C does in the foreground.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config.ts';
@@ -95,7 +95,6 @@ function spawnDaemon(
   words: readonly string[],
   terminal: Terminal,
 ): ChildProcess {
-  rmSync(files.pid, { force: true }); // of one that was killed
   const log = openLog(files, config, terminal.folder);
   try {
     return spawn(process.execPath, ownArguments(words), {
