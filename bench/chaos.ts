@@ -273,6 +273,7 @@ function tableOf(rows: readonly Row[]): string {
   );
 }
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1)); // ends the children, too
 const { values } = parseArgs({
   options: { seed: { type: 'string', default: '1' }, only: { type: 'string' }, json: { type: 'boolean' } },
 });

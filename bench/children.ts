@@ -1,5 +1,4 @@
-// Starts the processes of the benchmark and ends them all, whatever happens.
-// It does not know what they are.
+// Starts the processes of the benchmark, and ends them with this process, unless that is killed.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -102,6 +102,7 @@ function wantsGateway({ only }: BenchmarkOptions): boolean {
   return only.some((letter) => 'cdfghijklmno'.includes(letter));
 }
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1)); // ends the children, too
 try {
   const options = readOptions(process.argv.slice(2));
   if (options === undefined) say(usage);
