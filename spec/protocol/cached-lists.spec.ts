@@ -188,6 +188,18 @@ test('stores a list for half a minute, or for its own `ttlMs`', () => {
   assert.is(loads.length, 4);
 });
 
+test('keeps a list fresh for its `ttlMs`, at most an hour', () => {
+  const { present, loads, ask, answer } = caching();
+  ask();
+  answer({ tools: [], ttlMs: 2 * 3_600_000 });
+  present.nowMs = 3_599_999;
+  ask();
+  assert.is(loads.length, 1);
+  present.nowMs = 3_600_000;
+  ask();
+  assert.is(loads.length, 2);
+});
+
 test('serves only public lists to other owners', () => {
   const { loads, ask, answer } = caching();
   ask('ada');

@@ -49,7 +49,7 @@ const ENTRY_BYTES = 1024;
 /** How long a list without `ttlMs` stays fresh: servers of the legacy era send a notice when it changes. */
 const DEFAULT_FRESH_MS = 30_000;
 const LONGEST_FRESH_MS = 60 * 60_000;
-/** How long a stale list may be served while no instance answers. */
+/** How long a list may be served, from when it was stored, while no instance answers. */
 const MOST_STALE_MS = 10 * 60_000;
 
 interface StoredAnswer {
@@ -222,7 +222,7 @@ export class CachedLists {
     if (bytes > LARGEST_LIST_BYTES) return;
     const { freshMs, isPublic } = cachingOf(event.result.value);
     const now = this.#options.now();
-    const times = { freshUntilMs: now + freshMs, storedUntilMs: now + MOST_STALE_MS };
+    const times = { freshUntilMs: now + freshMs, storedUntilMs: now + Math.max(freshMs, MOST_STALE_MS) };
     const stored = { answer: { ...answer, isRemembered: true }, bytes, changes, ...times } as const;
     this.#options.memory.set(isPublic ? everyone : own, stored);
   }
