@@ -101,7 +101,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `10,000; per caller ${share}`,
       'the longest unused one is looked up again',
     ],
-    ['Tasks that are looked up at the same time', '16; per caller 4', queueFull],
+    ['Tasks that are looked up at the same time', '64; per caller 4', queueFull],
   ],
   'Sessions and processes': [
     [
