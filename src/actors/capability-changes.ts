@@ -11,7 +11,7 @@ import { InstanceRef } from './instances/instance-ref.ts';
 
 /** Follows the instances until the gateway closes. */
 export class CapabilityChanges {
-  /** Hot, no replay: lists that changed; `resources` stands for their templates, too. Completes with the fleet. */
+  /** Hot, no replay: lists that changed; `resources` includes resource templates. Completes with the fleet. */
   readonly changes$: Observable<ListChange>;
   readonly #fleet: Pick<Fleet, 'find' | 'listChanged$'>;
   readonly #changes = new Subject<ListChange>();
@@ -30,7 +30,7 @@ export class CapabilityChanges {
     });
   }
 
-  /** An instance became healthy, stopped being so, or may have a new session. */
+  /** The instance became healthy or unhealthy, or may have a new session. */
   #check(template: string, id: string): void {
     const member = this.#fleet.find(template, id);
     const ref = member instanceof InstanceRef ? member : undefined;
@@ -64,7 +64,7 @@ interface ListingInstance {
   readonly kind: Kind;
 }
 
-/** The healthy instances of one template. Changes return the instances whose lists are new, unless another one is alike. */
+/** The healthy instances of one template. Changes return the instances whose lists differ from those of all others. */
 class ListingInstances {
   readonly #healthy = new Map<string, ListingInstance>();
   /** While no instance is healthy: the last healthy one. */
@@ -74,13 +74,12 @@ class ListingInstances {
     return this.#healthy.size === 0 && this.#last === undefined;
   }
 
-  /** The instance is healthy. */
   added(instance: ListingInstance): readonly ListingInstance[] {
     const last = this.#last;
     const before = last ?? this.#healthy.get(instance.id);
     this.#last = undefined;
     this.#healthy.delete(instance.id);
-    // Or an instance of the same kind follows the last one, whose session is unchanged.
+    // The same session, or an instance of the same kind follows the last one, whose session is unchanged.
     const isSame =
       before?.id === instance.id
         ? before.peer === instance.peer
@@ -106,7 +105,7 @@ class ListingInstances {
   }
 }
 
-/** Events after which an instance may list, or not. `starting`: a replaced instance is gone when its successor starts. */
+/** Events that may change whether an instance counts. `starting`: a replaced instance is gone when its successor starts. */
 const PRESENCE: ReadonlySet<GatewayEvent['type']> = new Set([
   'instance.healthy',
   'instance.unhealthy',

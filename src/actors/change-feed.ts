@@ -45,7 +45,7 @@ export interface ChangeFeedDeps {
   readonly pool: StatelessPool;
   /** The events of the gateway, hot: a healthy instance may be a new one. */
   readonly events$: Observable<GatewayEvent>;
-  /** Hot: lists of the template that changed; `resources` stands for their templates, too. Completes with the gateway. */
+  /** Hot: lists of the template that changed; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanges: (template: string) => Observable<ListField>;
   /** Returns [0, 1): spreads the reconnections of clients. */
   readonly random: () => number;
@@ -145,7 +145,7 @@ export class ChangeFeed {
     );
   }
 
-  /** In a dedicated conversation, which is reopened, with a back-off, when it ends before the session. */
+  /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the session of the instance. */
   #updatesForStateless(ref: InstanceRef, client: FeedClient): Observable<ServerNotification> {
     const { pool, random } = this.#deps;
     let tries = 0;

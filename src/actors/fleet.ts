@@ -229,7 +229,7 @@ export class Fleet {
 
   #unlist(member: Member): void {
     this.group(member.template).members.delete(member.id);
-    // The server id may belong to another instance by now: two nodes may have swapped two instances in one go.
+    // The server id may belong to another instance by now: two nodes may have swapped two instances.
     if (this.#byServerId.get(member.serverId) === member) this.#byServerId.delete(member.serverId);
   }
 

@@ -85,7 +85,7 @@ export class Group {
     return Array.from(this.members.values(), (member) => this.view(member, bestMs));
   }
 
-  /** Its score depends on the best latency in the pool. */
+  /** `bestMs`: the best latency in the pool, on which the score depends. */
   view(member: Member, bestMs = bestLatencyMs(this.pool.candidates)): MemberView {
     const { definition } = member;
     if (!(member instanceof InstanceRef)) return { definition, snapshot: member.snapshot() };

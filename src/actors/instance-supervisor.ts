@@ -1,6 +1,5 @@
 // Starts the actors of instances under the supervisor of their template, and reports crashes. An instance opens its transports one
-// after another, the first one when its predecessors on the same endpoint are gone. The fleet has the definitions, and recovers from
-// crashes.
+// after another, the first when its predecessors on the endpoint are gone. The fleet has the definitions, and restarts after crashes.
 
 import { once } from 'node:events';
 import { firstValueFrom, from, race, timer } from 'rxjs';
@@ -31,10 +30,10 @@ export interface ActorSystemOptions {
 export class InstanceSupervisor {
   readonly #root: Actor<typeof rootMachine>;
   readonly #onCrash: (running: Running, error: unknown) => void;
-  /** Not read from the children of the root: those are an object, in which a template could not be named `constructor`. */
+  /** The children of the root would not do: they are a plain object, in which a template cannot be named `constructor`. */
   readonly #supervisors = new Map<string, TemplateActor>();
   readonly #running = new Map<string, Running>();
-  /** Ids of ended actors, which are used again: xstate remembers every id for ever. */
+  /** Ids of ended actors, which are reused: xstate keeps every id for ever. */
   readonly #freeIds: string[] = [];
   #ids = 0;
 
@@ -104,7 +103,7 @@ export class InstanceSupervisor {
 class Openings {
   readonly #open: Open;
   readonly #before: Promise<unknown> | undefined;
-  /** Transports keep state by its identity. A changed definition differs in weight or metadata only, and means the same backend. */
+  /** The first definition, because transports keep state by its identity. A changed one differs in weight or metadata only. */
   #definition: InstanceDefinition | undefined;
   #latest: Promise<Transport> | undefined;
 

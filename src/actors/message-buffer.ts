@@ -13,7 +13,7 @@ export class MessageBuffer<T> {
   #messages: BufferedMessage<T>[] = [];
   #bytes = 0;
 
-  /** `onDropped` gets each message that has no room, or makes room. Default: none. */
+  /** `onDropped` gets each message that does not fit, or makes room for another. Default: none. */
   constructor(onDropped: (message: T) => void = () => {}) {
     this.#onDropped = onDropped;
   }
@@ -46,7 +46,7 @@ export class MessageBuffer<T> {
   }
 }
 
-/** Roughly the size as JSON. What is nested too deeply to be serialized could not be delivered either. */
+/** Roughly the size as JSON. Params nested too deeply to be serialized could not be delivered either. */
 function sizeOf(params: JsonObject): number {
   try {
     return JSON.stringify(params).length;

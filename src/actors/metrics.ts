@@ -1,6 +1,6 @@
-// The one count of the traffic, by its events: calls, failures, times and probes; what MCP clients have open, and how it ended. The
-// statistics, the metrics for Prometheus and the samples of the load read it. An event costs a few lookups; the present state (health,
-// queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
+// Counts the traffic by its events: calls, failures, times and probes; what MCP clients have open, and how it ended. The
+// statistics, the metrics for Prometheus and the load samples read the counts. An event costs a few lookups; the present state
+// (health, queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
 
 import { createHistogram } from 'node:perf_hooks';
 import type { Observable } from 'rxjs';
@@ -217,7 +217,7 @@ export class Metrics {
         getOrInsert(this.#registered, event.serverId, newInstanceCounts);
         getOrInsert(this.#running, event.serverId, newInstanceCounts);
         break;
-      case 'instance.stopped': // it broke and starts anew, or another node has it
+      case 'instance.stopped': // it failed and starts again, or another node runs it
         this.#running.delete(event.serverId);
         break;
       case 'instance.deregistered':
@@ -302,7 +302,7 @@ export class Metrics {
     return getOrInsert(this.#templates, template, newTemplateCounts);
   }
 
-  /** Where an event of an instance counts. */
+  /** The counts to which an event of an instance is added. */
   #countsOf({ serverId }: { readonly serverId: string }): readonly (InstanceCounts | undefined)[] {
     return [this.#all, this.#registered.get(serverId), this.#running.get(serverId)];
   }
@@ -329,7 +329,7 @@ function newTemplateCounts(): TemplateCounts {
   return { requests: new Map(), times, failures: new Map(), retries: new Map(), waits: new BucketCounts() };
 }
 
-/** With each reason and result, so that a graph does not lack a line. */
+/** Each reason and result begins at 0, so that graphs show it. */
 function newInstanceCounts(): InstanceCounts {
   return {
     exchanges: new Map(),

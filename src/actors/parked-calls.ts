@@ -20,7 +20,7 @@ import { parkingRefusal } from './instances/call-counter.ts';
 import { MessageBuffer } from './message-buffer.ts';
 import { CLIENT_ACTORS } from './template.machine.ts';
 
-/** Whoever knows an id, and is its owner, may resume the call: 144 bits. */
+/** Random bytes of an id, 144 bits: the owner of a call resumes it by its id. */
 const ID_BYTES = 18;
 
 export interface CallOwner {

@@ -1,7 +1,7 @@
-// The supervisors. That of a template spawns its instance actors, releases them when they are done, and survives their crashes. One
-// per template, because spawning thousands of actors under one parent is quadratic. The root of a gateway spawns these supervisors
-// and survives their crashes; two gateways in one process have separate roots. The actors of sessions and parked calls have the
-// root as parent but are not among its children: their owners end them.
+// The supervisor of a template spawns its instance actors, releases them when they are done, and survives their crashes. There is
+// one per template, because spawning thousands of actors under one parent is quadratic. The root of a gateway spawns the
+// supervisors and survives their crashes; two gateways in one process have separate roots. The actors of sessions and parked
+// calls have the root as parent but are not among its children: their owners end them.
 //
 //   template   supervising ── instance.add ──► (spawns)     xstate.done / xstate.error ──► (stops and forgets the child)
 //   root       running ── template.open ──► (spawns)        xstate.error ──► (stops and forgets the child)
@@ -78,10 +78,7 @@ const templateMachine = setup({
 
 type RootEvent = { readonly type: 'template.open'; readonly template: string } | ErrorActorEvent;
 
-/**
- * Ids of the actors of clients, which no template can have. One per kind: a machine keeps each event type that it ever met, and the
- * end of an actor is an event with its id.
- */
+/** Ids of the actors of clients, which no template can have. One per kind, for the reason of ACTOR_ID in conversation.ts. */
 export const CLIENT_ACTORS = { session: 'client session', parkedCall: 'parked call' } as const;
 
 export const rootMachine = setup({

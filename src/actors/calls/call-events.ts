@@ -9,7 +9,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { cutText } from '../../domain/text.ts';
 import type { ExchangeEnding } from './call-reply.ts';
 
-/** A call: its template, its number in this run of the gateway, from 1 on, and of its params only the name of a tool. */
+/** A call, numbered from 1 in this run of the gateway. Of its params, events have only the name of a tool. */
 export interface ReportedCall {
   readonly template: string;
   readonly number: number;
@@ -96,7 +96,7 @@ export class CallEvents implements CallRecord {
     });
   }
 
-  /** The fields of every event. First in a literal, they are copied at once. */
+  /** The fields of every event. Spread first in a literal, they are copied in one step. */
   #event<T extends GatewayEvent['type']>(type: T) {
     const { template, number, request } = this.#call;
     return {

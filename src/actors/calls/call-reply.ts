@@ -19,8 +19,8 @@ export interface ExchangeEnding {
 }
 
 /**
- * What the end of an exchange says about its backend. An exchange without an answer has failed there, unless it was refused
- * before anything was sent, or was too large, which is the caller's fault. Source: ADR 39.
+ * What the end of an exchange says about its backend. Without an answer it has failed only if the error is the backend's: not
+ * when it was cancelled, refused before anything was sent, or too large. Source: ADR 39.
  */
 export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | 'error'>): CallEnd {
   if (outcome === 'result' || outcome === 'error') return 'answered';
@@ -61,7 +61,7 @@ export class CallReply {
     calls.begin(ownerId);
   }
 
-  /** Feeds the caller from a transport. `onMessage` is called at every message. Default: not called. */
+  /** Passes the events of a transport to the caller. `onMessage` is called at every message. Default: not called. */
   follow(source: Observable<ExchangeEvent>, onMessage?: () => void): void {
     if (this.#subscriber.closed) return;
     this.#onMessage = onMessage;
@@ -114,7 +114,7 @@ export class CallReply {
     return ending;
   }
 
-  /** Passed on before the free place is announced: the client may answer at once. */
+  /** The question is passed on before the freed capacity is announced: the client may answer at once. */
   #ask(request: ServerRequest): void {
     if (!this.#tryPause()) {
       request.answer(TOO_MANY_WAIT);
@@ -154,7 +154,7 @@ const TOO_MANY_WAIT: ClientReply = {
   error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
 };
 
-/** A failure that leaves open how far the request came counts as perhaps delivered: it is not repeated without need. */
+/** A failure without `delivered` counts as `unknown`, so that only a request that is safe to repeat is repeated. */
 function failureOf(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
   if (error.facts.delivered !== undefined) return error;

@@ -1,6 +1,6 @@
 // The loop of one call: choose an instance, count the call, send it, wait, and try the next instance when that is safe. Choosing
-// and counting happen in one synchronous block. A repeatable call that stays silent is sent to a second instance, too: the first
-// answer wins. The route names the instances and how the call travels there (routes.ts), retry.ts decides whether it may be
+// and counting happen in one synchronous block. A repeatable call without a message is also sent to a second instance: the first
+// message wins. The route names the instances and how the call travels there (routes.ts), retry.ts decides whether it may be
 // repeated; dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
@@ -51,7 +51,7 @@ interface Failure {
   readonly ref: InstanceRef;
   readonly error: GatewayError;
   readonly attempt: number;
-  /** A repeat after it needs nothing of the budget, or the budget has granted it. */
+  /** A repeat after this failure needs no budget, or the budget has granted it. */
   isPaid: boolean;
   /** An event has reported a repeat after it. */
   isReported: boolean;
@@ -75,7 +75,7 @@ export class Call implements QueuedCall, RunningCall {
   /** The previous attempt, which is silent and continues. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
-  /** What precedes an attempt, and its instance: an opening, an answer without an attempt, a wait of the route. */
+  /** What runs before an attempt or instead of one: an opening, an answer of the route, or a wait; and its instance, if any. */
   #preparation: Subscription | undefined;
   #preparingAt: InstanceRef | undefined;
   #isWaiting = false;
@@ -113,7 +113,7 @@ export class Call implements QueuedCall, RunningCall {
 
   /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
   giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
-    this.#leaveQueue(); // first: the error handler of the caller may move the queue
+    this.#leaveQueue(); // first: the error handler of the caller may advance the queue
     this.#events.refused(error.code, this.#passedMs);
     this.#subscriber.error(error);
   }
@@ -154,7 +154,7 @@ export class Call implements QueuedCall, RunningCall {
     this.#leaveQueue();
     const failure = this.#lastFailure;
     if (failure?.isReported === false) this.#reportRetry(failure, failure.error);
-    if (this.#subscriber.closed) return false; // its caller left when the retry was reported
+    if (this.#subscriber.closed) return false; // the caller left when the retry was reported
     let plan: AttemptPlan;
     try {
       plan = this.#route.planFor(ref, this.#search.tried);
@@ -324,7 +324,7 @@ export class Call implements QueuedCall, RunningCall {
     this.#search.exclude(ref);
   }
 
-  /** Called by the deadline after a long silence; returns the time of the next call. */
+  /** Called by the deadline after a long silence; returns when to call it again. */
   #slow(): number {
     const now = this.#deps.now();
     const thirdMs = this.#order.timeoutMs / SLOW_PART;
@@ -373,7 +373,7 @@ export class Call implements QueuedCall, RunningCall {
     return !this.#isAnswering && bound === undefined && this.#retries < this.#order.group.policy.maxRetries;
   }
 
-  /** To be asked last, with an instance ready: a repeat that is not made costs nothing. */
+  /** Called last, with an instance ready, so that a repeat that is not made costs no budget. */
   #affordsRepeat(): boolean {
     const failure = this.#lastFailure;
     if (failure === undefined || failure.isPaid) return true;
@@ -387,7 +387,7 @@ export class Call implements QueuedCall, RunningCall {
     this.#events.retried(ref, attempt, code);
   }
 
-  /** Joins the queue, or keeps its turn there, while an instance that may serve the call is only full. */
+  /** Joins the queue, or keeps its position there, while a suitable instance is only at capacity; else gives up. */
   #joinQueue(): void {
     const { group } = this.#order;
     const isWorthIt = this.#route.isOnlyFull(this.#search.tried);
@@ -439,7 +439,7 @@ export class Call implements QueuedCall, RunningCall {
   }
 }
 
-/** The request as it is sent, without its arrival time, which is for the gateway alone. */
+/** The request without its arrival time, which only the gateway uses. */
 function asSent(request: ExchangeRequest): ExchangeRequest {
   if (request.arrivedAtMs === undefined) return request;
   const { arrivedAtMs: _, ...sent } = request;

@@ -39,18 +39,18 @@ export class Deadline {
     this.#disarm = this.#arm(now);
   }
 
-  /** The time begins anew. */
+  /** Restarts the timeout; the call is not slow any more. */
   noteMessage(): void {
     this.#lastMessageAtMs = this.#clock.now();
     this.#slowAtMs = Number.POSITIVE_INFINITY;
   }
 
-  /** While it is paused only the hard maximum counts; after that the time begins anew. */
+  /** While it is paused only the hard maximum counts; afterwards the timeout restarts. */
   setPaused(isPaused: boolean): void {
     this.#isPaused = isPaused;
     if (isPaused || this.#isEnded) return;
     this.noteMessage();
-    this.#disarm(); // it may be set to the hard maximum
+    this.#disarm(); // the timer may be set to the hard maximum
     this.#disarm = this.#arm(this.#lastMessageAtMs);
   }
 
@@ -81,5 +81,5 @@ export class Deadline {
   }
 }
 
-/** This part of the timeout passes before a call is slow. */
+/** A call is slow after the timeout divided by this. */
 export const SLOW_PART = 3;

@@ -21,7 +21,7 @@ export interface CallOrder {
 export class InstanceSearch {
   readonly #order: CallOrder;
   #tried: Set<string> | undefined;
-  /** The missing tool, once an instance turned out not to have it. */
+  /** The wanted tool, once an instance lacked it. */
   #lackedTool: string | undefined;
 
   constructor(order: CallOrder) {
@@ -48,7 +48,7 @@ export class InstanceSearch {
     this.#tried.add(ref.id);
   }
 
-  /** The list of tools of this instance was looked up for the call: an instance that lacks the tool is not asked again. */
+  /** The instance has listed its tools again for the call. An instance without the tool is not asked again. */
   lookedUp(ref: InstanceRef): void {
     if (mayLackTool(this.#order, ref)) this.#skip(ref);
   }
@@ -98,10 +98,7 @@ export function noInstanceError(
   return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
 }
 
-/**
- * NO_HEALTHY_INSTANCE: `a is starting; b: connection refused`, at most three of them and how many there are more. Reasons
- * hold no secrets.
- */
+/** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */
 export function noneHealthy(template: string, instances: readonly UnavailableInstance[]): GatewayError {
   if (instances.length === 0) return noHealthyInstance(template, 'none is registered');
   const absent = instances.filter(({ state }) => state !== 'healthy');

@@ -89,7 +89,7 @@ export class Requests {
     const items = await gatherPages(field, async (request) => {
       const asked = withOrigin(request, { caller, requestId, tracker });
       const answer = await finalAnswer(this.#exchange(template, asked, bound), signal);
-      bound = { ...rest, instanceId: answer.instanceId }; // cursors are the instance's own
+      bound = { ...rest, instanceId: answer.instanceId }; // a cursor is valid only at its instance
       return isUnknownMethod(answer) ? undefined : resultOf(answer, request, 'exactValue');
     });
     return { items, instanceId: bound.instanceId ?? '' };
@@ -111,7 +111,7 @@ export class Requests {
     return atInstance(errorOfAnswer(request, error, isListed), instanceId);
   }
 
-  /** True also without a list: then only the backend knows, and it blamed the arguments. */
+  /** True also when the list cannot be read: the backend itself blamed the arguments. */
   async #lists(template: string, request: ExchangeRequest, options: RequestOptions): Promise<boolean> {
     try {
       const { items } = await this.list(template, 'prompts', options);
@@ -153,8 +153,8 @@ export function answerOf(exchange$: Observable<ExchangeEvent>, timeoutMs: number
 }
 
 /**
- * The result of an answer. Throws what errorOfAnswer makes of an error answer, and BACKEND_UNAVAILABLE for a
- * result whose transport took it without proof that it is JSON. `form`: see JsonText.
+ * The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a result that is no
+ * JSON, which the transport does not check for every result. `form`: see JsonText.
  */
 export function resultOf(
   { event }: FinalAnswer,
@@ -174,9 +174,9 @@ function isUnknownMethod({ event }: FinalAnswer): boolean {
 }
 
 /**
- * All pages of one list from one backend: asks `ask` for page after page and returns the items in order. `ask` resolves with the result of one page, or with
- * undefined when the backend does not offer the list: then the list is empty. Rejects with BACKEND_UNAVAILABLE when a
- * cursor repeats or the bounds of LIMITS are passed.
+ * All items of one list from one backend, in order. `ask` resolves with the result of one page, or with undefined when the backend
+ * does not offer the list: then the list is empty. Rejects with BACKEND_UNAVAILABLE when a cursor repeats or a bound of LIMITS is
+ * exceeded.
  */
 export async function gatherPages(
   field: ListField,

@@ -1,6 +1,6 @@
 // Routes: the next instance of a call, and how the call travels there. A balanced call may go to any instance of its template, a
-// bound call to one; calls of stateless clients and of sessions have their own routes (stateless-clients.ts, session-route.ts). The
-// call itself counts, in the synchronous block in which it asks its route. Source: ADR 68, ADR 71.
+// bound call to one; calls of stateless clients and of sessions have their own routes (stateless-clients.ts, session-route.ts).
+// The call counts itself in the synchronous block in which it asks its route. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -31,7 +31,7 @@ export interface CallRoute {
   next(tried: Tried): InstanceRef | undefined;
   /** True when an instance that may take the call is only full: waiting may help. */
   isOnlyFull(tried: Tried): boolean;
-  /** True when the call can use room at that instance. */
+  /** True when the call can use capacity of that instance. */
   waitsFor(place: QueueTarget, tried: Tried): boolean;
   /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. Default: never. */
   mayBeSecond?(ref: InstanceRef): boolean;
@@ -41,9 +41,9 @@ export interface CallRoute {
   end?(): void;
 }
 
-/** The call of a route. */
+/** The call as its route sees it. */
 export interface RunningCall {
-  /** True while the backend waits for the client: the call occupies no place. */
+  /** True while the backend waits for the client: the call uses no capacity. */
   readonly isPaused: boolean;
   giveUp(error: GatewayError): void;
 }

@@ -10,34 +10,34 @@ import { LIMITS } from '../../domain/limits.ts';
 export interface QueueTarget {
   /** True when a call of this owner may begin there. */
   hasPlaceFor(ownerId: string): boolean;
-  /** True when this owner has less than an equal part of its places. */
+  /** True when this owner uses less than an equal part of the capacity. */
   isBelowShare(ownerId: string): boolean;
 }
 
 export interface QueuedCall {
   readonly ownerId: string;
-  /** True when the call can use a place of that instance. */
+  /** True when the call can use capacity of that instance. */
   waitsFor(place: QueueTarget): boolean;
-  /** A place may be free. True when the call took it, and so has left the queue; otherwise the call keeps its turn. */
+  /** Capacity may be free. True when the call took it and left the queue; otherwise the call keeps its position. */
   tryNow(): boolean;
-  /** It cannot wait any longer. */
+  /** The call cannot wait any longer. */
   refuse(): void;
 }
 
-/** A call under way that ends as soon as another one waits for its place. */
+/** A call under way that ends as soon as another one waits for its capacity. */
 export interface YieldingCall {
-  /** The instance of its place; undefined without a place. */
+  /** The instance whose capacity it uses; undefined when it uses none. */
   readonly place: QueueTarget | undefined;
   yield(): void;
 }
 
 export class WaitQueue {
-  /** By owner, the next one to be served first; a call with its timeout, the oldest first. */
+  /** By owner, in the order of service; each call with its timeout, oldest first. */
   readonly #byOwner = new Map<string, Map<QueuedCall, Subscription>>();
   readonly #yielding = new Set<YieldingCall>();
   #length = 0;
   #isServing = false;
-  /** Places that became free while a call was served. */
+  /** Instances whose capacity became free while a call was served. */
   readonly #freed: QueueTarget[] = [];
 
   get length(): number {
@@ -68,8 +68,8 @@ export class WaitQueue {
   }
 
   /**
-   * A place became free: the first call that can use it takes it. Owners below their share come first. False when no call could
-   * use it. While a call is served, further places wait: calls that end as they begin would otherwise nest ever deeper.
+   * Capacity became free: the first call that can use it takes it. Owners below their share come first. False when no call could
+   * use it. While a call is served, other instances wait: calls that end as they begin would otherwise nest ever deeper.
    */
   advance(place: QueueTarget): boolean {
     if (this.#length === 0) return false;
@@ -93,7 +93,7 @@ export class WaitQueue {
     }
   }
 
-  /** From now on this call ends as soon as another one waits for its place. */
+  /** From now on this call ends as soon as another one waits for its capacity. */
   offer(call: YieldingCall): void {
     this.#yielding.add(call);
     if (this.#isWaitedFor(call.place)) this.#take(call);
@@ -103,7 +103,7 @@ export class WaitQueue {
     this.#yielding.delete(call);
   }
 
-  /** Ends offered calls until this waiting call has a place. */
+  /** Ends offered calls until this waiting call is served. */
   claim(call: QueuedCall): void {
     for (const offered of this.#yielding) {
       if (!this.#has(call)) return;
@@ -151,7 +151,7 @@ export class WaitQueue {
     this.#byOwner.set(ownerId, calls);
   }
 
-  /** The newest call of the owner that has most calls, at least two more than the new one's owner. */
+  /** The newest call of the owner that has most calls: at least two more than the owner of the new call. */
   #displacedBy(ownerId: string, maxLength: number): QueuedCall | undefined {
     const own = this.#byOwner.get(ownerId)?.size ?? 0;
     const owners = this.#byOwner.size + (own === 0 ? 1 : 0);

@@ -36,7 +36,7 @@ export interface SearchOrder {
   readonly first?: InstanceRef | undefined;
   /** The only instance that is tried. */
   readonly only?: InstanceRef | undefined;
-  /** The instance that is tried only without another one. */
+  /** The instance that is tried only if there is no other. */
   readonly last?: InstanceRef | undefined;
   /** Time limit for the whole search, in ms; the caller aborts it then. */
   readonly withinMs: number;
@@ -46,9 +46,9 @@ export class Binder {
   readonly #deps: SessionDeps;
   /** Peers that keep no dedicated conversations. */
   readonly #sharedOnly = new WeakSet<Peer>();
-  /** Modern programs: the first session whose client may be asked something probes whether the program speaks the legacy era. */
+  /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
   readonly #eraProbes = new WeakMap<Peer, SingleFlight>();
-  /** Modern programs that do not. */
+  /** Modern programs that do not speak the legacy era. */
   readonly #modernOnly = new WeakSet<Peer>();
 
   constructor(deps: SessionDeps) {
@@ -161,7 +161,7 @@ export class Binder {
   }
 
   /**
-   * A dedicated process is worth its price only in the legacy era, in which a program can send requests to its client. One
+   * A dedicated process is worth its cost only in the legacy era, in which a program can send requests to its client. One
    * session probes whether the program speaks that era; the others wait, and so start no process in vain.
    */
   async #leaseLegacy(

@@ -43,12 +43,12 @@ export class Binding {
     return this.feed?.add(listener) ?? (() => undefined);
   }
 
-  /** Resolves when the streams of its listeners are open at the backend, or will not be; undefined without a need to wait. */
+  /** Resolves when the streams of its listeners are open at the backend, or cannot be; undefined when there is no need to wait. */
   get opening(): Promise<void> | undefined {
     return this.feed?.acknowledged ?? this.upstream?.opening;
   }
 
-  /** The resources of a listener have changed. Resolves when the backend knows, where that takes time. */
+  /** The resources of a listener have changed. Resolves when the backend knows; undefined when there is no need to wait. */
   refresh(): Promise<void> | undefined {
     this.feed?.refresh();
     return this.feed?.acknowledged;
@@ -83,7 +83,7 @@ export class DedicatedBinding extends Binding {
   #isOver = false;
   #isRetired = false;
   #listener: SessionSubscriber | undefined;
-  /** Ends what the listener gets its messages from; undefined while that is the buffer. */
+  /** Ends the subscription of the listener; undefined with a buffer, which remains subscribed. */
   #leave: (() => void) | undefined;
   readonly #close: () => Promise<void>;
   #buffer: MessageBuffer<ServerMessage> | undefined;

@@ -16,14 +16,14 @@ import type { Binding } from './bindings.ts';
 export interface SessionDeps extends Clock {
   readonly fleet: Pick<Fleet, 'group' | 'members' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
-  /** For tasks that come due in thousands. */
+  /** For tasks that come due by the thousand. */
   readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: no session is opened, and no call of one begins. */
   readonly isAccepting: () => boolean;
 }
 
-/** The lists of a template in memory, for its sessions (CachedLists of the room protocol). */
+/** The lists of a template in memory, for its sessions: CachedLists in src/protocol. */
 export interface SessionLists {
   /** One list request of the session, from memory or by `load`. */
   exchangeIn(

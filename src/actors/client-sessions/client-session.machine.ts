@@ -4,10 +4,10 @@
 //   entering ─┬─ bound ─► serving ── lost ──► moving ── bound ──► serving
 //             └─ new ───► opening ── bound ──► serving      └─ failed ──► unbound ── requested, retryDelay ──► moving
 //
-//   lost:      the conversation is over, or the instance may not be used: the session moves; or stays, when it may not move and
-//              no other instance could serve its client; or is finishing, while calls are under way there; or ends
+//   lost:      the conversation is over, or the instance may not be used: the session moves; or, when it may not move, keeps its
+//              binding if no other instance could serve its client, or is finishing while calls are under way there, or ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
-//   upgrade:   from serving to moving and back: a conversation of the session's own is needed
+//   upgrade:   from serving to moving and back: a dedicated conversation is needed
 //   end:       from everywhere to ended; so does a failed opening
 //   park:      from everywhere to parked, where the actor ends and the session remains
 
@@ -46,7 +46,7 @@ export interface ClientSessionDeps {
   enter(phase: SessionPhase): void;
   /** `bind` rejected, or took too long; called before the next state is entered. */
   fail(why: { readonly error: unknown } | 'late'): void;
-  /** No instance is healthy and the session stays: waiting requests fail. */
+  /** The session keeps its binding, which cannot be used now: waiting requests fail. */
   refuse(): void;
 }
 

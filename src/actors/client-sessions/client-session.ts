@@ -1,4 +1,4 @@
-// One session of a legacy client. Its id stays when it moves to another instance; before it ends it answers its calls.
+// One session of a legacy client. It keeps its id when it moves to another instance, and answers its calls before it ends.
 // session-binding.ts has its binding, expiring-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
@@ -50,18 +50,18 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   readonly #supervisor: SessionSupervisor;
   readonly #lists: SessionLists | undefined;
   readonly #sessionBinding: SessionBinding;
-  // A parked session has neither: both are made with the first call.
+  // Made with the first call; a parked session has neither.
   #calls: LinkedSet<SessionRoute> | undefined;
   #reservations: Set<HeldReservation> | undefined;
   #isAway = false;
   /** Its observers are the event streams of the client. Made for the first one; a parked session has none. */
   #messages: Subject<ServerMessage> | undefined;
-  /** Where it listens: at its binding, as long as a stream is open. */
+  /** The subscription at its binding, as long as `messages$` is observed. */
   #listening: { readonly binding: Binding; readonly subscription: Subscription } | undefined;
   #holds = 0;
   /** Why the session is over, as a clause; undefined while it is not. */
   #endReason: string | undefined;
-  /** Made for the first observer: a session without one keeps none. */
+  /** Made for the first observer. */
   #ended$: AsyncSubject<string> | undefined;
   #isClosing = false;
 
@@ -103,7 +103,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   get instanceId(): string | undefined {
     return this.instance?.id;
   }
-  /** The last level of `logging/setLevel`. In the modern era it goes with each request, which is not done here. */
+  /** The last level of `logging/setLevel`, which legacy-over-modern.ts adds to each request to a modern backend. */
   get logLevel(): string | undefined {
     return this.#sessionBinding.logLevel;
   }
@@ -121,7 +121,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
 
   /** A reservation at the instance that gave an answer, for a call that continues there. See McpSession of protocol/ports.ts. */
   reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
-    // Not by the id of the instance: its successor may have the same.
+    // By the answer, not by the id of the instance, which a successor may have, too.
     const route = this.#calls?.values().find(({ lastAnswer }) => lastAnswer === answer);
     const reservation = new HeldReservation(this, route?.binding, lost);
     this.#reservations ??= new Set();
@@ -176,7 +176,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     };
   }
 
-  /** While the client is away, its calls end as soon as other calls wait for their places. */
+  /** While the client is away, its calls end as soon as other calls wait for their capacity. */
   setAway(isAway: boolean): void {
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
@@ -229,8 +229,8 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   }
 
   /**
-   * Releases everything that is not needed to continue later. False while the session is busy. An open stream stays open, and
-   * does not count as use: its client may be gone.
+   * Releases everything that is not needed to continue later. False while the session is busy. A subscription to `messages$`
+   * continues, and does not count as use: its client may be gone.
    */
   park(): boolean {
     if (this.isBusy) return false;
@@ -259,7 +259,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
         route.lastAnswer = answer;
       });
       binding.carry(request, route).pipe(noted).subscribe(subscriber);
-      // Last, since the teardown of the call comes first.
+      // Added last, because the teardown of the call must run first.
       subscriber.add(() => {
         if (this.#isAway) binding.queue.withdraw(route);
         this.#calls?.delete(route);
@@ -341,7 +341,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     if (this.isParked) this.park();
   }
 
-  /** Listens at this binding from now on, and at no other one. */
+  /** Listens at this binding instead of the previous one. */
   #listenAt(binding: Binding): void {
     this.#detach();
     const subscription = new Subscription();

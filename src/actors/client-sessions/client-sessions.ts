@@ -1,6 +1,5 @@
 // The table of all legacy sessions of one gateway: with one template, and with all templates at once (ADR 70). Bounds their
-// number and ends many of them together. expiring-sessions.ts parks and expires them. Callers of `find`
-// compare the owner.
+// number and ends many of them together. expiring-sessions.ts parks and expires them. Callers of `find` compare the owner.
 
 import type { ClientProfile, SessionRecord } from '../../domain/client.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/error-catalogue.ts';
@@ -258,8 +257,8 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /**
-   * Expired sessions make room; others never end for a new one. For a full share of an owner only sessions of that owner do.
-   * SESSION_LIMIT when there is no room all the same.
+   * Makes room by ending expired sessions, and no others; if the share of the owner is full, only sessions of that owner.
+   * SESSION_LIMIT when that does not make room.
    */
   #makeRoom(ownerId: string, shares: OwnerShares): void {
     const isShareFull = shares.isShareFull(ownerId);

@@ -92,7 +92,7 @@ export class ClientState {
     return this.#subscribe(request, value, binding);
   }
 
-  /** Repeats the state in a new conversation, until `signal` aborts. Rejects when that breaks; refusals do not matter. */
+  /** Repeats the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals are ignored. */
   async repeat(upstream: Upstream, signal: AbortSignal): Promise<void> {
     if (!keepsState(upstream)) return;
     const aborted$ = fromEvent(signal, 'abort');
@@ -139,7 +139,7 @@ export class ClientState {
     return hasOwnState(binding) ? forwarded(request, binding, remove) : answered(request, remove);
   }
 
-  /** Asks the backend, unless another client did. Without its consent there is no subscription to share. */
+  /** Asks the backend, unless another client did. If the backend refuses, there is no subscription to share. */
   #join(uri: string, binding: Binding): Observable<FinalEvent> {
     const shared = share(uri, binding);
     if (shared === undefined) return throwError(notConnected);
@@ -180,7 +180,7 @@ export class ClientState {
   }
 }
 
-/** One client's part in a subscription; undefined where the backend keeps the state of the client, or the gateway alone. */
+/** One client's part in a subscription; undefined where the backend, or only the gateway, keeps the state of the client. */
 function share(uri: string, { peer, feed }: Binding): SharedSubscription | undefined {
   return peer.era === 'legacy' ? feed?.subscribe(uri) : undefined;
 }
@@ -200,7 +200,7 @@ function offersLog({ peer }: Binding): boolean {
   return peer.era === 'modern' || peer.capabilities.logging !== undefined;
 }
 
-/** The backend decides; its consent is remembered. */
+/** Forwards the request; `agreed` is called if the backend agrees. */
 function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () => void): AttemptPlan {
   const receive = ({ kind }: ExchangeEvent): true => {
     if (kind === 'result') agreed();

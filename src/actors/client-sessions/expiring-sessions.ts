@@ -46,7 +46,6 @@ export class ExpiringSessions {
     return this.#awake.get(id) ?? this.#parked.get(id);
   }
 
-  /** Adds a session that was just opened. */
   add(session: SessionRecord): void {
     session.openedAtMs = this.#clock.now();
     session.usedAtMs = session.openedAtMs;
@@ -83,7 +82,7 @@ export class ExpiringSessions {
     this.#disarm?.();
   }
 
-  /** Sets the timer for the first session that may be due; a timer that fires sooner stays. */
+  /** Sets the timer for the first session that may be due, unless it fires sooner already. */
   #arm(): void {
     if (this.#isStopped) return;
     const parksAtMs = (first(this.#awake)?.usedAtMs ?? NEVER) + this.#parkMs;

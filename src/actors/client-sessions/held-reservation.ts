@@ -17,8 +17,8 @@ export interface ReservingSession {
 }
 
 /**
- * The reservation of a call between two of its rounds: while its client is asked, its instance counts it as a call that is under
- * way, and its conversation stays open. The call fails when there is no conversation left to continue in.
+ * While its client is asked, the instance counts the call as under way, and its conversation is kept open. The call fails when
+ * there is no conversation left to continue in.
  */
 export class HeldReservation {
   readonly #session: ReservingSession;

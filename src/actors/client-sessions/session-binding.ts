@@ -40,7 +40,7 @@ export class SessionBinding implements ClientSessionDeps {
   #actor: ClientSessionActor | undefined;
   #phase: SessionPhase = 'opening';
   #binding: Binding | undefined;
-  /** The binding that is given up although it is usable: its instance fails calls. */
+  /** The binding that is given up although it is usable, because its instance fails calls. */
   #abandoned: Binding | undefined;
   /** The instance that was chosen for the opening. */
   #first: InstanceRef | undefined;
@@ -76,7 +76,7 @@ export class SessionBinding implements ClientSessionDeps {
   get usableBinding(): Binding | undefined {
     return this.#phase === 'serving' && this.isServed() ? this.#binding : undefined;
   }
-  /** The binding for notifications of the client, which open nothing. */
+  /** The binding for notifications of the client, for which no binding is opened. */
   get notificationBinding(): Binding | undefined {
     return this.#phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
   }
@@ -84,7 +84,7 @@ export class SessionBinding implements ClientSessionDeps {
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
   }
-  /** The queue of the template, where calls of an absent client offer their places. */
+  /** The queue of the template, where calls of an absent client offer their capacity. */
   get queue(): Group['queue'] {
     return this.deps.fleet.group(this.template).queue;
   }
@@ -173,7 +173,7 @@ export class SessionBinding implements ClientSessionDeps {
     this.#actor = undefined;
   }
 
-  /** A request found no usable binding, or needs a conversation of the session's own. */
+  /** A request found no usable binding, or needs a dedicated conversation. */
   requestBinding(needsDedicated: boolean): void {
     this.wake();
     if (this.#phase === 'unbound') this.#actor?.send({ type: 'requested' });
@@ -209,7 +209,7 @@ export class SessionBinding implements ClientSessionDeps {
       }
       this.#take(binding);
     } finally {
-      this.#abandoned = undefined; // without another instance the session stays
+      this.#abandoned = undefined; // without another instance the session keeps this binding
     }
   }
 
@@ -273,7 +273,7 @@ export class SessionBinding implements ClientSessionDeps {
     }
   }
 
-  /** `why` is called only when a request waits. While the gateway stops, that is the reason. */
+  /** `why` is called only when a request waits. While the gateway closes, SHUTTING_DOWN replaces it. */
   #refuse(why: () => GatewayError): void {
     const { failure, waiting } = this.#takeWaiting();
     if (waiting.size === 0) return;

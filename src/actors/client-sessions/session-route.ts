@@ -127,12 +127,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return this.#binding;
   }
 
-  /** Where the call occupies a place: nowhere while its backend waits for the client. */
+  /** The instance whose capacity the call uses: none while its backend waits for the client. */
   get place(): InstanceRef | undefined {
     return this.#call?.isPaused === true ? undefined : this.#binding?.ref;
   }
 
-  /** The client is away, and another call waits for the place. */
+  /** The client is away, and another call waits for the capacity. */
   yield(): void {
     this.#call?.giveUp(placeYielded());
   }

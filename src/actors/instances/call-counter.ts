@@ -55,9 +55,9 @@ export class CallCounter {
   }
 
   /**
-   * True when a call of this owner may begin: below LIMITS.inFlightPerInstance always. Above it, LIMITS.inFlightReserve
-   * calls are for owners within an equal part, each of which may have as many as the reserve has room: the reserve is
-   * halved from owner to owner and is never taken by one of them alone.
+   * True when a call of this owner may begin: always below LIMITS.inFlightPerInstance. Above it, a reserve of
+   * LIMITS.inFlightReserve calls is for owners within an equal part; an owner may begin while it has fewer calls than the reserve
+   * has left, so that one owner takes half of the reserve at most, and the next one half of the rest.
    */
   hasPlaceFor(ownerId: string): boolean {
     if (this.working < LIMITS.inFlightPerInstance) return true;
@@ -96,7 +96,7 @@ export class CallCounter {
     this.record(isAnswered, isAnswered ? durationMs : undefined);
   }
 
-  /** Averages in a call, a probe or an opening. `durationMs`: the time to its answer; undefined when there is none to measure. */
+  /** Adds a call, a probe or an opening to the averages. `durationMs`: the time to its answer, if there was one. */
   record(hasAnswered: boolean, durationMs?: number): void {
     this.#successRate = ewma(this.#successRate, hasAnswered ? 1 : 0);
     if (durationMs !== undefined) this.#latencyMs = ewma(this.#latencyMs, durationMs);

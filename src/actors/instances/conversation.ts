@@ -52,10 +52,10 @@ type ConversationEvent =
   | { readonly type: 'retired' }
   | { readonly type: 'gone' };
 
-/** The same for all: a machine keeps each event type that it ever met, and the end of an actor is an event with its id. */
+/** The same for all: a machine keeps every event type that it has seen, and the end of an actor is an event with its id. */
 const ACTOR_ID = 'conversation';
 
-/** Plain logic, not a child in the snapshot of the instance: a machine copies all its children, which may be thousands, for each. */
+/** Plain logic, not a child in the snapshot of the instance: for each new child a machine copies all, perhaps thousands. */
 const conversationLogic: ActorLogic<
   ConversationSnapshot,
   ConversationEvent | { readonly type: 'xstate.stop' },
@@ -94,7 +94,7 @@ const ACTIVE = { status: 'active', output: undefined, error: undefined } as cons
 /** Longest wait for the answer to `logging/setLevel`, in ms; the call continues without. */
 const LEVEL_MS = 5_000;
 
-/** It observes its own end, which saves an object: there are thousands of conversations. */
+/** Observes the end of its upstream itself, which saves an object in each of thousands of conversations. */
 export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
@@ -287,7 +287,7 @@ export const NO_SUBSCRIBER: ClientReply = {
   error: { code: RPC.methodNotFound, message: 'The client is not there to be asked.' },
 };
 
-/** Resolves when nothing is left of it, for which its transport has bounded time. Never rejects. */
+/** Resolves when nothing is left of it, within the time limit of its transport. Never rejects. */
 export async function closeQuietly(upstream: Pick<Upstream, 'close'>): Promise<void> {
   try {
     await upstream.close();
@@ -303,7 +303,7 @@ function withoutClient(upstream: Upstream, request: ExchangeRequest): Observable
     .pipe(tap((event) => event.kind === 'request' && event.answer(NO_SUBSCRIBER)));
 }
 
-/** Only backends with dedicated conversations are asked for one; another backend has replaced it. */
+/** Only backends with dedicated conversations are asked for one: a backend of another era has replaced it. */
 function refuse(): never {
   throw backendUnavailable('it is of another era now', { delivered: 'no' });
 }

@@ -1,6 +1,5 @@
 // The typed handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and
-// carries calls past its mailbox: a call is counted and sent in the block that chose the instance. Strategies choose among these
-// handles.
+// carries calls past its mailbox: the block that chose the instance counts and sends the call. Strategies choose among handles.
 
 import { defer, firstValueFrom, from, ignoreElements, Observable, race, throwError, timer } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
@@ -33,9 +32,9 @@ export interface ExchangeHooks {
    * exchange was cancelled by its caller.
    */
   readonly overdue?: () => GatewayError | undefined;
-  /** Called with true when the exchange gave its place back, since its backend waits for its client, and with false afterwards. */
+  /** Called with true when the exchange frees its capacity, since the backend waits for the client; with false afterwards. */
   readonly paused?: (isPaused: boolean) => void;
-  /** The conversation of one client that it goes through. Default: the instance's own. */
+  /** The conversation that carries the exchange. Default: that of the instance. */
   readonly upstream?: CallUpstream | undefined;
 }
 
@@ -117,8 +116,8 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * True when it takes new calls in this conversation; undefined: that of the instance. It does while it is healthy; in a
-   * conversation that is independent also while the session is lost, unless it leaves, is drained, or restarts as requested.
+   * True when it takes new calls in this conversation; undefined: that of the instance. It does while it is healthy; in an
+   * independent conversation also while the session is lost, unless it leaves, is drained, or restarts as requested.
    */
   acceptsCalls(upstream?: CallUpstream): boolean {
     const { state } = this;
@@ -129,8 +128,8 @@ export class InstanceRef implements Candidate {
 
   /**
    * Cold: subscribing counts the exchange and passes it to the transport in the same synchronous block; the teardown counts it
-   * down, whether it was answered, failed or was cancelled. It counts in the statistics whichever conversation it uses; only the
-   * end of a dedicated conversation says nothing about the instance.
+   * down, whether it was answered, failed or was cancelled. Exchanges of all conversations count in the statistics; the end of a
+   * dedicated conversation says nothing about the instance.
    */
   exchange(request: ExchangeRequest, hooks: ExchangeHooks = {}): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
@@ -150,7 +149,7 @@ export class InstanceRef implements Candidate {
     });
   }
 
-  /** A conversation that is independent may outlive the session. */
+  /** An independent conversation may outlive the session. */
   #send(request: ExchangeRequest, reply: CallReply, upstream: CallUpstream | undefined): void {
     try {
       const link = this.#link;
@@ -210,10 +209,10 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Cold: reserves a place for a call of this owner between two rounds, until unsubscribed: like a call in flight, the instance
-   * waits for it when it leaves or restarts. Completes when the present session ends, at once when there is none; in a
-   * conversation that is independent, when the instance ends (the conversation reports its own end). QUEUE_FULL, at once, when
-   * LIMITS.parkedCalls wait here, or the owner's share of them; not where it `isContinuation`: then the call has a reservation already.
+   * Cold: a reservation for a call of this owner between two rounds, until unsubscribed: an instance that leaves or restarts waits
+   * for it as for a call in flight. Completes when the present session ends, at once when there is none; in an independent
+   * conversation, when the instance ends (the conversation reports its own end). QUEUE_FULL, at once, when LIMITS.parkedCalls wait
+   * here, or the owner's share of them; not with `isContinuation`: then the call has a reservation already.
    */
   reserve(ownerId: string, isContinuation = false, upstream?: CallUpstream): Observable<never> {
     return new Observable((subscriber) => {

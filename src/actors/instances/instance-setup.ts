@@ -38,7 +38,7 @@ export interface InstanceActorInput extends Clock {
 }
 
 export interface InstanceContext extends Omit<InstanceActorInput, 'dedicatedBounds' | 'alarm'> {
-  /** The conversations that clients lease. Those that are independent survive the loss of the session. */
+  /** The conversations that clients lease. Independent ones survive the loss of the session. */
   readonly leases: Leases;
   /** Counted by the handles that carry the calls, past the mailbox. */
   readonly calls: CallCounter;
@@ -117,7 +117,7 @@ export const instanceSetup = setup({
       context.calls.carried > 0 &&
       (context.link?.lastMessageAtMs ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
-    /** A leaving instance waits for calls in conversations that are independent, and needs no new session. */
+    /** A leaving instance waits for calls in independent conversations, and needs no new session. */
     isStaying: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
       event.type === 'setPolicy' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
@@ -156,7 +156,7 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
     }),
-    /** After a close by the gateway, whose reason counts. */
+    /** After a close by the gateway, whose own reason is kept. */
     forgetSession: assign(({ context, event }) => {
       const { stderr } = event.type === 'session.closed' ? event : context;
       return { link: undefined, starting: undefined, stderr };

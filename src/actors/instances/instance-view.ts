@@ -101,7 +101,7 @@ function isoTime(monotonicMs: number): string {
   return new Date(performance.timeOrigin + monotonicMs).toISOString();
 }
 
-/** Its state over time. Shared: each snapshot of the actor is read once, not once per subscriber. */
+/** The states of an instance. Shared: each snapshot of the actor is read once, not once per subscriber. */
 export function statesOf(actor: InstanceActor): Observable<InstanceState> {
   return defer(() => from(actor).pipe(startWith(actor.getSnapshot()))).pipe(
     map(stateOf),

@@ -63,7 +63,7 @@ export class Leases implements ConversationListener {
   /** All bounded conversations, including those that are opening or closing. */
   readonly #counted = new Set<Conversation>();
   readonly #shares: OwnerShares;
-  /** Conversations that end, whose place another one has taken. */
+  /** Conversations that are closing and were replaced. */
   readonly #replaced = new Set<Conversation>();
   readonly #events = new Subject<GatewayEvent>();
 
@@ -80,7 +80,7 @@ export class Leases implements ConversationListener {
     return this.#events;
   }
 
-  /** How many more conversations there may be. */
+  /** The number of further conversations that may be opened. */
   get room(): number {
     return Math.max(0, this.#most - this.#counted.size);
   }
@@ -203,7 +203,7 @@ export class Leases implements ConversationListener {
       .toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0];
   }
 
-  /** Ends it: its place is free immediately, but the end of a process is waited for. */
+  /** Closes it and frees its capacity at once; but a new process waits for the end of the old one. */
   #replace(conversation: Conversation): Promise<void> | undefined {
     this.#uncount(conversation);
     this.#replaced.add(conversation);

@@ -109,7 +109,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
 
   receive(({ type }) => (type === 'close' ? close() : end()));
 
-  // Errors of an async function are not routed by the callback actor: everything is caught in here.
+  // The callback actor does not see errors of an async function, which therefore catches all.
   void run();
   return close;
 
@@ -133,7 +133,6 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     sendBack({ type: 'session.closed', ...end });
   }
 
-  /** Resolves with the reason of the end. */
   async function untilClosed(opened: Transport): Promise<SessionEnd> {
     try {
       if (ending.signal.aborted) void closeQuietly(opened);

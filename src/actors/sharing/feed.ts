@@ -64,7 +64,7 @@ export class Feed {
     });
   }
 
-  /** Until the returned function is called. */
+  /** The client gets messages until the returned function is called. */
   add(client: FeedClient): () => void {
     this.#clients.add(client);
     if (this.#isModern) this.refresh();
@@ -142,7 +142,7 @@ export class Feed {
     this.#settle();
   }
 
-  /** All resources, or, if there are too many, one of each client in turn. */
+  /** All resources; if there are too many, the clients take turns until MOST_RESOURCES. */
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
     let remaining = [...this.#clients].map(({ uris }) => uris.keys()[Symbol.iterator]());

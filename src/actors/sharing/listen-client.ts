@@ -1,7 +1,6 @@
 // The client of `subscriptions/listen` at modern backends (ADR 70). It opens a new subscription before it ends the previous one,
 // so that no message is missed, and renews a subscription that ended, with a back-off. Its users choose the notifications and
-// distribute the messages.
-// Source: MCP 2026-07-28 basic/patterns/subscriptions.
+// distribute the messages. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { EMPTY, Observable, Subscription, timer } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
@@ -29,7 +28,7 @@ export interface ListenClientOptions {
   readonly acknowledged?: () => void;
   /** A subscription has ended. `isRefused`: the backend does not know the method; nothing is repeated. */
   readonly ended?: (isRefused: boolean) => void;
-  /** The back-off is over: to subscribe again with `ask`, if that is still needed. */
+  /** The back-off is over: the user calls `ask` again if it still needs the subscription. */
   readonly retry: () => void;
   /** A subscription of at least this duration, in ms, resets the back-off. Default 0: as soon as it was acknowledged. */
   readonly forgivenMs?: number;
@@ -53,7 +52,7 @@ class ListenAttempt extends Subscription {
   }
 }
 
-/** To be stopped by its owner. */
+/** Its owner stops it. */
 export class ListenClient {
   readonly #options: ListenClientOptions;
   readonly #now: () => number;

@@ -130,7 +130,6 @@ export class ResourceSubscriptions {
     takeWaiting(entry)?.reject(notConnected());
   }
 
-  /** The conversation is over. */
   #end(): void {
     this.#isOver = true;
     this.#retries.unsubscribe();

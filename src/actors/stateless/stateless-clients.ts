@@ -104,10 +104,7 @@ class StatelessRoute implements CallRoute {
   /** There is no room for a dedicated process. */
   #usesShared = false;
 
-  /**
-   * `bound`: the only instance that may answer, even drained or unhealthy. `endsAtMs`: the end of the timeout of the call, in ms of the
-   * clock.
-   */
+  /** `bound`: the only instance that may answer, even drained or unhealthy. `endsAtMs`: the timeout of the call, in clock ms. */
   constructor(
     deps: StatelessRouteDeps,
     client: StatelessClient,
@@ -134,7 +131,7 @@ class StatelessRoute implements CallRoute {
       this.end();
       if (bound !== undefined) return undefined; // its leased conversation cannot be used
     }
-    // A conversation that is independent does not depend on the state of the instance.
+    // An independent conversation does not depend on the state of the instance.
     if (bound !== undefined && this.#routingTo(bound) === 'dedicated')
       return tried?.has(bound.id) ? undefined : bound;
     return this.#unleased.next(tried);

@@ -27,7 +27,7 @@ export type StatelessHost = Pick<InstanceRef, 'definition' | 'lease'>;
  */
 export interface StatelessLease {
   readonly conversation: Conversation;
-  /** The way of calls in it; undefined until it is open. */
+  /** Carries calls in the conversation; undefined until it is open. */
   readonly upstream: CallUpstream | undefined;
   /** True when it was opened for this lease. */
   readonly isNew: boolean;

@@ -27,8 +27,8 @@ export interface RoutingInput {
 }
 
 /**
- * In-process functions ask no client and tell callers apart. Without a connection the last peer counts: a conversation that
- * is independent may continue, everything else is refused either way.
+ * In-process functions ask no client and tell callers apart. Without a connection the last peer counts: an independent
+ * conversation may continue, everything else is refused either way.
  */
 export function routingTo(
   { peer: present, lastPeer, definition }: Pick<InstanceRef, 'peer' | 'lastPeer' | 'definition'>,
@@ -80,7 +80,7 @@ export function isList({ method }: ExchangeRequest): boolean {
 
 const LISTS: ReadonlySet<string> = new Set(Object.values(LIST_METHODS));
 
-/** Keys of `_meta` that only the modern era defines; all others belong to the caller and stay. */
+/** Keys of `_meta` that only the modern era defines; all others belong to the caller and are kept. */
 const MODERN_KEYS = [
   META.protocolVersion,
   META.clientCapabilities,

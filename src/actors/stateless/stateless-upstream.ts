@@ -35,7 +35,7 @@ export class StatelessUpstream implements CallUpstream {
     });
   }
 
-  /** A question goes to the latest call; a message that names no call only to the sole call, if there is one. */
+  /** A question goes to the latest call, the end of an elicitation to all calls; other messages only to a sole call. */
   #deliver(message: ServerMessage): void {
     if (message.kind === 'request') {
       const last = [...this.#calls].at(-1);
