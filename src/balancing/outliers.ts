@@ -11,7 +11,7 @@ import type { Clock } from '../domain/clock.ts';
 import { ewma } from './health-score.ts';
 import { RecentCounts } from './recent-counts.ts';
 
-/** A candidate is ejected after so many failures in a row, or above this share of at least so many outcomes in ten seconds. */
+/** A candidate is ejected after this many failures in a row, or above this share of at least this many outcomes in ten seconds. */
 const FAILURES_IN_A_ROW = 5;
 const FAILED_SHARE = 0.5;
 const LEAST_OUTCOMES = 10;
@@ -306,7 +306,7 @@ export class CandidateRecord<C> {
     if (index >= 0) this.unanswered.splice(index, 1);
   }
 
-  /** True if a call that was sent before that time has no message, once per call. */
+  /** True if a call that was sent before that time has no message; true only once per call. */
   hasNewSilence(beforeMs: number): boolean {
     let hasNew = false;
     for (const call of this.unanswered) {

@@ -22,7 +22,7 @@ export class Pool<C extends Candidate> {
   #candidates: readonly C[] = [];
   /** Set before the subscription: `changes$` may end synchronously. */
   readonly #subscription = new Subscription();
-  /** Told of every call; decides which candidates are out. */
+  /** Its callers report every call to it; it decides which candidates are out. */
   readonly outliers: Outliers<C>;
   #strategy: Strategy;
   /** A second strategy, with its own memory: a retry uses up no turn. */
@@ -47,7 +47,6 @@ export class Pool<C extends Candidate> {
     return this.#candidates;
   }
 
-  /** How many candidates are up. */
   get size(): number {
     return this.#candidates.length;
   }

@@ -1,4 +1,4 @@
-// Ends the handshake with a backend that takes too long, or that the caller cancels.
+// Ends a handshake that takes too long, or that the caller cancels.
 
 import { alarmOf } from '../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';

@@ -56,7 +56,7 @@ export interface PendingExchange {
   delivered: Delivered;
 }
 
-/** A way to exchange messages with a backend; after the handshake a conversation. Each exchange ends once. */
+/** Exchanges messages with a backend; after the handshake it is a conversation. Each exchange ends once. */
 export abstract class Channel implements Upstream, HandshakeChannel {
   readonly #profile: Pick<ClientProfile, 'capabilities'> | undefined;
   readonly #pending = new CallMap<PendingExchange>();
@@ -164,7 +164,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     return exchange;
   }
 
-  /** Removes an exchange without a call to its observer. False when it has ended. */
+  /** Removes an exchange without notifying its observer. False when it has ended. */
   forget(exchange: PendingExchange): boolean {
     return this.#pending.delete(exchange.id);
   }
@@ -213,7 +213,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     const exchange = this.#exchangeOf(message);
     if (exchange === undefined) {
       this.#unmatchedMessages += 1;
-      // Ids are compared strictly; but the caller of a number that came back as text must not wait for ever.
+      // Ids are compared strictly, but a call whose numeric id came back as text must not wait for ever.
       if (typeof message.id === 'string')
         this.fail(Number(message.id), 'it answered with an id of another type');
       return;
@@ -241,7 +241,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     else exchange.observer.next({ kind: 'notification', method, params });
   }
 
-  /** It belongs to the exchange if only one is pending, else to the client. A returned request fails its own exchange. */
+  /** It belongs to the only pending exchange, else to the client. A request of the gateway that comes back fails its exchange. */
   #takeRequest(message: RequestMessage): void {
     const echoed = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
     if (echoed !== undefined && isEcho(message, echoed)) {

@@ -246,7 +246,7 @@ export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   return isJsonObject(meta) ? meta[META.progressToken] : undefined;
 }
 
-/** With the gateway's token. Progress restarts the deadline, so calls of tools ask for it, others like their caller. */
+/** Adds the gateway's token: to tool calls always, because progress restarts their deadline; to others if their caller asks. */
 export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonFields | undefined {
   const meta = isJsonObject(params?._meta) ? params._meta : undefined;
   const isAsked = meta?.[META.progressToken] !== undefined;
@@ -286,7 +286,7 @@ export function outcomeOf(
 
 export const REFUSED: ClientReply = { error: { code: RPC.methodNotFound, message: 'Method not found' } };
 
-/** For so long after the first call of another caller, a message may still belong to an earlier call. */
+/** For this time after the first call of another caller, a message may still belong to an earlier call. */
 const MIXED_MS = 60_000;
 
 /**

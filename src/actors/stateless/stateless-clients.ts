@@ -1,6 +1,6 @@
 // Calls of clients without a session, on instances of either era. The chosen instance determines how a call travels
 // (stateless-routing.ts): in the conversation of the instance, in modern or legacy form, or in a dedicated conversation of the
-// client's owner, which is leased after the choice (stateless-pool.ts). Queueing, counting, failover and timeouts are in calls/call.ts.
+// client's owner, leased after the choice (stateless-pool.ts). Queueing, counting, failover and timeouts are in calls/call.ts.
 
 import { catchError, defer, from, Observable, of, race, tap } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';

@@ -88,7 +88,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#controller?.abort(new Error('the gateway needs the answer no longer'));
   }
 
-  /** The rest of the answer is not needed: aborts it after LIMITS.backgroundMs, unless it ends before and the connection can be kept. */
+  /** The rest of the answer is not needed. Aborts it only after LIMITS.backgroundMs: if it ends before, the connection is kept. */
   dismiss(): void {
     if (!this.#over) this.#timer ??= setTimeout(() => this.abort(), LIMITS.backgroundMs).unref();
   }

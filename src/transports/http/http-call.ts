@@ -1,9 +1,9 @@
 // One exchange over HTTP, from the POST to the answer: gives the request an id and a progress token, sorts the messages of the
-// answer, repeats the request once when the backend forgot the session or misses a header, and cancels the request when its caller
-// unsubscribes. An event stream that ended before the answer is resumed: the rest after the last event id is requested until the answer
-// is there, the backend no longer knows the stream, or its address refuses connections. A backend that ends a stream asks to be
-// polled; after a broken connection the instance should be probed as well.
-// Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699. The caller sets the deadline.
+// answer, repeats the request once when the backend forgot the session or misses a header, and cancels the request when its
+// caller unsubscribes. An event stream that ended before the answer is resumed: the rest after the last event id is requested
+// until the answer is there, the backend no longer knows the stream, or its address refuses connections. A backend that ends a
+// stream asks to be polled; after a broken connection the instance should be probed as well. The caller sets the deadline.
+// Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
 import type { Subscriber, Subscription } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
@@ -190,7 +190,7 @@ export class HttpCall implements AnswerSink {
     else this.#fail(isUnreachable(ended) ? perhapsDelivered(ended.failure) : polling.failure);
   }
 
-  /** Requests the rest after a wait. The stream ended in this way. */
+  /** Requests the rest of the stream after a wait. `ended`: how the stream ended. */
   #pollLater(polling: Polling, ended: AnswerEnding): void {
     const { emptyAttempts, retryMs = USUAL_WAIT_MS } = polling;
     const leastMs = emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (emptyAttempts - 1);
@@ -330,7 +330,7 @@ export interface HttpBackend {
   readonly connection: HttpConnection;
   readonly client: ClientInfo;
   readonly toolHeaders: ToolHeaders;
-  /** Deletes a session on the backend, when few others are being deleted. Never rejects. */
+  /** Deletes a session on the backend; waits while many others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
   suspected(): void;
   unmatched(): void;

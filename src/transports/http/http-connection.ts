@@ -30,7 +30,7 @@ export class HttpConnection {
   readonly #closing = new AbortController();
   #lastId = 0;
 
-  /** Throws TypeError for an endpoint that is no http(s) URL, RangeError for a denied network that is none. */
+  /** Throws TypeError for an endpoint that is no http(s) URL, RangeError for an invalid denied network. */
   constructor({ endpoint = '', headers, deniedNetworks, answers }: ConnectionOptions) {
     this.#answers = answers;
     const url = new URL(endpoint);
@@ -85,7 +85,7 @@ export class HttpConnection {
     this.#dispatch(this.#request(headers), answer);
   }
 
-  /** The same on a connection of its own, for one of many streams that stay open. */
+  /** Like `get` on a separate connection, for one of many streams that stay open. */
   listen(headers: Headers, answer: HttpAnswer): void {
     this.#stream(this.#request(headers), answer);
   }
@@ -120,7 +120,7 @@ export class HttpConnection {
     return { path: this.#target, method: 'GET', headers: all };
   }
 
-  /** It uses no connection of the pool, which the calls need. It may be silent for any time: TCP detects a lost peer. */
+  /** Uses no connection of the pool, which the calls need. A stream may be silent for any time: TCP detects a lost peer. */
   #stream(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
     const client = new Client(this.origin, {
       connect: this.#connect,
@@ -147,7 +147,7 @@ export function connectTo(
   }
 }
 
-/** Openings have connections of their own, so that hanging openings do not delay calls. */
+/** Openings have separate connections, so that hanging openings do not delay calls. */
 const MOST_CONNECTIONS =
   LIMITS.inFlightPerInstance +
   LIMITS.inFlightReserve +

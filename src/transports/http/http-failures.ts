@@ -50,7 +50,7 @@ export function answersHoldTooMuch(): GatewayError {
   return backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'unknown' });
 }
 
-/** The gateway closed the connection. `sent` as above. */
+/** The gateway closed the connection. `sent`: as in connectionFailed. */
 export function connectionClosed(reason: string, sent: boolean): GatewayError {
   return backendUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
 }

@@ -39,7 +39,7 @@ interface EndableUpstream extends Upstream {
 interface Opening<U> {
   readonly ownerId: string;
   readonly signal: AbortSignal;
-  /** False when the backend has no such conversations, perhaps since another opening found that out. */
+  /** False when the backend has no such conversations; another opening may have found that out meanwhile. */
   readonly isOffered: () => boolean;
   /** Opens one. Rejects when its signal aborts. */
   readonly start: (signal: AbortSignal) => Promise<U | undefined>;
@@ -57,7 +57,7 @@ export class HttpOpenings<U extends EndableUpstream> {
   constructor(maxWaitMs: number, scheduler: TaskScheduler, isKnown: boolean) {
     this.#scheduler = scheduler;
     this.#first = new SingleFlight(isKnown, scheduler);
-    // Each opening uses a connection until it has ended, so it holds its place for as long.
+    // Without `heldMs`: each opening uses a connection until it has ended.
     this.#queue = new StartQueue({
       atOnce: LIMITS.openingsPerInstance,
       atOncePerOwner: OPENINGS_PER_OWNER,

@@ -169,7 +169,7 @@ function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<RequestOutcome> {
   );
 }
 
-// What the next opening of an HTTP backend reuses: whether `server/discover` comes before `initialize`. An unanswered one costs time.
+// What the next opening of an HTTP backend reuses: whether `server/discover` comes first, which costs time if it is not answered.
 
 /** The outcome of `server/discover`. `answered`: with a result or an error; `cut`: the backend ended the connection. */
 export type DiscoverOutcome = 'answered' | 'unanswered' | 'cut';
@@ -204,7 +204,7 @@ export function noteFailed(
   if (hasServer) memory.unansweredAtMs = undefined;
 }
 
-/** Records that the program behind the endpoint exited. If `server/discover` may have ended it, the next one gets `initialize` first. */
+/** The program behind the endpoint has exited. If `server/discover` may have ended it, the next one gets `initialize` first. */
 export function noteExit(memory: OpeningMemory, nowMs: number): void {
   memory.unansweredAtMs = memory.wasCutOff === true ? nowMs : undefined;
   memory.wasCutOff = undefined;

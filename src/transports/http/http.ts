@@ -60,7 +60,7 @@ interface HttpWaits extends Pick<SessionOptions, 'discoverTimeoutMs'> {
   readonly initializeTimeoutMs?: number;
 }
 
-/** A modern backend that does not answer `initialize` in this time, but `server/discover`, counts as one without sessions. */
+/** A modern backend that does not answer `initialize` in this time, but answers `server/discover`, counts as one without sessions. */
 const INITIALIZE_TIMEOUT_MS = 3_000;
 /** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
 const PEERS_REMEMBERED = 16;

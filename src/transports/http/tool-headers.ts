@@ -1,4 +1,4 @@
-// The arguments that the tools of one modern HTTP backend want mirrored in headers. The declarations are read from every list of tools
+// The arguments that the tools of one modern HTTP backend want mirrored in headers. Declarations are read from every list of tools
 // that passes, so that the calls of all callers carry the headers: callers of the HTTP API and legacy clients do not know them.
 // domain/param-headers.ts reads declarations and writes headers.
 
@@ -74,7 +74,7 @@ export class ToolHeaders {
     );
   }
 
-  /** A list of tools loses those whose declarations break the rules. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
+  /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
   checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
     return method === 'tools/list' && era === 'modern' ? this.#learn(result) : result;
   }
@@ -110,7 +110,7 @@ export class ToolHeaders {
     return true;
   }
 
-  /** A list comes again and again: a fault of a tool is reported once, and again when it changes or comes back. */
+  /** Lists are repeated: a fault of a tool is reported once, and again when it changes or returns. */
   #report(name: string, fault: string): void {
     const key = keyOf(name);
     const before = this.#reported.get(key);
@@ -154,7 +154,7 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
   return headerBytes(headers) > MOST_HEADER_BYTES;
 }
 
-/** Forgetting one of them for another would report all of them with every list. */
+/** Faults that are remembered; others are not reported. Replacing old ones would report all of them with every list. */
 export const MOST_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
 export const NAME_UNITS = 256;

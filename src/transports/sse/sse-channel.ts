@@ -1,5 +1,5 @@
-// JSON-RPC over the first transport of MCP for HTTP: one event stream for all messages of the backend, and a path for posts, which
-// its first event names. It owns stream and posts, and ends every exchange. sse.ts does the handshake. Source: MCP 2024-11-05 basic/transports#http-with-sse.
+// JSON-RPC over the first HTTP transport of MCP: one event stream for all messages of the backend, and a path for posts, which its
+// first event names. Owns both and ends every exchange; sse.ts shakes hands. Source: MCP 2024-11-05 basic/transports#http-with-sse.
 
 import type { Unsubscribable } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';

@@ -1,6 +1,6 @@
-// Runs one program as a child: its environment, its pipes, its exit, and the end of all processes it started. It knows nothing of MCP:
-// stdio.ts speaks through it, and managed-http.ts runs the program behind an endpoint with it. Reasons name variables, never their
-// values. Source: ADR 52.
+// Runs one program as a child: its environment, its pipes, its exit, and the end of all processes it started. It knows nothing of
+// MCP: stdio.ts speaks through it, and managed-http.ts runs the program behind an endpoint with it. Reasons name variables, never
+// their values. Source: ADR 52.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -44,9 +44,8 @@ export interface ChildOptions {
 }
 
 /**
- * A running program, or one that could not be started, as `exited` says. On POSIX it leads a process group of its own, so that a
- * stop reaches every process it started, except those that leave the group. When the program exits, the rest of its group is
- * stopped, too.
+ * A program that runs, or could not be started: `exited` says which. On POSIX it leads its own process group, so that a stop
+ * reaches every process it started, except those that leave the group. When it exits, the rest of its group is stopped, too.
  */
 export class Child {
   /**
@@ -221,7 +220,7 @@ async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
   return true;
 }
 
-/** True when it settles within so many ms, in whichever way. Never rejects. */
+/** True when it resolves or rejects within `ms`. Never rejects. */
 export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
   const timer = new AbortController();
   const late = delay(ms, false, { signal: timer.signal }).catch(() => false);

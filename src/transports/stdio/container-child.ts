@@ -45,7 +45,7 @@ export class ContainerChild {
     this.exited = starting.then(
       async (program) => {
         this.#program = program;
-        // An engine gives each program a session, and so a group, of its own.
+        // An engine gives each program its own session, and so its own group.
         if (program.pid !== undefined) reaper?.watch(program.pid);
         // `stop` may have been called during the start.
         if (this.#stopping !== undefined) {

@@ -17,9 +17,9 @@ export const WARM_IDLE_MS = 5 * 60_000;
 
 /** Programs of one instance that start at the same time; others wait, because a start is mostly work for the processor. */
 export const STARTS_AT_ONCE = 4;
-/** The same for one owner, so that there is a place for another owner. */
+/** The same for one owner, so that another owner can start one, too. */
 export const STARTS_PER_OWNER = 3;
-/** A program that is silent for this time does not use the processor, so the next one may start. */
+/** After this time the next program may start: one that is not ready by then hardly uses the processor. */
 export const START_HELD_MS = 5_000;
 
 export interface DedicatedProgramsOptions
@@ -102,7 +102,7 @@ export class DedicatedPrograms {
     }
   }
 
-  /** The timeout for `initialize` is only spent until the era is known. */
+  /** A timeout for `initialize` is needed only until the era is known. */
   #handshakeOrder(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
     const { memory, openingMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = this.#options;
     if (memory.dedicatedEra !== undefined) return { first: memory.dedicatedEra };

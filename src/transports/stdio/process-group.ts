@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** POSIX: a detached child leads a group of its own that can be signalled as a whole. Windows has no such groups. */
+/** POSIX: a detached child leads its own group, which can be signalled as a whole. Windows has no such groups. */
 export const ownsGroup = process.platform !== 'win32';
 
 /** Signals a process group; the signal 0 only tests it. False when the group is empty. POSIX only. */

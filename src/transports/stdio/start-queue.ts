@@ -1,5 +1,5 @@
-// The queue of conversations that are being opened with one instance. It bounds how many are opened at a time, and how many of one
-// owner. A free place goes to the owner with the fewest openings, so that openings that hang delay hardly any other owner.
+// A semaphore for opening conversations with one instance: it bounds how many are opened at a time, in all and per owner. A free
+// slot goes to the owner with the fewest openings, so that openings that hang hardly delay other owners.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { alarmOf } from '../../domain/clock.ts';
@@ -8,12 +8,12 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 export interface StartQueueOptions {
   readonly atOnce: number;
-  /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all places. */
+  /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all slots. */
   readonly atOncePerOwner: number;
   /** Openings of one owner that may wait, with the same exception. Default: no limit. */
   readonly waitingPerOwner?: number;
   readonly maxWaitMs: number;
-  /** After so many ms an opening gives its place to the next one. Default: when it has ended. */
+  /** After this time, in ms, an opening gives its slot to the next one. Default: when it has ended. */
   readonly heldMs?: number;
   /** Runs starts and timeouts that come due together. */
   readonly scheduler: TaskScheduler;
@@ -21,14 +21,14 @@ export interface StartQueueOptions {
 
 export interface Turn<T> {
   readonly ownerId: string;
-  /** Ends the wait, with its reason. Default: nothing ends it before its time. */
+  /** Ends the wait with its reason. Default: only `maxWaitMs` does. */
   readonly signal?: AbortSignal;
   readonly start: () => Promise<T>;
 }
 
 interface Share {
   starting: number;
-  /** Each is called when its turn has come, or with the error that ends the wait. */
+  /** Each is called when the opening may start, or with the error that ends the wait. */
   readonly waiting: Set<(refusal?: unknown) => void>;
 }
 
@@ -58,9 +58,8 @@ export class StartQueue {
   }
 
   /**
-   * Runs `start` as soon as there is a place, and settles as it does. Rejects with the reason of
-   * `signal` when that aborts before; with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long; with
-   * QUEUE_FULL when too many of that owner wait.
+   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with the reason of `signal` when that aborts before;
+   * with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long; with QUEUE_FULL when too many of that owner wait.
    */
   async take<T>({ ownerId, signal, start }: Turn<T>): Promise<T> {
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
@@ -86,7 +85,7 @@ export class StartQueue {
     this.#shares.set(ownerId, share);
   }
 
-  /** Holds the place of an opening; the returned function releases it, and so does the end of `heldMs`. */
+  /** Holds the slot of an opening; the returned function releases it, and so does the end of `heldMs`. */
   #hold(ownerId: string, share: Share): () => void {
     let isHeld = true;
     const leave = (): void => {
@@ -104,8 +103,8 @@ export class StartQueue {
   }
 
   /**
-   * Passes free places on, later in the event loop: after the timers that are due, because a place must not go to an opening
-   * whose wait ends in the same turn. Until then no new opening can take a place.
+   * Passes free slots on, later in the event loop: after the timers that are due, because a slot must not go to an opening
+   * whose wait ends in the same turn. Until then no new opening can take a slot.
    */
   #passOn(): void {
     if (this.#isPassingOn) return;

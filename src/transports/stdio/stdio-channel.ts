@@ -1,6 +1,5 @@
 // JSON-RPC with one child process over its standard input and output, one message per line. It owns the child and the order of
-// writing, and ends every exchange. stdio-handshake.ts determines the protocol era.
-// Source: MCP basic/transports#stdio.
+// writing, and ends every exchange. stdio-handshake.ts determines the protocol era. Source: MCP basic/transports#stdio.
 
 import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';

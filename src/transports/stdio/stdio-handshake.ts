@@ -125,7 +125,7 @@ export class StdioPipe implements HandshakeChannel {
     this.#channel.notify(method, params);
   }
 
-  /** Resolves when the probe has ended, at the latest after so many ms; at once when there was none. */
+  /** Resolves when the probe has ended, after `withinMs` at the latest; at once when there was none. */
   async probeEnded(withinMs: number): Promise<void> {
     if (this.#probe?.outcome === 'unanswered') await settlesWithin(this.#probeEnded.promise, withinMs);
   }

@@ -1,5 +1,5 @@
-// Transport to a program that speaks MCP on its standard input and output, and to the programs of the same instance that are dedicated
-// to single clients (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process child-process.ts.
+// Transport to a program that speaks MCP on its standard input and output, and to the programs that the instance dedicates to single
+// clients (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process child-process.ts.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
