@@ -1,7 +1,7 @@
-// Answers requests for the lists of one template from a cache: one listing for all requests at the same time, served while it is fresh
-// and its instance is connected, and stale when no instance can answer. A session with a dedicated conversation always asks its backend,
-// because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change because
-// instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
+// Answers requests for the lists of one template from a cache: one listing for all requests at the same time, served while it is
+// fresh and its instance is connected, and stale when no instance can answer. A session with a dedicated conversation always asks
+// its backend, because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change
+// because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
 
 import { LRUCache } from 'lru-cache';
 import {
@@ -41,7 +41,7 @@ import {
 import { shortKey } from './client-bounds.ts';
 import type { McpSession, SessionlessOptions } from './ports.ts';
 
-/** Bytes of JSON of all stored lists, and the largest one that is stored. Values made of them come on top. */
+/** Bytes of JSON of all stored lists, and of the largest one that is stored. Parsed values come on top. */
 const MOST_BYTES = 32 * 1024 * 1024;
 const LARGEST_LIST_BYTES = 1024 * 1024;
 /** Approximate memory of an entry in addition to its list. */
@@ -57,7 +57,7 @@ interface StoredAnswer {
   readonly bytes: number;
   readonly freshUntilMs: number;
   readonly storedUntilMs: number;
-  /** Changes of the list before it: after another one it is stale. */
+  /** Number of changes of the list before the answer; after a further change the answer is stale. */
   readonly changes: number;
 }
 
@@ -69,7 +69,7 @@ export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> ext
     super({ maxSize, sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES });
   }
 
-  /** A part of keys that no list has yet. */
+  /** A part of keys that no stored list has. */
   newGeneration(): number {
     this.#generation += 1;
     return this.#generation;

@@ -32,8 +32,7 @@ export const DEEPEST = 128;
 /**
  * The value of the body. Throws RpcFailure: 400 with -32700 for a body that is not JSON in UTF-8, with -32600 for one that is
  * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates; 422 with -32600 for more than
- * LIMITS.bodyValues values. Numbers are exact (parseExact), and parameters of
- * requests may be kept as text (readFields).
+ * LIMITS.bodyValues values. Numbers are exact (parseExact), and parameters of requests may be kept as text (readFields).
  */
 export function readBody(bytes: Uint8Array): unknown {
   const buffer = asBuffer(bytes);

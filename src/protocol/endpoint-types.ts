@@ -31,7 +31,7 @@ export interface McpRequest {
   readonly holdBody?: (() => () => void) | undefined;
   /** Opens the report of one request of its message, or of a batch. Default: requests are not reported. */
   report?(request: Pick<ClientRequest, 'id' | 'method' | 'params'>): CallReport;
-  /** Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without a promise when this process counts on its own. */
+  /** Throws, or rejects with, RATE_LIMIT_EXCEEDED. Returns a promise only when Redis counts. */
   consumeRateLimit(requests: number): void | Promise<void>;
 }
 
@@ -140,7 +140,7 @@ export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
   };
 }
 
-/** The exchange, which may outlive its HTTP request; the body counts as held while it has a subscriber. */
+/** The exchange, which may outlive its HTTP request. The body counts as held while the exchange has a subscriber. */
 export function holdingBody<T>(
   answers$: Observable<T>,
   { holdBody }: Pick<McpRequest, 'holdBody'>,

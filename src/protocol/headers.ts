@@ -18,7 +18,7 @@ export function headerOf(headers: RequestHeaders, name: string): string | undefi
 // MCP-Protocol-Version, Mcp-Method and Mcp-Name repeat fields of a modern body, so that intermediaries need not read it. A
 // server that reads both must refuse a difference. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
-/** After checkSentHeaders: throws the same when a header of a request is missing, or its name differs from the body. */
+/** After checkSentHeaders. Throws the same when a header of a request is missing, or `Mcp-Name` differs from the body. */
 export function checkMirroredHeaders(
   headers: RequestHeaders,
   { method, params }: { readonly method: string; readonly params: JsonFields },

@@ -17,7 +17,7 @@ const MOST_REQUESTS = 64;
 export interface InputRequired {
   /** By the key that the answer is to carry. */
   readonly requests: ReadonlyMap<string, InputRequest>;
-  /** To be sent back as it is. */
+  /** The client sends it back unchanged. */
   readonly requestState: string | undefined;
 }
 

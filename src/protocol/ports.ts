@@ -82,7 +82,7 @@ export interface InstanceQuery {
   readonly instanceId: string;
 }
 
-/** The session of one legacy client, bound to one instance; an actor owns it. */
+/** The session of one legacy client, bound to one instance; the session table owns it. */
 export interface McpSession {
   /** Visible ASCII, at least 128 random bits. */
   readonly id: string;
@@ -126,7 +126,7 @@ export interface McpSession {
   carry(): () => void;
   /**
    * Notes whether the client is disconnected. While it is, a call of the session ends with QUEUE_FULL as soon as another call
-   * waits for its place; the call is cancelled at the backend, too.
+   * waits for its capacity; the call is cancelled at the backend, too.
    */
   setAway(isAway: boolean): void;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
@@ -134,11 +134,11 @@ export interface McpSession {
   close(): Promise<void>;
 }
 
-/** The table of the sessions of one gateway, which an actor owns. It bounds, expires and ends them (ADR 70). */
+/** The table of all legacy sessions of one gateway (actors/client-sessions): bounds, expires and ends them (ADR 70). */
 export interface SessionTable {
   /** Adds an open session. SESSION_LIMIT, SHUTTING_DOWN. */
   add(session: SessionRecord): void;
-  /** Looking it up is not using it. */
+  /** A lookup is not a use. */
   findAny(id: string): unknown;
   /** A message of its client came, or a use of the session ended. */
   used(session: SessionRecord): void;

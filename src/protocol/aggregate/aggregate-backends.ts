@@ -218,7 +218,7 @@ export class AggregateBackends implements Backends {
     return this.#options.templates().filter((template) => mayUse(owner, template));
   }
 
-  /** Announces lists and their changes always, since templates come and go, and completions and logging if a template has them. */
+  /** Always announces lists and their changes, since templates come and go; completions and logging only if a template has them. */
   #peer(owner: Owner): Peer {
     const { serverInfo, backendsOf } = this.#options;
     const peers = this.#templates(owner).flatMap((template) => backendsOf(template).peers(owner));

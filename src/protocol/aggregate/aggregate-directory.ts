@@ -115,7 +115,7 @@ export class AggregateDirectory {
 /** One expression of a URI template. Source: RFC 6570 section 2.2. */
 const EXPRESSION = /\{[^{}]*\}/;
 
-/** True when the literals stand in the text in this order, the first at its begin, the last at its end. */
+/** True when the text contains the literals in this order, the first at its start, the last at its end. */
 function fitsBetween(literals: readonly string[], text: string): boolean {
   const [first = '', ...others] = literals;
   const last = others.pop();
@@ -138,7 +138,7 @@ interface AggregateItem {
   /** Unique in its list: aggregate name, URI, or URI template. */
   readonly key: string;
   readonly shown: JsonObject;
-  /** Template and own name, where the aggregate name does not tell them. */
+  /** Template and own name, where the aggregate name does not contain them. */
   readonly own: OwnName | undefined;
 }
 

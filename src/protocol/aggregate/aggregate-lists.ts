@@ -41,7 +41,7 @@ export class AggregateLists {
     this.#backendsOf = backendsOf;
   }
 
-  /** What each template lists, in their order, within MOST_BYTES together and about a second. Never rejects. */
+  /** The items of each template, in the order of `templates`, within MOST_BYTES together and about a second. Never rejects. */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<ListItems[]> {
     const gathered = await Promise.all(templates.map((template) => this.#inTime(list, template, client)));
     let bytes = 0;
@@ -76,7 +76,7 @@ export class AggregateLists {
       if (this.#crawls.get(key) === crawl) this.#crawls.delete(key);
     };
     const store = (listed: Crawled) => {
-      // What was asked for before a change is not remembered after it.
+      // A list that was requested before a change is not stored after it.
       if (this.#crawls.get(key) !== crawl) return listed;
       const before = this.#lastList(key);
       this.#remembered.set(key, listed);

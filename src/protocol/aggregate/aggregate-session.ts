@@ -57,7 +57,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   calls = 0;
   logLevel: string | undefined;
   readonly #deps: AggregateSessionDeps;
-  /** As of its latest request. */
+  /** The owner as of the latest request. */
   #owner: Owner;
   /** List changes that follow from changed permissions. */
   readonly #permissionChanges = new Subject<ListField>();
@@ -95,7 +95,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#holds === 0;
   }
 
-  /** Its sessions with single templates are in the table, too, and end their own. */
+  /** The sessions with single templates are in the table, too, and dismiss their own calls. */
   dismiss(): void {}
 
   get messages$(): Observable<ServerMessage> {

@@ -1,7 +1,6 @@
 // One request of a legacy client that is under way: reads the events of its exchange, and writes them to the POST that carried
 // the request. It ends once: answered, failed or cancelled. A lost connection does not end it. Below it, the requests of the
-// server that wait for an answer of the client.
-// Source: MCP 2025-11-25 basic/utilities/cancellation.
+// server that wait for an answer of the client. Source: MCP 2025-11-25 basic/utilities/cancellation.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
@@ -208,7 +207,7 @@ export class LegacyQuestions {
     for (const [, { answer }] of late) answer(failed('The client did not answer in time.'));
   }
 
-  /** Answers those outside of any call with an error: the session is over. Those of a call end with it. */
+  /** The session is over: answers the questions outside of any call with an error. The others end with their call. */
   close(): void {
     for (const [, { answer }] of this.#remove(({ call }) => call === undefined)) {
       answer(failed('The session of the client has ended.'));

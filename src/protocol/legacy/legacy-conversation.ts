@@ -1,5 +1,5 @@
-// The state of a legacy session between two requests of its client: calls under way, streams that may be resumed, questions
-// of the server, messages without a stream. It exists only while there is such state; an actor owns the session itself.
+// The state of a legacy session between two requests of its client: calls under way, streams that may be resumed, questions of the
+// server, messages without a stream. It exists only while there is such state; the session table owns the session itself.
 // Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
@@ -71,7 +71,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#isAway = false;
   }
 
-  /** The answer to one POST with so many requests, in revision `version`. */
+  /** The answer to one POST with this number of requests, in revision `version`. */
   post(reply: McpReply, requests: number, version: string): LegacyPost {
     return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
   }

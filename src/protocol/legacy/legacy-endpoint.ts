@@ -51,7 +51,7 @@ interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBy
   readonly tasks: TaskFinder;
 }
 
-/** The sessions of legacy clients with all templates. The caller closes it. */
+/** Serves legacy clients at all paths. The caller closes it. */
 export class LegacyEndpoint {
   readonly #conversations: LegacyConversations;
   readonly #onFault: FaultListener;
@@ -68,10 +68,9 @@ export class LegacyEndpoint {
   }
 
   /**
-   * One POST whose body is JSON. `parsed` is that JSON, within the bounds of readBody. This method checks the message,
-   * Mcp-Session-Id and MCP-Protocol-Version; media types were checked before. Throws, or rejects with,
-   * RpcFailure or GatewayError, before anything was answered only. Without a promise except for `initialize` and where
-   * `request.consumeRateLimit` needs one.
+   * One POST. `parsed` is its JSON, within the bounds of readBody. This method checks the message, Mcp-Session-Id and
+   * MCP-Protocol-Version; media types were checked before. Throws, or rejects with, RpcFailure or GatewayError, only before
+   * anything was answered. Returns a promise only for `initialize` and where `request.consumeRateLimit` needs one.
    */
   post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
@@ -85,7 +84,7 @@ export class LegacyEndpoint {
     return this.#consumeRateLimit([message], id, { session, request, reply, backends });
   }
 
-  /** Opens or resumes a stream; a new one when the backend's is open, after OPENING_MS at the latest, to miss no message. */
+  /** Opens or resumes a stream. A new one waits for the stream of the backend, at most OPENING_MS, to miss no message. */
   get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
     const session = sessionOf(request, backends);
@@ -97,7 +96,7 @@ export class LegacyEndpoint {
     return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
   }
 
-  /** Ends the session. Its dedicated processes end after the answer, since a program may take its time. */
+  /** Ends the session. Its dedicated processes end after the answer, since a program may take long to end. */
   delete(request: McpRequest, reply: McpReply, backends: Backends): void {
     this.end(sessionOf(request, backends));
     reply.empty(200);

@@ -1,6 +1,5 @@
-// Stored events of streams, for clients that lost their connection or have not opened a stream yet: a log per stream, and the
-// memory budgets per session and endpoint that bound the logs.
-// Source: MCP 2025-11-25 basic/transports#resumability-and-redelivery.
+// Stored events of streams, for clients that lost their connection or have not opened a stream yet: a log per stream, and the memory
+// budgets per session and endpoint that bound the logs. Source: MCP 2025-11-25 basic/transports#resumability-and-redelivery.
 
 const MIB = 1024 * 1024;
 const MOST_BYTES = MIB;
@@ -68,7 +67,7 @@ export class MessageLog<N extends number | undefined = number> {
 // The memory budget of one session, which is a part of the budget of all sessions. Logs of streams that were probably delivered
 // are evictable: they are discarded, oldest first, when other events need their room.
 
-/** Most bytes of everything; of what is evictable, most bytes and most entries. */
+/** Most bytes in all; most bytes and entries of the evictable part. */
 interface BudgetBounds {
   readonly bytes: number;
   readonly evictableBytes: number;
@@ -122,13 +121,13 @@ export class EventBudget {
     return this.#evictables.size;
   }
 
-  /** True when so many more bytes would fit after everything evictable is discarded. */
+  /** True when so many further bytes fit once everything evictable is discarded. */
   couldHold(bytes: number): boolean {
     const needed = this.#bytes - this.#evictableBytes + bytes;
     return needed <= this.#bounds.bytes && (this.#parent?.couldHold(bytes) ?? true);
   }
 
-  /** Discards evictable entries until so many more bytes fit. False, and nothing is discarded, when that is not enough. */
+  /** Discards evictable entries until so many further bytes fit. False, and nothing is discarded, when that is not enough. */
   makeRoom(bytes: number): boolean {
     if (!this.couldHold(bytes)) return false;
     for (const oldest of this.#evictables) {

@@ -54,10 +54,9 @@ export class LegacyListener {
   }
 
   /**
-   * Opens the stream, or resumes it after an event that was on it; one that is not stored any more begins anew. It
-   * begins with an event that only carries an id, like the answer to a POST, so that a client which loses it before the
-   * first message can resume it; servers need not do so here.
-   * Throws RpcFailure (409) for a second stream beside an open one.
+   * Opens the stream, or resumes it after an event that was on it; one that is not stored any more begins anew. It begins with an
+   * event that only carries an id, like the answer to a POST, so that a client which loses it before the first message can resume it;
+   * the protocol does not require that here. Throws RpcFailure (409) for a second stream beside an open one.
    */
   open(reply: McpReply, after?: EventPosition): void {
     const stream = this.#stream;

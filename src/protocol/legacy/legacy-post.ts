@@ -60,7 +60,7 @@ export class LegacyPost implements Tracker {
     return stream !== undefined;
   }
 
-  /** The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream stays open. */
+  /** The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream is kept open. */
   interrupted(retryMs: number | undefined): void {
     if (!this.#canPoll) this.#streamBegun();
     else if (this.#stream !== undefined) this.#stream.suspend(retryMs);
@@ -82,8 +82,8 @@ export class LegacyPost implements Tracker {
   }
 
   /**
-   * One of the awaited answers will not come: its request was cancelled. Without any other the POST ends as an event
-   * stream with nothing in it, since it may neither be answered nor stay open.
+   * One of the awaited answers will not come: its request was cancelled. If no other is awaited, the POST ends as an empty event
+   * stream, since it may neither be answered nor be left open.
    */
   skip(): void {
     this.#awaited -= 1;

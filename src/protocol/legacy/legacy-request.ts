@@ -12,7 +12,7 @@ import { refused } from '../rpc.ts';
 const SESSION_ID = 'mcp-session-id';
 const PROTOCOL_VERSION = 'mcp-protocol-version';
 
-/** One that is unknown, over, or of another owner is refused with 404, after which clients initialize again. */
+/** The session of a request. One that is unknown, over, or of another owner is refused with 404: then clients initialize again. */
 export function sessionOf(request: McpRequest, backends: Backends): McpSession {
   const id = headerOf(request.headers, SESSION_ID);
   if (id === undefined || id === '') throw refused(400, 'Bad Request: Mcp-Session-Id header is required');

@@ -30,7 +30,7 @@ export interface StreamDeps {
   readonly budget: EventBudget;
   /** The connection is gone before the stream ended. */
   readonly onLost?: () => void;
-  /** The stream ended a moment ago: its delivery can be checked. */
+  /** The stream has just ended: its delivery can be checked. */
   readonly onEnded: () => void;
   readonly onDiscarded?: (stream: LegacyStream) => void;
 }
@@ -112,7 +112,7 @@ export class LegacyStream implements Evictable {
     return wasLive;
   }
 
-  /** Continues on another connection, first with the events after that one. A previous connection is ended. */
+  /** Continues on another connection, first with the events after the number `after`. Ends a previous connection. */
   resume(reply: McpReply, after: number): void {
     const hasEnded = this.isFinished;
     this.#detach()?.end();

@@ -1,5 +1,5 @@
-// Requests about tasks in sessions of the legacy era: an owner reaches its tasks from any of its sessions, and not those of other
-// owners. A server of the legacy era distinguishes sessions; other servers know only the id of the task.
+// Requests about tasks in legacy sessions: an owner reaches its tasks from any of its sessions, and no tasks of other owners. A
+// legacy server distinguishes sessions; other servers know only the id of the task.
 
 import {
   catchError,

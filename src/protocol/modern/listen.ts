@@ -1,6 +1,5 @@
 // The streams of `subscriptions/listen` towards modern clients: one request, whose answer comes when the gateway closes.
-// `Backends.changes` gathers the changes.
-// Source: MCP 2026-07-28 basic/patterns/subscriptions.
+// `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import type { Subscription } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
@@ -40,7 +39,7 @@ export class ListenStreams {
     this.#scheduler = scheduler;
   }
 
-  /** Acknowledges what is granted, then sends it; ends at once if that is nothing. RpcFailure (-32602), QUEUE_FULL. */
+  /** Acknowledges the granted changes, then sends them; ends at once if none are granted. RpcFailure (-32602), QUEUE_FULL. */
   open(call: ModernCall, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
     const granted = grant(call.params, capabilities);
     const { id } = call.owner;

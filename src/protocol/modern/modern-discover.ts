@@ -1,6 +1,5 @@
 // The answer to `server/discover`: capabilities, name and instructions of the servers behind one path, merged as if they were
-// one server.
-// Source: MCP 2026-07-28 server/discover.
+// one server. Source: MCP 2026-07-28 server/discover.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import { META, MODERN_VERSIONS, type Peer } from '../../domain/mcp.ts';
@@ -34,7 +33,7 @@ export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObjec
   return isComplete ? serverInfo : { name: first.serverName, version: first.serverVersion };
 }
 
-/** Those that every instance has, except `listChanged`, where one is enough, and `tasks`, which differs between the eras. */
+/** The capabilities that all instances have; one instance is enough for `listChanged`. Without `tasks`: it differs between eras. */
 export function commonCapabilities(peers: readonly Peer[]): JsonObject {
   const [first, ...others] = peers.map(({ capabilities }) =>
     isJsonObject(capabilities) ? capabilities : {},

@@ -34,7 +34,7 @@ interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 
   readonly tasks: TaskFinder;
 }
 
-/** The requests of modern clients to all templates. The caller closes it. */
+/** Serves modern clients at all paths. The caller closes it. */
 export class ModernEndpoint {
   readonly #parked: CallParking;
   readonly #own: ServerInfo;
@@ -55,7 +55,7 @@ export class ModernEndpoint {
     };
   }
 
-  /** Throws, or rejects with, RpcFailure before anything was answered only. Without a promise where nothing is waited for. */
+  /** Throws, or rejects with, RpcFailure, only before anything was answered. Returns no promise when there is nothing to wait for. */
   post(
     message: ClientRequest | ClientNotification,
     request: McpRequest,

@@ -73,7 +73,6 @@ export class ModernExchange implements Slow {
     this.#stream = this.#reply.stream();
   }
 
-  /** As an observer of the exchange. */
   next(answer: Answer | ClientQuestion): void {
     if (this.#isOver) return;
     try {

@@ -9,7 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { listOf, META } from '../../domain/mcp.ts';
 import type { InputRequests } from '../input-requests.ts';
 
-/** Undefined when it names none, as in the legacy era. Of a large result only this field is read. */
+/** The `resultType`; undefined when there is none, as in the legacy era. Of a large result only this field is read. */
 export function resultTypeOf(result: JsonText): string | undefined {
   if (isSmall(result)) {
     const { value } = result;
@@ -77,7 +77,7 @@ export function requestedVisits({ code, data }: JsonRpcError): InputRequests | u
   return Object.fromEntries(visits.map((visit, index) => [`visit-${index + 1}`, visit]));
 }
 
-/** With the codes of the modern era: -32602 names a missing resource; -32002 and -32042 are not sent. */
+/** The error with a code of the modern era: -32602 names a missing resource; -32002 and -32042 are not sent. */
 export function modernError(method: string, params: JsonFields, error: JsonRpcError): JsonRpcError {
   const { code, message, data } = error;
   if (code === RPC.resourceNotFound) {

@@ -1,6 +1,6 @@
 // Finds the instance, or the parked call, that a modern request must go to: by the state of a call that takes several rounds, by a
 // cursor, or by the id of a task. The client carries states and cursors encrypted, together with their instance. Ids of tasks are
-// not encrypted: they stand in results, notifications and headers of an extension that the gateway only passes on.
+// not encrypted: they occur in results, notifications and headers of an extension that the gateway only passes on.
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
 import { map, type Observable } from 'rxjs';
@@ -55,9 +55,9 @@ export class ModernRouting {
   }
 
   /**
-   * Looks for the instance that runs a task which its caller is not known to have; see TaskFinder.search. Undefined when the
-   * call is about no task, too. RpcFailure (-32602), emitted, when there is none, or when it is known to be another owner's and
-   * no other instance has one of that id: the two look alike.
+   * Searches for the instance that runs a task, if the owner is not known to have it; see TaskFinder.search. Undefined also when the
+   * call is about no task. Emits RpcFailure (-32602) when there is no such task, and, so that callers cannot distinguish the two,
+   * when it is known to be another owner's and no other instance has one of that id.
    */
   searchTask(call: ModernCall): Observable<string | undefined> | undefined {
     const { method, params, owner, template, backends } = call;
@@ -171,7 +171,7 @@ function withoutProgressToken(params: JsonObject): JsonObject {
   return wantsProgress ? withoutMeta(params, [META.progressToken]) : params;
 }
 
-/** Bare results: a wrapped one, or one that is no object, is dropped, and the server asks again. RpcFailure (-32602). */
+/** Replies are plain results: a wrapped one, or one that is no object, is dropped, and the server asks again. RpcFailure (-32602). */
 function repliesOf(params: JsonFields): ReadonlyMap<string, ClientReply> {
   const inputResponses = fieldValue(params.inputResponses) ?? {};
   if (!isJsonObject(inputResponses)) throw invalidParams('Invalid params: inputResponses must be an object');

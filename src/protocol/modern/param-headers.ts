@@ -28,7 +28,7 @@ export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string,
   return found;
 }
 
-/** A client may know a newer list than the gateway, so that the tools are listed again before a refusal. */
+/** A client may know a newer list than the gateway: the tools are listed again before a refusal. */
 export class ListedHeaders {
   /** The headers that a tool asks for, which are read for each call. */
   readonly #declarations = new WeakMap<Tool, readonly Declaration[]>();

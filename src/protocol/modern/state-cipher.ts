@@ -45,7 +45,7 @@ export class StateCipher {
     if (!text.startsWith(VERSION) || text.length > LONGEST_TEXT) return undefined;
     const encoded = text.slice(VERSION.length);
     const bytes = Buffer.from(encoded, 'base64url');
-    // The decoder skips unknown characters, so that many texts would mean the same.
+    // The decoder skips unknown characters: many texts would have the same bytes.
     if (bytes.length < HEAD_BYTES || bytes.toString('base64url') !== encoded) return undefined;
     const plain = this.#decrypt(bytes, bound);
     if (plain === undefined) return undefined;
