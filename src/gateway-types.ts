@@ -1,5 +1,5 @@
-// Input and results of the facade. Types only, and plain ones: an embedding program compiles them without
-// the types of MikroORM and XState. The facade is gateway.ts.
+// Input and results of the facade (gateway.ts). Types only, and plain ones: an embedding program compiles them without the types of
+// MikroORM and XState.
 
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients, MetricsSummary } from './actors/metrics.ts';
@@ -28,7 +28,7 @@ export interface GatewayOptions {
   /** Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
    *  registered through it, and lists those of other nodes. Default: this gateway runs every program in the store. */
   readonly nodeId?: string | undefined;
-  /** Changes of a store that other nodes write, too, as watchRevision makes them. `changed`: a node changed it, perhaps this
+  /** Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
    *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
   /** Defaults for templates without settings of their own. */
@@ -55,21 +55,21 @@ export interface GatewayOptions {
   /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
    *  decrypt each other's. Default: random. */
   readonly stateKey?: Buffer;
-  /** Bytes of memory that this process may use. The bounds of unfinished answers and kept events follow from it. Default:
-   *  the limit of the control group, or the memory of the machine. */
+  /** Bytes of memory that this process may use, from which the bounds of unfinished answers and buffered events follow.
+   *  Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;
-  /** Ids of principals that lost a permission: their sessions and streams as MCP clients end. `Gateway.openCallers` has the
-   *  principals with something open. Default: permissions never change. */
+  /** Ids of principals that lost a permission: their sessions and streams as MCP clients end. `Gateway.openCallers` returns
+   *  the principals with any open. Default: permissions never change. */
   readonly changedCallers$?: Observable<string> | undefined;
-  /** Gets each internal error that ends a request of an MCP client; the client gets no details. What it throws is dropped.
+  /** Gets each internal error that ends a request of an MCP client; the client gets no details. Errors it throws are dropped.
    *  Default: internal errors are not reported. */
   readonly onFault?: (error: unknown) => void;
   /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */
   readonly discovery?: DiscoveryOptions;
   /**
-   * Gets xstate's inspection events of the gateway's actor tree: the root, a supervisor per template, the instances with
-   * their sessions and the conversations of single clients, and the sessions and parked calls of clients. It runs in the middle of each step, so it has to be quick; what it throws is dropped. Default: nothing
-   * is inspected.
+   * Gets xstate's inspection events of the gateway's actor tree: the root, a supervisor per template, the instances with their
+   * sessions and the conversations of single clients, and the sessions and parked calls of clients. It runs within each step, so it
+   * must be quick; errors it throws are dropped. Default: no inspection.
    * @example
    * const gateway = await createGateway({
    *   inspect: ({ type, actorRef, event }) => {
@@ -120,7 +120,7 @@ export interface ClientStats {
 }
 
 export interface ConnectionTestOptions {
-  /** The caller: its tests at a time are bounded. Default: one caller for all. */
+  /** The caller, whose concurrent tests are bounded. Default: one caller for all tests. */
   readonly ownerId?: string;
   /** As of RegisterOptions. */
   readonly isLimited?: boolean;
@@ -135,7 +135,7 @@ export type ConnectionOutcome = (
       readonly era: Era;
       /** Undefined for a server that does not name itself. */
       readonly server: { readonly name: string; readonly version: string } | undefined;
-      /** How many it lists. */
+      /** Number of tools that it lists. */
       readonly tools: number;
     }
   | { readonly isOk: false; readonly error: GatewayError; readonly stderr: readonly string[] }
@@ -149,7 +149,7 @@ export interface ClientSessionView {
   readonly ownerId: string;
   /** `name` and `version`, as the client declared them. */
   readonly clientInfo: JsonObject;
-  /** The instance it is bound to, or was last; of a session with all templates, one for each that it uses. */
+  /** The instance it is or was last bound to; of a session with all templates, one for each template that it uses. */
   readonly bindings: readonly {
     readonly template: string;
     readonly instanceId: string;
@@ -196,7 +196,7 @@ export interface TemplateSnapshot {
 export interface Server {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
-  /** One line each: faults that keep nothing from working. */
+  /** One line each: faults that do not stop the instance from working. */
   readonly warnings?: readonly string[];
   /** What MCP clients have open at the instance now. */
   readonly clients: InstanceClients;

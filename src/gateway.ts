@@ -1,5 +1,5 @@
-// The facade of a gateway, for HTTP routes, the command line and embedding programs. gateway/compose.ts composes its parts; registry.ts has
-// the registrations, src/actors the calls.
+// The facade of a gateway, for HTTP routes, the command line and embedding programs. gateway/compose.ts composes its parts;
+// registry.ts has the registrations, src/actors the calls.
 
 import { firstValueFrom, type Observable, race, throwError, timer } from 'rxjs';
 import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
@@ -52,7 +52,7 @@ import type { FileContents, ImportReport, RegisterOptions, Registration } from '
 import { importContents } from './registry-sync.ts';
 
 /**
- * Makes a gateway: loads the registry of the store and starts its instances, without a wait for their health. Rejects with
+ * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
  * VALIDATION_ERROR, which names each option that is unknown or has a wrong value.
  * @example
  * await using gateway = await createGateway();
@@ -93,7 +93,7 @@ export class Gateway {
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
-  /** Starts what the store holds; accepts calls when `more` is done. To be called once; createGateway does so. */
+  /** Starts the stored instances; accepts calls when `more` is done. Called once, by createGateway or instead of it. */
   async load(more?: () => Promise<void>): Promise<void> {
     await this.#deps.tracing.ready();
     await this.#deps.registry.load();
@@ -149,9 +149,9 @@ export class Gateway {
   }
 
   /**
-   * Opens an instance as its registration would, counts its tools and closes it, all within 10 s. Nothing is registered.
-   * Resolves with why it failed, too; rejects for what may not be registered, like `register`, and with QUEUE_FULL when too
-   * many tests run.
+   * Opens an instance as its registration would, counts its tools and closes it, all within 10 s. Nothing is registered. A
+   * failed test resolves with its error. Rejects like `register` for input that may not be registered, and with QUEUE_FULL when
+   * too many tests run.
    * @example
    * const outcome = await gateway.testConnection('search', { endpoint: 'http://127.0.0.1:9000/mcp' });
    * console.log(outcome.isOk ? `${outcome.tools} tools` : outcome.error.message);
@@ -338,7 +338,7 @@ export class Gateway {
     return this.#deps.status.snapshot();
   }
 
-  /** Ids of the principals that have something open as MCP clients: sessions, conversations, calls that wait for them. */
+  /** Ids of the principals that have anything open as MCP clients: sessions, conversations, calls that wait for them. */
   openCallers(): ReadonlySet<string> {
     return this.#deps.mcp.owners;
   }
@@ -348,7 +348,7 @@ export class Gateway {
     return this.#deps.mcp.sessions();
   }
 
-  /** Ends a session of `sessions`, by its id there: its calls are answered with SESSION_NOT_FOUND. SESSION_NOT_FOUND. */
+  /** Ends a session, by its id in `sessions`, and answers its calls with SESSION_NOT_FOUND. Throws SESSION_NOT_FOUND. */
   endSession(id: string): void {
     this.#deps.mcp.endSession(id);
   }

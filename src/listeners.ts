@@ -1,5 +1,4 @@
-// Opens and closes the listening sockets of a gateway; answers that are being sent still arrive. config.ts decides the
-// addresses.
+// Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config.ts decides the addresses.
 
 import {
   createServer,
@@ -146,7 +145,7 @@ class Listener {
     return this.url === `http://${bound}` ? this.url : `${bound} (${this.url} here)`;
   }
 
-  /** The real one, of a listener that took a free one. */
+  /** The actual port, also when port 0 was configured. */
   get #port(): number {
     const address = this.#server.address();
     return typeof address === 'object' && address !== null ? address.port : this.wanted.port;

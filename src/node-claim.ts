@@ -15,7 +15,7 @@ export interface NodeClaim {
 
 /** Interval at which the holder changes its row, in ms. */
 const HEARTBEAT_MS = 3_000;
-/** A row without a change for this long belongs to a process that was killed, in ms: longer than a heartbeat and an operation. */
+/** A row without a change for this time, in ms, belongs to a killed process: longer than a heartbeat and an operation. */
 const EXPIRY_MS = 10_000;
 /** Longest wait for the deletion of the claim, in ms. */
 const RELEASE_MS = 2_000;

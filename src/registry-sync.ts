@@ -1,6 +1,6 @@
-// Synchronizes the registry with one origin of instances: the listing of a source, or a registry file. Instances of other origins, such
-// as the API, are not changed. src/discovery/ lists the sources, gateway/sync.ts decides when; persistence/registry-file.ts reads the
-// file.
+// Synchronizes the registry with one origin of instances: the listing of a source, or a registry file. Instances of other origins,
+// such as the API, are not changed. src/discovery/ lists the sources, persistence/registry-file.ts reads the file, gateway/sync.ts
+// decides when.
 
 import { hash } from 'node:crypto';
 import Type from 'typebox';
@@ -20,7 +20,7 @@ import { compileShape } from './domain/validation.ts';
 import type { FileContents, FileEntry, ImportReport } from './registry/registry-types.ts';
 import type { Registry } from './registry.ts';
 
-/** Adds new instances, replaces changed ones, removes missing ones. An instance that cannot be registered is skipped, with the reason. */
+/** Adds new instances, replaces changed ones, removes missing ones. Skips one that cannot be registered, with the reason. */
 export async function syncListing(
   registry: Registry,
   { origin, deployments, skipped }: Listing,
@@ -98,8 +98,7 @@ const contentsShape = compileShape(
   'body',
 );
 
-/** The same for a registry file. An entry that cannot be used is a problem, not a failure. VALIDATION_ERROR for contents that no file
- *  can have. */
+/** The same for a registry file. An unusable entry is a problem, not a failure. VALIDATION_ERROR for malformed contents. */
 export async function importContents(
   registry: Registry,
   contents: FileContents,

@@ -76,10 +76,10 @@ export class Registry {
   }
 
   /**
-   * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
-   * DUPLICATE_SERVER when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a denied address,
-   * COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not
-   * healthy after `waitMs`, SERVER_NOT_FOUND when it was removed meanwhile.
+   * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR; DUPLICATE_SERVER
+   * when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a denied address,
+   * COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not healthy after `waitMs`,
+   * SERVER_NOT_FOUND when it was removed meanwhile.
    */
   async register(
     template: string,
@@ -88,7 +88,7 @@ export class Registry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const { member, replaced } = await this.#change(async () => {
-      // Nothing is stored for an instance that cannot be.
+      // First, so that nothing is stored for an instance that is refused.
       await this.#refuseExposing(this.#define(template, input, options));
       const areSettingsStored = await this.#saveSettings(template, options.loadBalancer ?? {});
       const definition = await this.#save(template, input, options).catch((thrown: unknown) => {
@@ -120,21 +120,21 @@ export class Registry {
   }
 
   /**
-   * Removes an instance from the pool and from the store; its running calls may finish. One of a file or of sync leaves a
+   * Removes an instance from the pool and from the store; its running calls may finish. An instance of a file or of sync leaves a
    * tombstone, so that the next import does not add it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
       if (this.#active.find(template, id) === undefined) await this.#refresh();
       const { fingerprint } = this.#deps.fleet.member(template, id).definition;
-      // Before the deletion: alone it changes nothing, but a deletion without it would not last.
+      // Before the deletion: a tombstone alone changes nothing, but a deletion without one would not last.
       if (fingerprint !== undefined)
         await this.#query(withoutEffect(this.#store.saveTombstone({ template, id, fingerprint })));
       await this.#remove(template, id);
     });
   }
 
-  /** Removes an instance that is no longer in the file, or no longer found by sync. False when it was removed or runs on another node. */
+  /** Removes an instance that its file or sync no longer has. False when it is gone, has another source, or runs on another node. */
   withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
     return this.#change(async () => {
       const found = this.#active.find(template, id);
@@ -184,8 +184,8 @@ export class Registry {
   }
 
   /**
-   * Deletes a template and its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while something is registered under its name, on
-   * any node. One that has a definition stays, with the defaults.
+   * Deletes a template and its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances on any node. A template with a
+   * definition remains, with the default settings.
    */
   deleteTemplate(template: string): Promise<void> {
     return this.#change(async () => {
@@ -208,7 +208,7 @@ export class Registry {
     try {
       return await this.#queue.take(work);
     } catch (thrown) {
-      // It may have been stored all the same: then the store decides.
+      // The change may have been stored all the same: the reload shows whether it was.
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#follower.requestReload();
       throw thrown;
     }
@@ -225,8 +225,8 @@ export class Registry {
   }
 
   /**
-   * Applies the changes of other nodes before a change on top of them; resolves with their revision, undefined when there are no other
-   * nodes. Costs one query when there are no changes.
+   * Applies the changes of other nodes before a change on top of them; resolves with their revision, undefined without other nodes.
+   * Costs one query when there are no changes.
    */
   async #refresh(): Promise<number | undefined> {
     if (this.#deps.storeChanges$ === undefined) return undefined;
@@ -306,7 +306,7 @@ export class Registry {
     this.#reloadAfter(before);
   }
 
-  /** After the removal of a function: applies what other nodes stored under its id or server id, which waited for it. */
+  /** After the removal of a function: applies a stored instance with its id or server id, which the function had kept out. */
   #reloadAfter(before: InstanceDefinition | undefined): void {
     if (before?.transport !== 'in-process' || this.#deps.storeChanges$ === undefined) return;
     this.#revision = undefined;
@@ -330,7 +330,7 @@ export class Registry {
   }
 }
 
-/** For the query of a tombstone, which has no effect alone: without an answer its change was not made. */
+/** For a query of a tombstone, which has no effect alone: if it is not answered, the change was not made. */
 async function withoutEffect(query: Promise<void>): Promise<void> {
   try {
     await query;

@@ -1,6 +1,6 @@
-// Checks what an embedding program without types passes: options of the gateway with tables of allowed values, since a wrong value
-// would fail later, far from its cause; and arguments of calls, for every call, which allocates only for an error. Issues name fields
-// and rules, never values. The options of the command line come from config.ts and are valid.
+// Checks the input of embedding programs without types: options of the gateway by tables of allowed values, since a wrong value would
+// fail later, far from its cause; and the arguments of every call, which allocates only for an error. Issues name fields and rules,
+// never values. The options of the command line come from config.ts and are valid.
 
 import { isAbsolute } from 'node:path';
 import Type from 'typebox';
@@ -251,7 +251,7 @@ export function refusalOfList(
   return refusalOfOptions(options);
 }
 
-/** The same for an error answer that is to be translated. */
+/** The same for the arguments of `Gateway.errorOf`. */
 export function refusalOfAnswer(request: ExchangeRequest, answered: ErrorAnswer): GatewayError | undefined {
   const isAnswer = isFields(answered) && isFields(answered.error);
   return isAnswer ? refusalOfRequest(request, undefined) : refused('answered', 'expected an error answer');

@@ -1,5 +1,5 @@
-// Composition root: creates and connects the parts of a gateway for its facade (gateway.ts), and decides how instances are opened: client
-// name, denied networks, timeouts, how commands are launched.
+// Composition root: creates and connects the parts of a gateway for its facade (gateway.ts), and decides how instances are opened:
+// client name, denied networks, timeouts, how commands are launched.
 
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry.ts';
@@ -60,7 +60,7 @@ export function composeGateway(
     ...(options.protectedPaths ?? []),
   ];
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
-  // Kept events mostly share their bytes with unread answers, so that they get half of the same bound.
+  // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
   const open = openerOf({
@@ -106,7 +106,7 @@ export function composeGateway(
   return { policy, database, fleet, registry, dispatcher, mcp, status, sync, tests, tracing };
 }
 
-/** Drops what the inspector throws: it would stop the inspected actor. */
+/** Drops errors of the inspector: they would stop the inspected actor. */
 function guarded(inspect: ActorInspector): (event: ActorInspection) => void {
   return (event) => {
     try {
@@ -128,7 +128,7 @@ export interface OpenerOptions
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
 }
 
-/** Makes the function that opens instances. `handlers` are looked up when an instance is opened, so handlers may be added later. */
+/** Makes the function that opens instances. `handlers` may be added later: they are looked up when an instance is opened. */
 export function openerOf({ protectedPaths = [], definitions, ...options }: OpenerOptions): Open {
   const requirements = new Requirements();
   return openingWith({

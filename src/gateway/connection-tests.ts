@@ -1,5 +1,5 @@
-// Connection tests: an instance is opened as after its registration, its tools are listed, and it is closed. It is neither stored nor in
-// the fleet, and serves no calls. The registry and the routes decide what may be registered.
+// Connection tests: an instance is opened as after its registration, its tools are listed, and it is closed. It is neither stored
+// nor in the fleet, and serves no calls. The registry and the routes decide what may be registered.
 
 import { once } from 'node:events';
 import { listTools } from '../actors/instances/session.ts';
@@ -14,7 +14,7 @@ import type { Transport, TransportFacts } from '../transports/transport.ts';
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;
-/** Concurrent tests, with those that are being closed: of all callers, and of one. */
+/** Concurrent tests, including those that are being closed: of all callers, and of one. */
 const AT_ONCE = 4;
 const AT_ONCE_OF_OWNER = 2;
 
@@ -25,7 +25,7 @@ export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
 
 export class ConnectionTests {
   readonly #deps: ConnectionTestDeps;
-  /** Each with its end. */
+  /** Each with the promise of its end. */
   readonly #running = new Map<{ readonly ownerId: string }, Promise<unknown>>();
   readonly #closing = new AbortController();
 

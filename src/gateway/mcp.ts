@@ -1,5 +1,5 @@
-// Composes the MCP endpoint of a gateway: the endpoint (src/protocol), the backends of each template and of all templates, and the actors
-// behind them, which own sessions, conversations and parked calls.
+// Composes the MCP endpoint of a gateway: the endpoint (src/protocol), the backends of each template and of all templates, and
+// src/actors behind them, which owns sessions, conversations and parked calls.
 
 import { randomBytes } from 'node:crypto';
 import { NEVER, type Observable, type Subscription } from 'rxjs';
@@ -41,7 +41,7 @@ export interface McpDeps
   readonly events$: Observable<GatewayEvent>;
   /** Name and version of the gateway, sent where it answers for several servers. */
   readonly serverInfo: EndpointOptions['serverInfo'];
-  /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
+  /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
 }
 
@@ -151,7 +151,7 @@ export class Mcp {
     await Promise.all(holders.map((holder) => holder.endOf(ownerId)));
   }
 
-  /** Resolves when no call is in flight, also none of a client without a session, or the grace time is over. */
+  /** Resolves when no call is in flight, with or without a session, or the grace time is over. */
   #untilIdle(graceMs: number): Promise<void> {
     const { fleet, now, alarm } = this.#deps;
     const untilMs = now() + graceMs;

@@ -1,6 +1,6 @@
-// Decides when deployments are synchronized, and with which sources: once for `gateway sync`, which also reads the registry file again,
-// and after each change while the gateway runs with --sync. src/discovery/ queries the sources, registry-sync.ts applies a listing.
-// Source: ADRs 59 and 65.
+// Decides when deployments are synchronized, and with which sources: once for `gateway sync`, which also reads the registry file
+// again, and after each change while the gateway runs with --sync. src/discovery/ queries the sources, registry-sync.ts applies a
+// listing. Source: ADRs 59 and 65.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { docker, podman } from '../discovery/containers.ts';
@@ -33,7 +33,7 @@ export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly definitions: ReadonlyMap<string, TemplateHints>;
 }
 
-/** What searches for deployments, by its name. */
+/** The providers of deployments, by name. */
 const PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };
 const DEFAULT_NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is followed again, in ms. */
@@ -64,13 +64,13 @@ export class Sync {
     this.#deps = deps;
   }
 
-  /** Reads the registry file again and lists every source once. A source without an answer is a warning; its instances stay. */
+  /** Reads the registry file again and lists every source once. A source without an answer is a warning; its instances remain. */
   run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
     return this.#syncAll(namespace, rules, this.#deps.registryFile);
   }
 
-  /** Syncs with every source now, and after each change of one until `close`; not with the registry file, which was read at the start.
-   *  Resolves with the outcome of the first sync. */
+  /** Syncs with every source now, and after each change of one until `close`; not with the registry file, which the start has
+   *  read. Resolves with the outcome of the first sync. */
   async follow(): Promise<SyncOutcome> {
     const outcome = await this.#syncAll();
     await this.#followAll();
@@ -229,7 +229,7 @@ function outcomeOf({ reports, settings, reached, warnings }: SyncProgress): Sync
   };
 }
 
-/** The report of an import as that of a sync. */
+/** Converts the report of an import to that of a sync. */
 function rowsOf(
   registry: Registry,
   { added, changed, removed, unchanged, keptAway }: ImportReport,

@@ -1,5 +1,5 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
-// Actors own sessions, stateless clients and changes.
+// src/actors owns sessions, stateless clients and changes.
 
 import { filter, map, type Observable, throwError } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
@@ -87,7 +87,7 @@ export class TemplateBackends implements Backends {
     return this.#deps.feed.changes(this.#template, owner, profile, wanted);
   }
 
-  /** Of an instance that gets calls, if there is one: the lists of other instances may be older. */
+  /** As an instance that gets calls lists it, if there is one: the lists of other instances may be older. */
   tool(name: string): Tool | undefined {
     return find(name, this.#healthy) ?? find(name, this.#deps.fleet.refs(this.#template));
   }

@@ -1,5 +1,5 @@
-// The registry in force on this node: instances in the fleet, functions, settings of templates. Applies stored changes of any node and
-// emits their events. It is synchronous and uses no store (registry.ts).
+// The registry in force on this node: instances in the fleet, functions, settings of templates. Applies stored changes of any node
+// and emits their events. It is synchronous and uses no store (registry.ts).
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
@@ -59,7 +59,7 @@ export class ActiveRegistry {
     );
   }
 
-  /** REGISTRY_FULL when another instance, with this name, exceeds a limit. */
+  /** REGISTRY_FULL when a further instance, with this name, would exceed a limit. */
   refuseOverflow(template: string, id: string): void {
     const { fleet } = this.#deps;
     if (fleet.size >= LIMITS.instances && fleet.find(template, id) === undefined)
@@ -101,7 +101,7 @@ export class ActiveRegistry {
     throw validationFailed([{ loc: ['path', 'template'], msg: `${msg} first`, type: 'value_error' }]);
   }
 
-  /** A template with a definition stays, with the default settings. */
+  /** A template with a definition remains, with the default settings. */
   deleteTemplate(template: string): void {
     const { fleet, policy, defined } = this.#deps;
     this.#settings.delete(template);
@@ -136,7 +136,7 @@ export class ActiveRegistry {
     this.#emit({ type: 'instance.deregistered', ...eventOf(definition) });
   }
 
-  /** Applies the stored registry. Functions, and templates with functions, stay. */
+  /** Applies the stored registry. Functions, and templates with functions, remain. */
   apply({ templates, instances }: StoredRegistry): void {
     for (const { name, loadBalancer } of templates)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.govern(name, loadBalancer);
@@ -167,7 +167,7 @@ export class ActiveRegistry {
 
 /**
  * The changes that apply a stored registry, by template and id; definitions are from the store, except in `removed`. A function of
- * this program is in no store: it stays, and a stored instance with its id or server id is left out until the function is removed.
+ * this program is in no store: it remains, and a stored instance with its id or server id is left out until the function is removed.
  * An instance with a new server id is in `removed` and in `added`.
  */
 export function differences(known: readonly InstanceDefinition[], stored: readonly InstanceDefinition[]) {

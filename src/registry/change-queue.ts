@@ -22,9 +22,9 @@ export class ChangeQueue {
   }
 
   /**
-   * Runs `work` when earlier changes have ended, with its result. While the database is unavailable not every queued change waits for
-   * it: a change that waited too long fails with DATABASE_UNAVAILABLE before it begins. `isReload`: a failure does not count for
-   * that, because a read may wait for an old connection.
+   * Runs `work` when earlier changes have ended, and settles like it. While the database is unavailable, a queued change that waited
+   * for LONGEST_WAIT_MS fails with DATABASE_UNAVAILABLE before it begins. `isReload`: its failure does not mean that the database is
+   * unavailable, because a read may wait for an old connection.
    */
   take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
     const askedAtMs = this.#now();
@@ -36,8 +36,8 @@ export class ChangeQueue {
   }
 
   /**
-   * For each query of `work`: its answer, or DATABASE_UNAVAILABLE with `ifLate` when the time of the change is over. So the work ends
-   * before the next change begins, and a late answer has no effect.
+   * For each query of `work`: its answer, or DATABASE_UNAVAILABLE with `ifLate` when the time of the change is over. Thus the work
+   * ends before the next change begins, and a late answer has no effect.
    */
   within<T>(query: Promise<T>, ifLate: Delivered = 'no'): Promise<T> {
     if (this.#overtime === undefined) return query;

@@ -1,5 +1,5 @@
-// Whether the database answers: one query at a time, with a time limit, and at most one per second, so that many health checks cause
-// few queries.
+// Whether the database answers: one query at a time, with a time limit, and at most one per second, so that many health checks
+// cause few queries.
 
 import type { Store } from '../persistence/store.ts';
 import { withTimeout } from '../persistence/with-timeout.ts';

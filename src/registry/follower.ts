@@ -38,7 +38,7 @@ export class Follower {
       .subscribe(({ kind }) => this.#onChange(kind));
   }
 
-  /** Requests a reload: a change failed and may be stored all the same. */
+  /** Requests a reload, after a change that failed and may be stored all the same. */
   requestReload(): void {
     this.#isBehind = true;
     this.#catchUp();
