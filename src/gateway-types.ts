@@ -31,7 +31,7 @@ export interface GatewayOptions {
   /** Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
    *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
-  /** Defaults for templates without settings of their own. */
+  /** Defaults for settings that a template does not set. */
   readonly policy?: Partial<BalancerPolicy>;
   /** Names of templates that exist although they have no instance. Default: none. */
   readonly templates?: readonly string[];
@@ -110,7 +110,7 @@ export interface InProcessInput {
   readonly metadata?: Record<string, unknown>;
 }
 
-/** Counts of what MCP clients have open. */
+/** Counts of the open sessions and dedicated processes of MCP clients. */
 export interface ClientStats {
   /** Open sessions that are idle and cost little memory. */
   readonly parkedSessions: number;
@@ -165,7 +165,7 @@ export interface ClientSessionView {
 export interface GatewayStats extends MetricsSummary {
   /** Exchanges in flight now. */
   readonly activeConnections: number;
-  /** What MCP clients have open. */
+  /** The open sessions and dedicated processes of MCP clients. */
   readonly clients: ClientStats;
 }
 
@@ -198,7 +198,7 @@ export interface Server {
   readonly snapshot: InstanceSnapshot;
   /** One line each: faults that do not stop the instance from working. */
   readonly warnings?: readonly string[];
-  /** What MCP clients have open at the instance now. */
+  /** The open sessions and dedicated processes of MCP clients at the instance. */
   readonly clients: InstanceClients;
 }
 

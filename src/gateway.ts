@@ -76,7 +76,7 @@ export class Gateway {
    * subscription.unsubscribe();
    */
   readonly events$: Observable<GatewayEvent> = this.#events.events$;
-  /** Defaults for templates without settings of their own. */
+  /** Defaults for settings that a template does not set. */
   readonly policy: BalancerPolicy;
   /** The endpoint for MCP clients of either era, at each template and at all templates together. */
   readonly mcp: McpEndpoint;
@@ -169,14 +169,14 @@ export class Gateway {
     return this.#deps.registry.deregister(template, id);
   }
 
-  /** Brings the instances of source `file` in step with a registry file; other instances stay as they are. */
+  /** Brings the instances of source `file` in step with a registry file; other instances are not changed. */
   importFile(contents: FileContents): Promise<ImportReport> {
     return importContents(this.#deps.registry, contents);
   }
 
   /**
    * Brings the instances of source `sync` in step with the containers and pods that run, and those of source `file` with the
-   * registry file; other instances stay as they are. A source that does not answer or cannot be read is a warning.
+   * registry file; other instances are not changed. A source that does not answer or cannot be read is a warning.
    */
   sync(options?: SyncOptions): Promise<SyncOutcome> {
     return this.#deps.sync.run(options);

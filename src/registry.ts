@@ -107,7 +107,7 @@ export class Registry {
     return { definition, replaced, state, healthy, reason };
   }
 
-  /** What `register` would store, under a new id, after the same checks. Nothing is stored. Errors as of `register`. */
+  /** The definition that `register` would store, under a new id, after the same checks. Stores nothing. Errors as of `register`. */
   async draft(
     template: string,
     written: InstanceInput,

@@ -40,7 +40,7 @@ interface OwnProcess {
   readonly principal: string;
 }
 
-/** What clients have open at one instance now. */
+/** The open sessions and dedicated processes of clients at one instance. */
 export interface InstanceClients {
   /** Sessions that are bound to it, parked ones included. */
   readonly sessions: number;
@@ -174,7 +174,7 @@ export class Metrics {
     return new Map([...this.#clients].map(([template, tally]) => [template, sumOf([tally])]));
   }
 
-  /** What clients have open at the instance of that server id. */
+  /** The open sessions and dedicated processes at the instance of that server id. */
   clientsAt(serverId: string): InstanceClients {
     const present = this.#present.get(serverId);
     if (present === undefined) return NO_CLIENTS;

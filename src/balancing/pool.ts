@@ -13,7 +13,7 @@ export type Change<C extends Candidate> =
 const NO_IDS: ReadonlySet<string> = new Set();
 
 /**
- * The pool of one template. Subscribed to `changes$` until `close()`. When the changes complete or fail, the pool stays empty:
+ * The pool of one template. Subscribed to `changes$` until `close()`. When the changes complete or fail, the pool is emptied:
  * better no candidate than one in an unknown state.
  */
 export class Pool<C extends Candidate> {

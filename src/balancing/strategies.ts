@@ -23,7 +23,7 @@ export interface Candidate {
 /** Chooses one candidate, synchronously. May remember earlier choices. */
 export type Strategy = <C extends Candidate>(candidates: readonly [C, ...C[]]) => C;
 
-/** Makes a strategy with a memory of its own. `random` returns [0, 1) and is Math.random by default. */
+/** Makes a strategy with its own memory. `random` returns [0, 1) and is Math.random by default. */
 export type StrategyFactory = (options?: { readonly random?: () => number }) => Strategy;
 
 /** The least probability of a candidate of `health_based`, as a share of the best candidate's. */

@@ -47,7 +47,7 @@ export interface SseOpening {
  * they do nothing, and the events of a stream are dropped.
  */
 export interface McpReply {
-  /** One JSON body. Headers are names and values in turn. */
+  /** One JSON body. Headers are names and values, alternating. */
   json(status: number, body: Uint8Array | string, headers?: readonly string[]): void;
   /** An event stream with one event, complete, with status 200. `data` is JSON text. As cheap as `json`. */
   event(data: Uint8Array | string, headers?: readonly string[]): void;

@@ -13,7 +13,7 @@ export class RpcFailure extends Error {
   readonly error: JsonRpcError;
   /** The request it answers; null when it answers none, or must not be taken for an answer. */
   readonly id: JsonRpcId | null;
-  /** Names and values in turn. */
+  /** Names and values, alternating. */
   readonly headers: readonly string[];
 
   constructor(
@@ -57,7 +57,7 @@ const CODES: Partial<Record<ErrorCode, number>> = {
 };
 
 /**
- * Converts anything thrown into a failure; a failure stays as it is, except that a missing id is added.
+ * Converts anything thrown into a failure; a failure is unchanged, except that a missing id is added.
  * The code is that of JSON-RPC where there is one, else the HTTP status: no error of the gateway is in the range
  * -32768..-32000 that others may take for theirs. `data`: `error_code`, and where known `instance_id`,
  * `retry_after_seconds`, `delivered` (`unknown`: the call may have happened). It does not show how instances are run.

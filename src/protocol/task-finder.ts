@@ -135,7 +135,7 @@ export class TaskSearches {
   /**
    * The result of `begin`, or of the search that the same owner has under way for the same task; at once the last result when a
    * search has just found no instance. Cold; ends without subscribers. QUEUE_FULL when too many searches are under way, of
-   * the owner or of all; while authentication is off all callers are one owner without a bound of its own.
+   * the owner or of all; while authentication is off all callers are one owner without a separate bound.
    */
   search(
     { ownerId, template }: TaskScope,

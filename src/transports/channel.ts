@@ -77,7 +77,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     this.#callers = new RecentCallers(now);
   }
 
-  /** Sends a request; unsubscribing what is returned cancels it. */
+  /** Sends a request; unsubscribing the returned value cancels it. */
   abstract send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined;
 
   /** Sends a notification. A very long one, or one without room, is dropped: no caller waits for it. */
@@ -241,7 +241,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     else exchange.observer.next({ kind: 'notification', method, params });
   }
 
-  /** It belongs to the only pending exchange, else to the client. A request of the gateway that comes back fails its exchange. */
+  /** A request belongs to the only pending exchange, else to the client. An echoed one of the gateway fails its own exchange. */
   #takeRequest(message: RequestMessage): void {
     const echoed = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
     if (echoed !== undefined && isEcho(message, echoed)) {
@@ -320,7 +320,7 @@ export function idsOfBrokenAnswer(line: Buffer): readonly number[] {
   return answers.filter(looksLikeAnswer).map(({ id }) => id);
 }
 
-/** Undefined for what is not JSON, or too large to be parsed. */
+/** Undefined for a line that is not JSON, or too large to be parsed. */
 function parsed(line: Buffer): unknown {
   if (line.length > LIMITS.parsedMessageBytes) return undefined;
   try {

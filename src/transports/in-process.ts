@@ -105,7 +105,7 @@ class InProcessTransport extends Channel implements Transport {
     const { signal } = call.cancellation;
     const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
     try {
-      // The function may write what it gets as JSON.
+      // Parsed from the text, so that the function gets plain JSON values only.
       const { method, params } = JSON.parse(call.exchange.text);
       const request = params === undefined ? { method } : { method, params };
       const result = await this.#handler(request, { signal, notify });

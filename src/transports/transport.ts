@@ -115,7 +115,7 @@ export interface OpenOptions {
   readonly memory: OpeningMemory;
 }
 
-/** What openings of one instance have found out; kept as long as its definition is unchanged. */
+/** The results of the openings of one instance; kept as long as its definition is unchanged. */
 export interface OpeningMemory {
   /** Over stdio: the era of the program, if known. */
   era?: 'legacy' | 'modern' | undefined;

@@ -75,7 +75,7 @@ export class Call implements QueuedCall, RunningCall {
   /** The previous attempt, which is silent and continues. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
-  /** What runs before an attempt or instead of one: an opening, an answer of the route, or a wait; and its instance, if any. */
+  /** The step before an attempt or instead of one (an opening, an answer of the route, a wait), and its instance, if any. */
   #preparation: Subscription | undefined;
   #preparingAt: InstanceRef | undefined;
   #isWaiting = false;
@@ -427,7 +427,7 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   #timedOut(passedMs: number): void {
-    // Of two silent instances the error names the one that was asked first.
+    // Of two silent instances the error names the first.
     const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
     const named = silent ?? this.#preparingAt ?? this.#lastAsked;
     const mayHaveArrived = silent !== undefined || this.#lastFailure?.error.delivered === 'unknown';

@@ -1,4 +1,4 @@
-// The deadline of a call: the timeout starts anew at each message, up to the hard maximum, and pauses while the backend waits
+// The deadline of a call: the timeout restarts at each message, up to the hard maximum, and pauses while the backend waits
 // for its client. It also reports a call without a message as slow. call.ts decides what happens then.
 
 import type { Clock } from '../../domain/clock.ts';

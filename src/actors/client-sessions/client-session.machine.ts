@@ -27,7 +27,7 @@ export type ClientSessionEvent =
   | { readonly type: 'park' }
   | { readonly type: 'end' };
 
-/** What the machine asks of the session. All but `bind` are synchronous and do not throw. */
+/** The session as the machine uses it. All but `bind` are synchronous and do not throw. */
 export interface ClientSessionDeps {
   readonly template: string;
   readonly ownerId: string;

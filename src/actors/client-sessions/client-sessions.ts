@@ -1,4 +1,4 @@
-// The table of all legacy sessions of one gateway: with one template, and with all templates at once (ADR 70). Bounds their
+// The table of all legacy sessions of one gateway: with one template, and with all templates together (ADR 70). Bounds their
 // number and ends many of them together. expiring-sessions.ts parks and expires them. Callers of `find` compare the owner.
 
 import type { ClientProfile, SessionRecord } from '../../domain/client.ts';
@@ -115,7 +115,7 @@ export class ClientSessions implements SessionSupervisor {
     } finally {
       signal?.removeEventListener('abort', callOff);
     }
-    // It may have been ended while it was opened.
+    // The session may have ended while it was being opened.
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
     this.#open.add(session);
     session.greeted = session.peer;

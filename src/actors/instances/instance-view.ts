@@ -90,7 +90,7 @@ function foundTransportOf(
   return isOther ? { foundTransport: found } : {};
 }
 
-/** What a starting program did instead of answering, as a clause; null while it is silent. */
+/** The output of a starting program instead of an answer, as a clause; null while it is silent. */
 function startingReason({ unmatchedMessages = 0 }: Partial<TransportFacts> = {}): string | null {
   return unmatchedMessages > 0
     ? `it is still starting, and wrote ${unmatchedLines(unmatchedMessages)}`

@@ -63,7 +63,7 @@ export class SessionLink {
     return answerOf(this.transport.exchange(request), timeoutMs);
   }
 
-  /** Like Transport.exchange, for what stays open and is no call: neither counted nor timed. */
+  /** Like Transport.exchange, for subscriptions and requests of the gateway itself: neither counted nor timed. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent> {
     return defer(() => this.transport.exchange(request)).pipe(tap(this.noteMessage));
   }

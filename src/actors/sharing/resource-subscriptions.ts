@@ -106,7 +106,7 @@ export class ResourceSubscriptions {
   }
 
   async #unsubscribe(entry: ResourceEntry): Promise<void> {
-    entry.answer = undefined; // whatever it answers: a later client subscribes anew
+    entry.answer = undefined; // whatever the answer is, a later client subscribes again
     await this.#ask(entry, 'resources/unsubscribe').catch(() => undefined);
     this.#update(entry);
   }
@@ -155,7 +155,7 @@ function refused(error: GatewayError): SharedSubscription {
   return { answer: unread(Promise.reject(error)), release: () => undefined };
 }
 
-/** The same promise; its rejection may stay unhandled. */
+/** Marks a rejection of the promise as handled: its receiver may never await it. */
 function unread<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;

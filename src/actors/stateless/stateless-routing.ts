@@ -119,7 +119,7 @@ export function isAboutTask({ method, params }: ExchangeRequest): boolean {
   return method.startsWith('tasks/');
 }
 
-/** The answer where clients share a conversation all the same. */
+/** The refusal of a task where clients share a conversation. */
 export const NO_TASKS: FinalEvent = {
   kind: 'error',
   error: {

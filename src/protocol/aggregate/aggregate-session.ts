@@ -1,4 +1,4 @@
-// The session of a legacy client with all templates at once. It opens a session with a template at the first use of the template,
+// The session of a legacy client with all templates together. It opens a session with a template at the first use of the template,
 // and another one after that session has ended; the client's own session continues.
 
 import { randomBytes } from 'node:crypto';

@@ -137,7 +137,7 @@ export class EventBudget {
     return this.#parent?.makeRoom(bytes) ?? true;
   }
 
-  /** Adds so many bytes; a negative number gives bytes back. */
+  /** Adds bytes; a negative number gives bytes back. */
   count(bytes: number): void {
     this.#bytes += bytes;
     this.#parent?.count(bytes);

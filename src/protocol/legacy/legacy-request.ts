@@ -43,13 +43,13 @@ export function isLegacyVersion(version: string): boolean {
   return ACCEPTED_LEGACY_VERSIONS.includes(version);
 }
 
-/** The revision to open a session with: the one that was asked for when it is known, else the newest. */
+/** The revision of a new session: the requested one if it is known, else the newest. */
 export function versionToOpen(requested: string): string {
   return isLegacyVersion(requested) ? requested : LEGACY_VERSIONS[0];
 }
 
 /**
- * The revision of a session: the one that its client asked for, unless its backend was asked for the same and chose an older one.
+ * The revision of a session: the one that its client requested, or an older one that its dedicated conversation has negotiated.
  * Extensions of a newer backend do not break older clients, and the gateway writes every form that a message has here.
  * Source: MCP 2025-11-25 basic/lifecycle#version-negotiation.
  */

@@ -9,7 +9,7 @@ export interface ServerInfo {
   readonly version: string;
 }
 
-/** It may not be cached: capabilities change without a notice. `own` is the gateway. */
+/** The result may not be cached: capabilities change without a notice. `own` is the gateway. */
 export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObject {
   const instructions = sameInstructions(peers);
   return {
@@ -23,7 +23,7 @@ export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObj
   };
 }
 
-/** Server info: of the server if all instances are the same one, else, or without a name, of the gateway. */
+/** The info of the server, if all instances run the same server and it has a name; else of the gateway. */
 export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObject {
   const [first] = peers;
   const isOneServer = first !== undefined && peers.every(({ serverName }) => serverName === first.serverName);

@@ -25,7 +25,7 @@ export function resultTypeOf(result: JsonText): string | undefined {
 /**
  * A result without a type, with the fields it lacks: `resultType`, `ttlMs` and `cacheScope` where the method needs them, and the
  * server info, except where the backend wrote a `_meta`, which could only be extended by reading all of it. A result that is no
- * object stays as it is.
+ * object is unchanged.
  */
 export function completed(method: string, result: JsonText, serverInfo: JsonObject): JsonText {
   const buffer = asBuffer(result.bytes);
@@ -90,7 +90,7 @@ export function modernError(method: string, params: JsonFields, error: JsonRpcEr
 }
 
 const URL_ELICITATION_REQUIRED = -32042;
-/** Stands for a type that is no string: such a result stays as it is. */
+/** Stands for a type that is no string: such a result is unchanged. */
 const UNKNOWN = 'unknown';
 const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;

@@ -46,7 +46,7 @@ interface Polling {
   timer?: NodeJS.Timeout;
 }
 
-/** It is repeated only after the first answer has ended, so that no message of the first attempt can arrive later. */
+/** A call is repeated only after its first answer has ended, so that no message of the first attempt can arrive later. */
 export class HttpCall implements AnswerSink {
   readonly #host: CallConversation;
   readonly #request: ExchangeRequest;
@@ -146,7 +146,7 @@ export class HttpCall implements AnswerSink {
         this.#host.receiveRequest(message, this);
         return;
       case 'notification':
-        // It names a request by the gateway's id, which the caller would take for another request.
+        // A cancellation names a request by the gateway's id, which the caller would take for another request.
         if (message.method === CANCELLED) return;
         // Log lines carry no id; on the stream of a call they belong to that call.
         if (message.method === LOG || this.#request.method === LISTEN) this.notify(message);
@@ -351,7 +351,7 @@ export interface CallConversation {
 
 type CallRefusal =
   | { readonly kind: 'answer'; readonly error: JsonRpcError }
-  /** The same; a header is missing or wrong, so the server has done nothing. */
+  /** An answer, too; a header is missing or wrong, so the server has done nothing. */
   | { readonly kind: 'header'; readonly error: JsonRpcError }
   /** The status may come from a proxy instead of the server. */
   | { readonly kind: 'failure'; readonly failure: GatewayError };

@@ -169,7 +169,7 @@ function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<RequestOutcome> {
   );
 }
 
-// What the next opening of an HTTP backend reuses: whether `server/discover` comes first, which costs time if it is not answered.
+// Remembered for the next opening of an HTTP backend: whether `server/discover` comes first, which costs time if it is not answered.
 
 /** The outcome of `server/discover`. `answered`: with a result or an error; `cut`: the backend ended the connection. */
 export type DiscoverOutcome = 'answered' | 'unanswered' | 'cut';

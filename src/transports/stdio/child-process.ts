@@ -14,7 +14,7 @@ import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { groupRuns, killGroup, killTree, ownsGroup, type Reaper } from './process-group.ts';
 
-/** What to run. Arguments are passed unchanged: there is no shell. */
+/** A program to run. Arguments are passed unchanged: there is no shell. */
 export interface Program {
   readonly command: string;
   readonly args: readonly string[];

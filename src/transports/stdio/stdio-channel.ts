@@ -214,7 +214,7 @@ interface OutgoingLine extends Linked {
 /** Writes text; `done` is called once, with an error when the pipe is closed. */
 type Write = (text: string, done: (error?: Error | null) => void) => void;
 
-/** All lines of one turn are written together, one write at a time, so that it is known which the child can have read. */
+/** All lines of one turn are written together, one write at a time, so that the channel knows which the child may have read. */
 export class Outbox {
   readonly #write: Write;
   readonly #waiting = new LinkedSet<OutgoingLine>();

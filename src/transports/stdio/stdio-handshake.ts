@@ -34,7 +34,7 @@ export interface Probe {
 export const PROBE_TIMEOUT_MS = 3_000;
 
 /**
- * A program that started slowly answers the probe and the next request at once, in any order. The second answer is awaited for this
+ * A program that started slowly answers the probe and the next request together, in any order. The second answer is awaited for this
  * time, to distinguish the program from one that leaves probes unanswered.
  */
 const LATE_MS = 250;
@@ -105,7 +105,7 @@ export class StdioPipe implements HandshakeChannel {
     this.#mostMs = mostMs;
   }
 
-  /** What the program wrote instead of an answer, as a clause; undefined when it wrote nothing. */
+  /** The output of the program instead of an answer, as a clause; undefined when there is none. */
   get detail(): string | undefined {
     const { unmatchedMessages: count } = this.#channel.facts();
     if (count === 0) return undefined;
