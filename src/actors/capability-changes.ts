@@ -126,7 +126,6 @@ function kindOf({ era, greeting }: Peer): Kind {
   }
 }
 
-/** The lists that the server offers. */
 function listsOf({ peer: { era, capabilities } }: ListingInstance): readonly ListField[] {
   return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }

@@ -126,7 +126,6 @@ export class Outliers<C extends object> {
     return undefined;
   }
 
-  /** The members of the pool have changed. */
   changed(members: readonly C[]): void {
     this.#members = members;
     while (this.#ejected > this.#mostEjected) {

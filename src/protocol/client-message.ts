@@ -107,7 +107,7 @@ function isCleanBody(bytes: Buffer, shortText: string): boolean {
 /** The only ways to write characters that no backend, log or database should get. */
 const SUSPICIOUS = /\\u(?:0000|d[89a-f])/i;
 
-/** Recursion ends with the depth of the body. */
+/** The recursion is bounded by DEEPEST, which the body was checked against. */
 function isClean(value: unknown): boolean {
   if (typeof value === 'string') return isCleanText(value);
   if (typeof value !== 'object' || value === null) return true;

@@ -39,7 +39,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The last answer that its client got. */
   lastAnswer: Answer | undefined;
   #call: RunningCall | undefined;
-  /** The present binding, and the route to it. */
   #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
   #binding: Binding | undefined;
   #needsDedicated = false;

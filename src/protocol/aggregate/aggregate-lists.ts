@@ -151,7 +151,7 @@ function isAcceptable(item: unknown): item is JsonObject {
   return isJsonObject(item) && !isDeeper(item, DEEPEST);
 }
 
-/** Recursion ends with the levels. */
+/** The recursion is bounded by `levels`. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((field) => isDeeper(field, levels - 1));

@@ -126,7 +126,6 @@ function valueAfter(object: Buffer, at: number, after: number): number {
   return object[next] === COLON ? skipSpace(object, next + 1) : -1;
 }
 
-/** Reads from the head, in one pass. */
 function findOnTop(object: Buffer, quoted: string): number {
   let open = 0;
   for (let at = 0; at < object.length; at += 1) {

@@ -46,7 +46,7 @@ interface Polling {
   timer?: NodeJS.Timeout;
 }
 
-/** A call is repeated only after its first answer has ended, so that no message of the first attempt can arrive later. */
+/** A request is repeated only after its first answer has ended, so that no message of the first attempt can arrive later. */
 export class HttpCall implements AnswerSink {
   readonly #host: CallConversation;
   readonly #request: ExchangeRequest;
