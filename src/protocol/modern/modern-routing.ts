@@ -56,8 +56,8 @@ export class ModernRouting {
 
   /**
    * Searches for the instance that runs a task, if the owner is not known to have it; see TaskFinder.search. Undefined also when the
-   * call is about no task. Emits RpcFailure (-32602) when there is no such task, and, so that callers cannot distinguish the two,
-   * when it is known to be another owner's and no other instance has one of that id.
+   * call is about no task. Errors with RpcFailure (-32602) when there is no such task, and when it is known to be another owner's
+   * and no other instance has one of that id: a caller cannot distinguish the two.
    */
   searchTask(call: ModernCall): Observable<string | undefined> | undefined {
     const { method, params, owner, template, backends } = call;
