@@ -154,6 +154,7 @@ const INVALID: readonly (readonly [config: object, from: TemplateDefinition | un
     ],
     [{ api_key: 'k'.repeat(40_000) }, program, 'env_vars.WEATHER_KEY string_too_long'],
     [{ ...user, folders: ['/x', '--evil'] }, placed, 'folders value_error'],
+    [{ ...user, paths: '/x:--evil' }, placed, 'paths value_error'],
     [{ ...user, command: 'other', root: '/r' }, placed, 'root extra_forbidden'],
     [{ root: '/r' }, placed, ' value_error'],
     [{ ...user, level: 'high' }, placed, 'level int_type'],

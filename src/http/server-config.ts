@@ -11,9 +11,9 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import {
   mappedSettings,
+  partsOf,
   type SettingValues,
   settingsOf,
-  type TemplateSetting,
   typedValues,
   withDefaults,
 } from '../templates/settings.ts';
@@ -117,11 +117,16 @@ function checkedSettings(
   );
   // Rules about several settings together, such as anyOf.
   if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([CONTRADICTION]);
-  const words = argumentsAmong(settings).filter((key) => Object.hasOwn(values, key));
-  if (isComplete && words.length > 0) throw validationFailed(words.map(unknownSetting));
-  // A value may not become an option of the program.
+  const words = settings.filter(
+    ({ name, argument }) => argument !== undefined && Object.hasOwn(values, name),
+  );
+  if (isComplete && words.length > 0) throw validationFailed(words.map(({ name }) => unknownSetting(name)));
+  // No word of a value may become an option of the program.
+  const isOption = (word: unknown) => /^-/.test(String(word));
   refuse(
-    words.filter((key) => [values[key]].flat().some((value) => /^-/.test(String(value)))).map(optionValue),
+    words
+      .filter(({ name, separator }) => partsOf(values[name], separator).some(isOption))
+      .map(({ name }) => optionValue(name)),
   );
   const [unmapped] = mappedSettings(definition, values).unmapped;
   if (unmapped !== undefined)
@@ -169,14 +174,10 @@ function refusePlaceholders(
 
 /** The settings that fill placeholders of the command; `args` if none does. */
 function wordSettings(definition: TemplateDefinition | undefined): string[] {
-  const filling = argumentsAmong(
-    settingsOf(definition).filter(({ schema }) => JSON.stringify(schema).includes(SCRATCH)),
+  const filling = settingsOf(definition).filter(
+    ({ argument, schema }) => argument !== undefined && JSON.stringify(schema).includes(SCRATCH),
   );
-  return filling.length === 0 ? ['args'] : filling;
-}
-
-function argumentsAmong(settings: readonly TemplateSetting[]): string[] {
-  return settings.filter(({ argument }) => argument !== undefined).map(({ name }) => name);
+  return filling.length === 0 ? ['args'] : filling.map(({ name }) => name);
 }
 
 function variableSetting(name: string, definition: TemplateDefinition | undefined): string {

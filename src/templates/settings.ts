@@ -115,12 +115,17 @@ function textOf(value: unknown, separator = ','): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** Each item of a list is a word, so is each part of a text that has a separator. A switch is its option alone. */
+/** A switch is its option alone. */
 function wordsOf(value: unknown, option: string, separator: string | undefined): string[] {
   if (typeof value === 'boolean' && option !== '') return value ? [option] : [];
-  const parts =
-    typeof value === 'string' && separator !== undefined
-      ? value.split(separator).filter((part) => part !== '')
-      : [value].flat();
-  return parts.flatMap((part) => (option === '' ? [textOf(part)] : [option, textOf(part)]));
+  return partsOf(value, separator).flatMap((part) =>
+    option === '' ? [textOf(part)] : [option, textOf(part)],
+  );
+}
+
+/** The values that become words of a command: the items of a list, the parts of a text that has a separator. */
+export function partsOf(value: unknown, separator: string | undefined): readonly unknown[] {
+  return typeof value === 'string' && separator !== undefined
+    ? value.split(separator).filter((part) => part !== '')
+    : [value].flat();
 }
