@@ -12,7 +12,7 @@ const layers: readonly (readonly string[])[] = [
   ['http', 'index', 'listeners'],
   ['metrics'],
   ['gateway', 'storage', 'node-claim'],
-  ['registry-import', 'registry-sync'],
+  ['registry-sync'],
   ['registry', 'gateway-types'],
   ['actors', 'protocol', 'auth'],
   ['balancing', 'transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
