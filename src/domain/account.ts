@@ -66,7 +66,7 @@ export interface EndedToken {
 /** Most ended tokens of one user that are remembered until they expire. */
 const MOST_ENDED = 100;
 
-/** The list of ended tokens of a user with one more, for every store; undefined when there are too many. */
+/** The unexpired ended tokens of a user and `token`; undefined when there are too many. */
 export function withEndedToken(
   ended: readonly EndedToken[],
   token: EndedToken,
@@ -97,7 +97,7 @@ export interface UserChange {
   readonly updatedAt: string;
 }
 
-/** An API key as stored: its secret is not. */
+/** An API key as stored, without its secret. */
 export interface ApiKey {
   /** The public part of the key: 16 lower-case hexadecimal digits. */
   readonly id: string;
@@ -159,8 +159,8 @@ export function mayUse({ templates }: Pick<Principal, 'templates'>, template: st
 }
 
 /**
- * The user after a change, for every store, inside its transaction. `templates: null` removes the restriction. Two changes of
- * credentials never have the same time, not even on two nodes, because a token is valid for one `credentialsChangedAt`.
+ * The user after a change; each store calls it inside its transaction. `templates: null` removes the restriction. Two changes
+ * of credentials never have the same time, not even on two nodes, because a token is valid for one `credentialsChangedAt`.
  */
 export function withChange(user: User, { templates, ...change }: UserChange): User {
   const { templates: before, ...rest } = user;
@@ -171,7 +171,7 @@ export function withChange(user: User, { templates, ...change }: UserChange): Us
   return { ...rest, ...change, ...credentials, ...(after === undefined ? {} : { templates: after }) };
 }
 
-/** Both ISO 8601. */
+/** The later time; at least 1 ms after `before`. Both are ISO 8601. */
 function laterThan(before: string, wanted: string): string {
   return wanted > before ? wanted : new Date(Date.parse(before) + 1).toISOString();
 }
@@ -179,8 +179,8 @@ function laterThan(before: string, wanted: string): string {
 export type PasswordFault = 'not text' | 'too long' | 'too short';
 
 /**
- * The fault of a new password, if any. It must have no NUL characters and lone surrogates, at most LIMITS.passwordBytes of UTF-8, and
- * at least LIMITS.passwordCharacters characters. Source: ADR 16.
+ * The rule that a new password breaks, if any: no NUL characters or lone surrogates, at most
+ * LIMITS.passwordBytes of UTF-8, at least LIMITS.passwordCharacters characters. Source: ADR 16.
  */
 export function passwordFault(password: string): PasswordFault | undefined {
   if (!isCleanText(password)) return 'not text';

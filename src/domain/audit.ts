@@ -1,5 +1,5 @@
-// The entries of the audit log, their ids, and filters for them; calls of tools as text, where a block holds the calls of a moment.
-// auth/audit.ts records them, the stores keep them. Source: ADR 82.
+// The entries of the audit log, their ids, filters for them, and the text form of tool calls, in blocks of
+// calls that are close in time. auth/audit.ts records them, the stores keep them. Source: ADR 82.
 
 import type { CallOutcome } from './exchange.ts';
 
@@ -71,7 +71,7 @@ export function newestFirst(left: AuditEntry, right: AuditEntry): number {
 
 const TIME_DIGITS = 12;
 
-/** The beginning of all ids of that millisecond (since 1970), which sorts before each of them. */
+/** The common prefix of all ids of a millisecond (since 1970); it sorts before each of them. */
 export function idAt(ms: number): string {
   const latest = 16 ** TIME_DIGITS - 1;
   const time = Math.max(0, Math.min(latest, Math.floor(ms)))
@@ -80,14 +80,14 @@ export function idAt(ms: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}`;
 }
 
-/** The millisecond of an id, or of its beginning; of any other text infinite. */
+/** The millisecond of an id or of a prefix from `idAt`; Infinity for any other text. */
 export function timeOf(id: string): number {
   const [, high = '', low = ''] = /^([0-9a-f]{8})-([0-9a-f]{4})/.exec(id) ?? [];
   return high === '' ? Number.POSITIVE_INFINITY : Number.parseInt(high + low, 16);
 }
 
 export interface CallBlock {
-  /** Of its newest call. */
+  /** Id of the newest call. */
   readonly id: string;
   readonly calls: number;
   /** A BlockDocument as JSON. */
@@ -99,20 +99,20 @@ export type CallEntry = AuditEntry & { readonly call: AuditedCall };
 /** Longest time between two calls of a block, in ms. */
 export const BLOCK_MS = 10_000;
 /**
- * Calls of a block, and characters: a file takes them in one turn of the event loop, and a database far away within the time of one
- * operation.
+ * Most calls and characters of a block. SQLite writes such a block within one turn of the event loop, and a
+ * distant database within the timeout of one operation.
  */
 const BLOCK_CALLS = 2_000;
 const BLOCK_CHARACTERS = 250_000;
 
-/** Most texts of the calls of a block are the same: each is written once, and a call has its place in `texts`. */
+/** The calls of a block share most texts, so each text is written once and calls hold indexes into `texts`. */
 interface BlockDocument {
   readonly texts: readonly string[];
   /** Oldest first. */
   readonly calls: readonly CallValues[];
 }
 
-/** Id, request id, status, duration, attempts, and the places of `textsOf`; null where there is none. */
+/** Id, request id, status, duration, attempts, and the indexes of the texts of `textsOf`; null: missing. */
 type CallValues = readonly [string, string | null, number, number, number, readonly (number | null)[]];
 
 function textsOf({ at, actor, actorName, address, subject, call }: CallEntry): (string | undefined)[] {
@@ -121,15 +121,15 @@ function textsOf({ at, actor, actorName, address, subject, call }: CallEntry): (
 }
 
 /**
- * Collects calls in the order of their ids. A call becomes text at once: later its objects would be copied by the garbage collector, and
- * no longer be in the cache of the processor.
+ * Collects calls in the order of their ids. A call is serialized at once: later the garbage collector would
+ * have copied its objects, and they would no longer be in the processor's cache.
  */
 export class CallBlockWriter {
   #places = new Map<string, number>();
   #calls: string[] = [];
   #characters = 0;
   #lastId = '';
-  /** Calls from this id on are too late for the block. */
+  /** A call with this id or a later one belongs to the next block. */
   #endId = '';
   #before: Placed = NOTHING_PLACED;
 
@@ -151,7 +151,7 @@ export class CallBlockWriter {
     if (this.isEmpty) this.#endId = idAt(timeOf(id) + BLOCK_MS);
     const texts = textsOf(entry);
     const before = this.#before;
-    // Neighbours are alike, and to compare them is faster than to ask the map.
+    // Consecutive calls are alike, and a comparison is faster than a look-up.
     const places = texts.map((text, column) =>
       text === before.texts[column] ? (before.places[column] ?? null) : this.#placeOf(text),
     );
@@ -188,14 +188,14 @@ export class CallBlockWriter {
   }
 }
 
-/** Any calls in the order of their ids as one block. */
+/** One block of calls that are in the order of their ids. */
 export function blockOf(calls: readonly CallEntry[]): CallBlock {
   const writer = new CallBlockWriter();
   for (const call of calls) writer.add(call);
   return writer.take();
 }
 
-/** A call, as the next one is compared with it. */
+/** The previous call, with which the next one is compared. */
 interface Placed {
   readonly texts: readonly (string | undefined)[];
   readonly places: readonly (number | null)[];
@@ -203,7 +203,7 @@ interface Placed {
 
 const NOTHING_PLACED: Placed = { texts: [], places: [] };
 
-/** Oldest first. The casts are the types that the writer wrote. */
+/** The calls of a block, oldest first. The casts are the types that CallBlockWriter wrote. */
 export function entriesOf({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] {
   const { texts, calls } = JSON.parse(entries) as BlockDocument;
   return calls.map(([id, requestId, status, durationMs, attempts, places]) => {

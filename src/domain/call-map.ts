@@ -6,7 +6,7 @@
 type Id = string | number | bigint;
 
 export class CallMap<V> {
-  // An object without a prototype has no such links. 1 and "1" are different ids.
+  // An object without a prototype has no such links. `keyOf` keeps 1, 1n and "1" apart.
   readonly #entries: Record<string | number, V> = Object.create(null);
   #size = 0;
 
@@ -36,7 +36,7 @@ export class CallMap<V> {
     return true;
   }
 
-  /** The present values, in order of numeric ids, else of insertion. */
+  /** The present values: those with numeric ids in their order, then the others in order of insertion. */
   values(): V[] {
     return Object.values(this.#entries);
   }

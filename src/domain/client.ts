@@ -7,7 +7,7 @@ import type { JsonRpcError } from './jsonrpc.ts';
 /** The declarations of a client: in `initialize`, or in the `_meta` of every request. */
 export interface ClientProfile {
   readonly protocolVersion: string;
-  /** Declared to backends for it; they may request nothing else. */
+  /** Declared to backends on behalf of the client; they may request nothing else. */
   readonly capabilities: JsonObject;
   /** `name`, `version` and any other field. */
   readonly clientInfo: JsonObject;
@@ -40,7 +40,7 @@ export function serverRequest(
   return { kind: 'request', method, params, answer };
 }
 
-/** A message of a server that belongs to no exchange. */
+/** A message of a server outside an exchange. */
 export type ServerMessage = ServerNotification | ServerRequest;
 
 export interface ServerNotification {

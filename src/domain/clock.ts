@@ -5,13 +5,13 @@ import type { TaskScheduler } from './task-scheduler.ts';
 export interface Clock {
   /** Monotonic, in ms. */
   readonly now: () => number;
-  /** Calls `callback` once after so many ms. The returned function cancels that. */
+  /** Calls `callback` once, after `waitMs`. The returned function cancels the call. */
   readonly alarm: (waitMs: number, callback: () => void) => () => void;
 }
 
 export type Alarm = Clock['alarm'];
 
-/** Alarms that spread over several turns of the event loop when thousands are due at the same time. */
+/** Spreads alarms that are due at the same time over several turns of the event loop. */
 export function alarmOf(scheduler: TaskScheduler): Alarm {
   return (waitMs, callback) => {
     let isCancelled = false;

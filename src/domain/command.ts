@@ -1,14 +1,14 @@
-// The command of an instance: how it is split into words without a shell, which commands callers without the scope `admin` may
-// register, because a command is code that this machine runs, and which variables of the gateway programs get by default.
-// Source: ADR 20, ADR 52.
+// The command of an instance: how it is split into words without a shell, which commands callers without the
+// scope `admin` may register (a command is code that this machine runs), and which variables of the gateway
+// programs get by default. Source: ADR 20, ADR 52.
 
-/** The words, or why there are none: a quote that is never closed. */
+/** The words, or the reason why there are none: an unclosed quote. */
 export type CommandWords = { readonly words: readonly string[] } | { readonly problem: string };
 
 /** How a network path of Windows starts: `\\server`, `\\?\C:`, `\\.\pipe`. */
 const NETWORK_PATH = /^\\\\[A-Za-z0-9?.]/;
 
-/** The parts of a text, one of which matches at each place: white space, joined lines, and parts of words. */
+/** One of these parts matches at each position of a text: white space, joined lines, parts of words. */
 const PARTS = new RegExp(
   [
     /(?<space>[ \t\r\n]+)|(?<join>\\\r?\n)/,

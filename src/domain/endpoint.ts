@@ -41,16 +41,16 @@ export const DENIED_NETWORKS: readonly string[] = [
   '168.63.129.16/32', // wire server of Azure
   '192.0.0.192/32', // metadata of Oracle
   '64:ff9b::a9fe:0/112', // 169.254.0.0/16 behind NAT64
-  '64:ff9b:1::/48', // NAT64 of a network's own: what lies behind it is not known
+  '64:ff9b:1::/48', // local-use NAT64: the addresses behind it are unknown
   '2002:a9fe::/32', // 169.254.0.0/16 by 6to4
   '::ffff:0:0:0/96', // IPv4 by translation (SIIT)
   '::/96', // IPv4-compatible; ::1 is left out, see transports/network-guard.ts
 ];
 
-/** "All addresses" is not an address to connect to: one of them that is always on this machine. */
+/** Loopback addresses that reach a listener on all addresses. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
-/** Where something that listens on this address is reached from this machine. */
+/** The URL that reaches a listener at this address from this machine. */
 export function localUrl(host: string, port: number): string {
   return `http://${hostAndPort(LOOPBACK[host] ?? host, port)}`;
 }

@@ -39,7 +39,7 @@ export function payloadTooLarge(limitBytes: number): GatewayError {
   return new GatewayError('PAYLOAD_TOO_LARGE', `The request body is larger than ${limitBytes} bytes.`);
 }
 
-/** The bodies of one caller, or of all, use all their memory. */
+/** The request bodies of one caller, or of all callers, use all the memory that they may. */
 export function tooManyBodies(): GatewayError {
   const message =
     'Too many large request bodies are read, queued or in flight; wait until some are answered.';
@@ -65,8 +65,10 @@ export function validationFailed(
   return new GatewayError('VALIDATION_ERROR', message, { ...facts, items, plainMessage });
 }
 
-/** A request of an embedding program cannot be serialized: a BigInt, a cycle, a `toJSON` that throws. `delivered: 'yes'`, because
- *  another instance would not help. */
+/**
+ * A request of an embedding program has no JSON: a BigInt, a cycle, a `toJSON` that throws. `delivered:
+ * 'yes'`: no other instance helps.
+ */
 export function notWritable(cause: unknown): GatewayError {
   const item = { loc: ['body'], msg: 'The request cannot be written as JSON', type: 'json_type' };
   return new GatewayError('VALIDATION_ERROR', `${item.msg}.`, { cause, delivered: 'yes', items: [item] });
@@ -95,7 +97,7 @@ export function accountsNeedAllTemplates(): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
-/** Part of a refusal to a caller on this machine. */
+/** The end of refusals that depend on the address of the caller. */
 export const BEHIND_A_PROXY =
   'What a proxy forwarded counts as from elsewhere: behind one turn authentication on, or ask the gateway directly.';
 
@@ -232,7 +234,7 @@ export function sessionLost(reason: string): GatewayError {
   });
 }
 
-/** Retry-After while all places are taken: it is unknown when a session will end. */
+/** Retry-After when a limit of sessions, processes or subscriptions is reached: the next end is unknown. */
 const ASK_AGAIN_SECONDS = 60;
 
 export function sessionLimit(most: number): GatewayError {
@@ -280,7 +282,7 @@ export function processLimit(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** A call would have to wait for an answer of its client to a request of its server, like too many other calls. */
+/** A call needs an answer of its client to a request of its server, and too many other calls wait for one. */
 export function parkedCallsFull(most: number): GatewayError {
   const message = `${most} calls wait for an answer of their client already, which is the most there may be.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });

@@ -17,11 +17,11 @@ export interface ValidationItem {
 
 export interface ErrorDetails {
   readonly cause?: unknown;
-  /** Set when it differs from that of the code: that in OTHER_STATUS. */
+  /** Set when it differs from the status of the code: see OTHER_STATUS. */
   readonly status?: number;
   /** Set on every failure between the gateway and a backend or its database; failover and Retry-After depend on it. */
   readonly delivered?: Delivered;
-  /** Seconds after which a new try makes sense. */
+  /** Seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
   /** Issues of VALIDATION_ERROR. */
   readonly items?: readonly ValidationItem[];

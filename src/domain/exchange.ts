@@ -18,13 +18,13 @@ export interface ExchangeRequest {
    *  to one client. */
   readonly caller?: string;
   /**
-   * The answer instead of a request to that instance, which is known only once the session is bound to it; undefined when the
-   * request is to be sent. Not sent itself.
+   * The answer that replaces a request to this instance; undefined: the request is sent. It is a function
+   * because the instance is known only once the session is bound. Not sent itself.
    */
   readonly refusedAt?: (instanceId: string) => FinalEvent | undefined;
   /**
-   * When it arrived, in ms of the gateway's monotonic clock, if it had to wait: its deadline counts from then. Not sent.
-   * Default: now.
+   * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to
+   * wait counts. Not sent. Default: now.
    */
   readonly arrivedAtMs?: number;
   /** Has the reason of a cancellation, if the client gives one. Not sent itself. */
@@ -53,7 +53,7 @@ export interface ExchangeOptions {
   readonly isContinuation?: boolean;
 }
 
-/** Where a request is, before it is answered. */
+/** Shows which instance works on a request before the answer. */
 export interface Tracker {
   /** The instance that works on the request, the last one of several; none while it waits in a queue. */
   sentTo?: SentTo | undefined;
@@ -75,7 +75,7 @@ export interface Canceller {
   readonly cancelReason: string | undefined;
 }
 
-/** The params of the notification that cancels a request. */
+/** The params of `notifications/cancelled`. */
 export function cancellation(requestId: number, reason = 'no caller waits for the answer'): JsonObject {
   return { requestId, reason };
 }

@@ -32,7 +32,7 @@ export class OwnerAmounts {
     return this.#held.get(ownerId) ?? 0;
   }
 
-  /** `amount`: less than 0 takes it away. */
+  /** A negative `amount` is subtracted. */
   add(ownerId: string, amount: number): void {
     const held = this.held(ownerId) + amount;
     if (held > 0) this.#held.set(ownerId, held);
@@ -178,7 +178,7 @@ export class HeldBytes {
     if (this.#all.delete(held)) this.#budget.add(held.ownerId, -held.bytes);
   }
 
-  /** This owner, or if all together hold too much the one that holds most. */
+  /** This owner if it would exceed its bound, else the owner that holds most. */
   #ownerOverBound(ownerId: string, more: number): string {
     if (this.#budget.held(ownerId) + more > this.#budget.bounds.ownerBytes) return ownerId;
     let greatest = ownerId;
@@ -187,7 +187,7 @@ export class HeldBytes {
     return greatest;
   }
 
-  /** What is cut of that owner; `asking` if there is nothing else, since it is too large by itself then. */
+  /** The holding of that owner with the most bytes times its age; `asking` if the owner has no other. */
   #worst(ownerId: string, asking: Held): Held {
     const nowMs = this.#now();
     let worst = asking;
@@ -203,8 +203,8 @@ export class HeldBytes {
 }
 
 /**
- * How much of a bounded resource each owner holds: no owner may hold all of it, so that the others are served. The caller decides what
- * is counted, and what a refusal says.
+ * How much of a bounded resource each owner holds: no owner may hold all of it, so that the others are
+ * served. The caller decides what is counted, and how a refusal is reported.
  */
 export class OwnerShares extends OwnerAmounts {
   readonly share: number;

@@ -1,6 +1,6 @@
-// Reads JSON in one pass over its bytes: validates it, within bounds, and finds where values end, without building them. It accepts
-// what JSON.parse accepts; strings in long texts are read four bytes at a time. Most functions take the index where something begins
-// and return the index behind it, or NONE.
+// Reads JSON in one pass over its bytes: validates it within bounds and finds where values end, without
+// building them. It accepts what JSON.parse accepts; strings in long texts are read four bytes at a time.
+// Most functions take the index at which an element begins and return the index after its end, or NONE.
 // Source: RFC 8259; ADR 42, 43, 44.
 
 import { type JsonFields, JsonText, parseExact } from './json.ts';
@@ -17,7 +17,7 @@ export const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** The bound that the JSON exceeds. */
+/** The exceeded bound. */
 export type Excess = 'depth' | 'values';
 
 export interface Bounds {
@@ -59,8 +59,8 @@ const FEW_BYTES = 512;
 const NO_WORDS = new Int32Array(0);
 
 /**
- * Reads an object into `fields`. Arrays, objects and numbers that JavaScript would change are kept as text, but the object named
- * `nested` as fields again. The fields of a message, whose `params` are nested, are values with exact numbers.
+ * Reads an object into `fields`. Arrays, objects and numbers that JavaScript would change are kept as text; the object named
+ * `nested` is read into fields, too. The fields of a message, whose `params` are nested, are values with exact numbers.
  */
 export function readFields(
   source: Scanned,
@@ -257,7 +257,7 @@ function skipArray(source: Scanned, start: number, depth: number): number {
   }
 }
 
-/** A backslash in a string, and what follows it. */
+/** A backslash in a string, and the characters that belong to it. */
 function skipEscape(bytes: Buffer, start: number): number {
   switch (bytes[start + 1]) {
     case QUOTE:
@@ -315,8 +315,8 @@ const EXPONENT = 0x65;
 const CAPITAL_EXPONENT = 0x45;
 
 /**
- * True when none of four bytes ends a string, begins an escape or is a control character. A subtraction sets the highest
- * bit of a byte that is less than what is taken from it, and of one that was 0x80 or more already, which does not count.
+ * True when none of four bytes ends a string, begins an escape or is a control character. A subtraction sets
+ * the highest bit of a byte that is less than the subtrahend; `~four` masks bytes that were 0x80 or more.
  */
 function isPlain(four: number): boolean {
   const quotes = four ^ 0x22222222;

@@ -147,7 +147,7 @@ function isChanged(value: number, source: string): boolean {
   return source.length > MOST_EXACT_DIGITS && String(value) !== source;
 }
 
-/** A double holds any number with so many digits. */
+/** A double holds every number with this many digits. */
 const MOST_EXACT_DIGITS = 15;
 
 /** The value of a field, which may be kept as text; see `exactValue`. */

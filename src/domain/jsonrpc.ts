@@ -44,7 +44,7 @@ export const RPC = {
   internalError: -32603,
   /** Of the legacy era; -32602 in the modern one. */
   resourceNotFound: -32002,
-  /** What the SDKs answer for a bad request and for a session that is unknown. */
+  /** Answers of the SDKs to a bad request, and to an unknown session. */
   badRequest: -32000,
   sessionNotFound: -32001,
   headerMismatch: -32020,
@@ -65,10 +65,10 @@ export type RequestMessage = Extract<BackendMessage, { kind: 'request' }>;
 export type NotificationMessage = Extract<BackendMessage, { kind: 'notification' }>;
 
 /**
- * Reads one message of a backend. The result of an answer is forwarded as the bytes in which it came, once one pass over
- * the whole message has proven that it is one JSON object with one version, one id and one result. Everything else is
- * parsed, up to LIMITS.parsedMessageBytes. Returns undefined for anything that is not a JSON-RPC 2.0 message: not JSON, an
- * array, a wrong version, neither result nor error. Source: ADR 44.
+ * Reads one message of a backend. The result of an answer is forwarded as the received bytes, once one pass
+ * over the whole message has proven that it is one JSON object with one version, one id and one result.
+ * Everything else is parsed, up to LIMITS.parsedMessageBytes. Returns undefined for anything that is not a
+ * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error. Source: ADR 44.
  */
 export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
   const buffer = asBuffer(bytes);
@@ -170,14 +170,14 @@ function readAnswer(buffer: Buffer): ResultMessage | undefined {
   return { kind: 'result', id, result: JsonText.ofBytes(result) };
 }
 
-/** True when these bytes are there. Making a string of a few bytes would take ten times as long. */
+/** True when these bytes are `word`. Making a string of a few bytes would take ten times as long. */
 function spells(word: Buffer, buffer: Buffer, start: number, end: number): boolean {
   if (end - start !== word.length) return false;
   for (let at = 0; at < word.length; at += 1) if (buffer[start + at] !== word[at]) return false;
   return true;
 }
 
-/** The number there, if it is a few digits and nothing else. */
+/** The number in these bytes, if they are a few digits and nothing else. */
 function digitsAt(buffer: Buffer, start: number, end: number): number | undefined {
   if (end - start > MOST_DIGITS) return undefined;
   let number = 0;

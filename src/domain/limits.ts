@@ -17,7 +17,7 @@ export const LIMITS = {
   requestHeaders: 256,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
-  /** The same for a message that is parsed, which answers with a result are not. */
+  /** The same for a message that is parsed; results are not. */
   parsedMessageBytes: 8 * 1024 * 1024,
   /** Largest result that is parsed when the gateway needs something of it. */
   inspectedResultBytes: 16 * 1024,
@@ -88,7 +88,10 @@ export const LIMITS = {
   connectMs: 5_000,
   /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
   spareConnections: 8,
-  /** Wait for what no caller needs: the answer to a cancellation or a session delete, the end of a stream after its answer. */
+  /**
+   * Longest wait for what no caller needs: the answer to a cancellation or a session delete, the end of a
+   * stream.
+   */
   backgroundMs: 2_000,
   /** Replies to a backend that are under way; more are dropped. */
   repliesUnderWay: 64,

@@ -42,7 +42,7 @@ export class LruMap<V> {
     this.#entries.delete(key);
   }
 
-  /** All values, least recently used first; iterating is not using. */
+  /** All values, least recently used first; iteration does not count as use. */
   values(): IterableIterator<V> {
     return this.#entries.values();
   }
@@ -95,7 +95,7 @@ export class QuotaLruMap<V> {
     return own;
   }
 
-  /** Compares all owners, which only a full map has to. */
+  /** Compares all owners, which is necessary only when the map is full. */
   #makeRoom(): void {
     let largest: [ownerId: string, own: LruMap<V>] | undefined;
     for (const entry of this.#owners) if (entry[1].size > (largest?.[1].size ?? 0)) largest = entry;

@@ -45,19 +45,19 @@ const ID_CHARACTERS = 128;
 const ID_ATTEMPTS = 16;
 
 /**
- * Makes the definition of an instance of `template`. `input` has the shape of InstanceInput already, and the template a valid name.
+ * Makes the definition of an instance of `template`. `input` already has the shape of InstanceInput, and the template a valid name.
  *
- * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; a discreet one is always
- *   `<template>~<id>`, which is unique because no name contains a `~`. It and `createdAt` are kept when an instance is replaced.
- *   Source: ADR 6.
- * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an
- *   endpoint with a program that the gateway runs.
+ * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; with `isDiscreet` it is
+ *   always `<template>~<id>`, which is unique because no name contains a `~`. A replaced instance keeps its `serverId` and
+ *   `createdAt`. Source: ADR 6.
+ * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an endpoint with a
+ *   program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
  * - `weight` may be in `metadata.weight`; default 1. Metadata is converted to plain JSON.
  * - A program and a container belong to the node of the context, any other endpoint to no node.
  *
- * Throws CONFIG_INCOMPLETE (something is missing to reach a server), VALIDATION_ERROR (a field is wrong by itself or
- * contradicts another) and ENDPOINT_NOT_ALLOWED (credentials in the URL).
+ * Throws CONFIG_INCOMPLETE (nothing to reach a server by), VALIDATION_ERROR (a field is wrong by itself or contradicts another) and
+ * ENDPOINT_NOT_ALLOWED (credentials in the URL).
  */
 export function defineInstance(
   template: string,
@@ -130,7 +130,7 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
     throw invalid([...loc, 'headers'], 'Only an endpoint has headers');
 }
 
-/** Characters that a header cannot have: every request would fail. Source: RFC 9110 section 5.5. */
+/** Characters that no header may contain: every request would fail. Source: RFC 9110 section 5.5. */
 const NO_HEADER_TEXT = /[^\t\x20-\x7e\x80-\xff]/;
 
 function refuseBadHeaders({ headers = {} }: InstanceInput, loc: Location): void {
@@ -178,7 +178,7 @@ function readWeight({ weight, metadata }: InstanceInput, loc: Location): number 
   throw invalid([...loc, 'metadata', 'weight'], `A weight is a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
-/** Metadata as plain JSON: the value of an embedding program may be circular, or contain a BigInt or other values without JSON. */
+/** Metadata as plain JSON: an embedding program may pass cycles, a BigInt or other values without JSON. */
 export function checkedMetadata(written: unknown, loc: Location): Record<string, unknown> {
   const metadata = asJson(written);
   if (isJsonObject(metadata)) {
@@ -223,5 +223,5 @@ function invalid(loc: Location, msg: string): GatewayError {
   return validationFailed([{ loc, msg, type: 'value_error' }]);
 }
 
-/** Issues are placed as if the instance were the body. */
+/** Issues have a `loc` as if the instance were the body. */
 export const instanceShape = compileShape(InstanceInput, 'body');

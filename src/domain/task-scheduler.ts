@@ -21,7 +21,7 @@ interface WaitingTask extends Linked {
   readonly task: Task;
 }
 
-/** The real one: a spec may simulate setImmediate for a while, and drop what was scheduled meanwhile. */
+/** Node's setImmediate: a spec may simulate the global, and drop what was scheduled meanwhile. */
 const inNextTurn = setImmediate;
 
 /** One scheduler serves a gateway, so that the bound holds for all tasks together. Tasks must not throw. */
@@ -51,13 +51,15 @@ export class TaskScheduler {
     return this.#waiting.size;
   }
 
-  /** Runs the task at once; in a later turn when this one is used up, or others wait. Bound, so that a timer can call it. */
+  /**
+   * Runs the task now, or in a later turn when this one is used up or others wait. Bound: a timer can call it.
+   */
   readonly run = (task: Task): void => {
     if (this.#mayRunNow()) task();
     else this.#wait(task);
   };
 
-  /** Resolves when the caller may continue; undefined when it may at once. */
+  /** Resolves when the caller may continue; undefined when it may continue at once. */
   turn(): Promise<void> | undefined {
     return this.#mayRunNow() ? undefined : new Promise((resolve) => this.#wait(resolve));
   }

@@ -41,7 +41,7 @@ export const NOT_UNICODE = {
   type: 'string_unicode',
 } as const;
 
-/** At most so many UTF-16 units of the text, never half a pair of surrogates. */
+/** The first `units` UTF-16 units of the text, without half a pair of surrogates. */
 export function cutText(text: string, units: number): string {
   return text.length <= units ? text : text.slice(0, units).replace(/[\ud800-\udbff]$/, '');
 }
@@ -54,8 +54,8 @@ export function encodeHeader(text: string): string {
 }
 
 /**
- * The text of a header value: that in `=?base64?…?=`, else the value itself. Undefined when the encoding is not canonical Base64 of
- * UTF-8, which must be refused.
+ * The text of a header value: the decoded text of `=?base64?…?=`, else the value itself. Undefined when the
+ * encoding is not canonical Base64 of UTF-8; such a value must be refused.
  */
 export function decodeHeader(value: string): string | undefined {
   const encoded = ENCODED.exec(value)?.[1];

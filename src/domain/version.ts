@@ -1,6 +1,6 @@
 // The versions that this program reports, and the command that starts it, for messages that say what to run next.
 
-/** Version of the package. A spec holds it against package.json. */
+/** Version of the package; a spec compares it with package.json. */
 export const VERSION = '0.1.0';
 
 export const API_VERSION = '2.0.0';
