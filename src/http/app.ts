@@ -1,5 +1,5 @@
-// The HTTP application: the middlewares in the order of their execution, and the routes. Sockets, ports and connection timeouts
-// are src/listeners.ts.
+// The HTTP application: the middlewares in the order of their execution, and the routes. src/listeners.ts has
+// sockets, ports and connection timeouts.
 
 import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
@@ -68,7 +68,7 @@ export interface HttpApp {
   closeStreams(): void;
 }
 
-/** Diagnostics channel: every request of every app of the process, before it is answered. */
+/** Diagnostics channel: every request of every app of the process, published before the answer. */
 const arrivals = channel('stagedoor:request');
 
 /** Makes the application of a gateway. Two apps share nothing. */
@@ -93,7 +93,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const documents = new Documents(async () => {
-    // Loaded on demand: it is large, and most apps never serve the description.
+    // Loaded on demand: the module is large, and most apps never serve the description.
     const { openApiDocument } = await import('./openapi/document.ts');
     return openApiDocument(ROUTES);
   });
@@ -142,8 +142,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   app.use(plainCalls(rows));
   app.use(router.routes());
   app.use(unmatched(router));
-  // As app.callback() without listeners for the end of the connection, 1.5 us per request, and without its answers: respond.ts and
-  // sse/ write every reply. It rejects only when the answer to an error fails.
+  // Like app.callback(), but without listeners for the end of the connection (1.5 us per request) and without
+  // koa's answers: respond.ts and sse/ write every reply. It rejects only when the answer to an error fails.
   const run = compose(app.middleware);
   return {
     metrics,
@@ -158,7 +158,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
 }
 
-/** Answers until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
+/** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());

@@ -47,9 +47,9 @@ export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], t
 }
 
 /**
- * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are no longer valid or
- * now belong to another principal. On a route without a template it also refuses a caller whose templates changed or that
- * is no longer an admin, because its events were selected by them. While the database is unavailable, no caller is refused.
+ * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are no longer valid or now
+ * belong to another principal. On a route without a template it also refuses a caller that has other templates now or is no
+ * longer an admin, because its events were selected by them. While the database is unavailable, no caller is refused.
  */
 export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {
   return (context) => {
@@ -91,8 +91,8 @@ export interface CredentialedRequest {
 }
 
 /**
- * A browser sends a cookie also for requests of foreign pages, so the cookie is used only together with a header that no foreign page
- * can send. Source: ADR 73.
+ * Uses the session cookie only together with a header that no foreign page can send: browsers send the cookie
+ * with requests of foreign pages, too. Source: ADR 73.
  */
 export function credentialsOf(context: CredentialedRequest): Credentials {
   const { authorization, 'x-api-key': key } = context.req.headers;
@@ -127,7 +127,7 @@ const NAME = 'stagedoor_session';
 const COOKIE = /(?:^|;\s*)stagedoor_session=([^;]*)/g;
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
-/** The token of a `Cookie` header. Undefined for two cookies of this name: one belongs to another site, and either may. */
+/** The token of a `Cookie` header. Undefined for two cookies of this name: another site may have set either of them. */
 function tokenIn(cookies: string | undefined): string | undefined {
   const [token, other] = [...(cookies ?? '').matchAll(COOKIE)].map(([, value = '']) => value.trim());
   return token !== undefined && other === undefined && TOKEN.test(token) ? token : undefined;

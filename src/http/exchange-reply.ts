@@ -1,5 +1,5 @@
-// Turns an exchange with a backend into a reply: the bytes of the result, or an event stream; and gathers lists. This is the hot path:
-// one subscription, no operators, and the result is not parsed.
+// Turns an exchange with a backend into a reply: the bytes of the result, or an event stream. Gathers lists.
+// This is the hot path: one subscription, no operators, and the result is not parsed.
 
 import { concatMap, filter, from, type Observable, of, tap, throwError } from 'rxjs';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
@@ -64,7 +64,7 @@ export interface RequestedExchange {
   readonly instanceId?: string;
 }
 
-/** The same without an event stream: `replyOf` maps the result; an error that it throws is answered. */
+/** The same without an event stream: `replyOf` maps the result; an error that it throws becomes the answer. */
 export function resultReply(
   { gateway, template, ...options }: RequestedExchange,
   request: ExchangeRequest,

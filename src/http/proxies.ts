@@ -1,5 +1,5 @@
-// Address, host and scheme of a caller, from the headers of trusted proxies only. proxy-addr is not used: it refuses addresses with
-// ports, and a proxy that names no client would count as local.
+// Address, host and scheme of a caller, from the headers of trusted proxies only. proxy-addr is not used: it
+// refuses addresses with ports, and would treat a proxy that names no client as local.
 
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';

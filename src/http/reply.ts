@@ -45,7 +45,7 @@ export interface StreamEvent {
 export interface StreamReader {
   /** True while earlier bytes wait for the client: the source emits nothing then. */
   readonly isBehind: boolean;
-  /** Joins what `emit` emits into one write. */
+  /** Joins the events that `emit` emits into one write. */
   together(emit: () => void): void;
   /** Calls back when the client has read everything, until the returned function is called. */
   onCaughtUp(listener: () => void): () => void;
@@ -88,8 +88,8 @@ export function noContent(fields: ReplyFields = {}): BytesReply {
 }
 
 /**
- * Answers with server-sent events: subscribes once, unsubscribes when the client disconnects. An error before the first
- * event becomes an error answer, a later one the event `error`.
+ * Answers with server-sent events: subscribes once, unsubscribes when the client disconnects. An error before
+ * the first event becomes an error answer, a later one the event `error`.
  */
 export function eventStream(events$: EventSource, tracker?: Tracker): StreamReply {
   return { kind: 'stream', events$, ...(tracker && { tracker }) };
@@ -115,8 +115,8 @@ export const ErrorBody = Type.Object({
 export type ErrorBody = Static<typeof ErrorBody>;
 
 /**
- * Translates an error for one viewer: paths of this machine are for principals that may see how instances are run.
- * `delivered` is added to a 503 when the call may have happened: the client must not repeat it blindly.
+ * Translates an error for one viewer: paths of this machine are only for principals that may see how instances
+ * are run. A 503 says `delivered` when the call may have happened: the client must not repeat it blindly.
  */
 export function errorBody(
   error: GatewayError,

@@ -51,13 +51,13 @@ export interface RequestState extends CountedRequest, McpLog {
   /** The fields of the body, as text where they are forwarded; set by middleware/body.ts. */
   bodyFields?: JsonFields | undefined;
   template?: string | undefined;
-  /** Report of its MCP request; of a batch the latest one. */
+  /** Report of the MCP request; for a batch, of its latest request. */
   report?: HttpCallReport;
   route?: string;
   trace?: RequestSpan;
   /** Ends the span, which stays open until the report ends. */
   reportEnded?: () => void;
-  /** Its log line is written: a call that continues gets another line at its end. */
+  /** Its log line is written: a call that continues gets a second line at its end. */
   isLogged?: boolean;
 }
 
@@ -84,7 +84,7 @@ export type ContentEncoding = 'br' | 'gzip' | 'identity';
 /** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;
 
-/** What a handler may use of a request in addition to its input. Everything is computed on demand, because hot routes need little. */
+/** The parts of a request that a handler may use besides its input. Computed on demand, because hot routes need few of them. */
 export class HttpRequest {
   readonly #context: HttpContext;
   readonly #proxies: Proxies;
@@ -132,7 +132,7 @@ export class HttpRequest {
     return `${scheme}://${HOST.test(host) ? host : 'localhost'}`;
   }
 
-  /** True for a request of the console. Throws ORIGIN_NOT_ALLOWED for its header with another host. */
+  /** True for a request of the console. Throws ORIGIN_NOT_ALLOWED when the console was opened on another host. */
   get isConsole(): boolean {
     if (!hasConsoleHeader(this.#context)) return false;
     if (isOwnHost(this.#context)) return true;
@@ -283,7 +283,7 @@ export class HttpCallReport implements CallReport {
     this.trace = trace;
   }
 
-  /** Number of instances that were tried, with those that could not be opened. */
+  /** Number of instances that were tried, including those that could not be opened. */
   get attempts(): number {
     return this.record?.attempts ?? 0;
   }

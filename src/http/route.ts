@@ -66,7 +66,7 @@ export interface AnswerDoc {
   readonly headers?: Readonly<Record<string, string>>;
   /** Name of the event in the example of a stream. Default `result`. */
   readonly event?: string;
-  /** True when an error of the same status has its own body; else its fields are added to this one. */
+  /** True when an error of the same status has its own body; else its fields are added to this body. */
   readonly isApart?: boolean;
 }
 
@@ -89,7 +89,7 @@ export interface RouteAccess {
    * errors, except those of authorization, and HEAD is not answered.
    */
   readonly speaks?: 'json-rpc';
-  /** True for a route that the rate limit does not count: a caller over its limit may log out. */
+  /** True for a route that the rate limit does not count: a caller over its limit may still log out. */
   readonly isFree?: boolean;
   /** The route does not match while a template of this name exists, whose route has the same path. */
   readonly unlessTemplate?: string;
@@ -205,8 +205,8 @@ export const FROM_BACKEND: readonly ErrorCode[] = [
   ...(['BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'SHUTTING_DOWN'] as const),
 ];
 
-// --- parameters: an invalid name in a path is answered like an unknown one, with 404; values of a query are converted to the types
-// that the route declares.
+// --- parameters: an invalid name in a path is answered like an unknown one, with 404; values of a query are
+// converted to their declared types.
 
 export const TemplateParams = Type.Object({ template: TemplateId });
 /** An instance id, alone or behind its template: see domain/registration.ts. */
@@ -232,7 +232,7 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
 
 /** The error for params that a shape refused: 422 for invalid text, else the not-found error of the first invalid name. */
 function pathRefused(path: string, params: RawInput['params'], shape: Shape<unknown>): GatewayError {
-  // The router leaves a segment unchanged that it cannot decode.
+  // The router leaves a segment unchanged when it cannot decode it.
   const unreadable = Object.entries(params).filter(
     ([, value]) => !isCleanText(value) || HIDES_BAD_TEXT.test(value),
   );
@@ -240,11 +240,11 @@ function pathRefused(path: string, params: RawInput['params'], shape: Shape<unkn
     return validationFailed(unreadable.map(([field]) => ({ loc: ['path', field], ...NOT_UNICODE })));
   const field = String(shape.issues(params)[0]?.loc[1]);
   const name = (params[field] ?? '').slice(0, LIMITS.locCharacters);
-  // Other names are those of files.
+  // Other parameters are names of files.
   return NOT_FOUND[field]?.(name) ?? routeNotFound('GET', path.slice(0, path.search(/[:*]/)) + name);
 }
 
-/** Turns a query string (without `?`) into an object. Of a repeated field the last value is used. */
+/** Turns a query string (without `?`) into an object. The last value of a repeated field counts. */
 type ReadQuery = (raw: string) => Readonly<Record<string, unknown>>;
 
 /**
@@ -276,7 +276,7 @@ function convert(text: string, type: unknown): unknown {
   return text;
 }
 
-/** As pydantic reads them. */
+/** The texts that pydantic accepts. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ...['true', '1', 'yes', 'on', 't', 'y'].map((word) => [word, true] as const),
   ...['false', '0', 'no', 'off', 'f', 'n'].map((word) => [word, false] as const),

@@ -31,8 +31,8 @@ export type ServerConfig = Static<typeof ServerConfig>;
 export const InstanceMetadata = metadata;
 
 /**
- * Makes the input of a registration. A `config` with an `endpoint` or a `command` is complete; any other one is merged into the
- * definition. CONFIG_INCOMPLETE names what is missing; VALIDATION_ERROR for unknown settings and wrong types.
+ * Makes the input of a registration. A `config` with an `endpoint` or a `command` is complete; any other is merged into the
+ * definition. Throws CONFIG_INCOMPLETE, which names what is missing, and VALIDATION_ERROR for unknown settings and wrong types.
  */
 export function serverInput(
   template: string,
@@ -73,7 +73,7 @@ function connectionOf(
   isComplete: boolean,
 ): InstanceInput {
   if (definition === undefined) return {};
-  // Placeholders stay in place, so that unfilled ones can be found.
+  // Placeholders are not replaced, so that unfilled ones can be found.
   if (!isComplete) return instanceInputOf(definition, SCRATCH, values);
   const { env: env_vars, headers } = mappedSettings(definition, values);
   return { env_vars, headers };

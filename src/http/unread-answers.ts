@@ -1,5 +1,5 @@
-// Bounds for clients that do not read their answers: unread bytes of each caller, and a time limit for each connection. Over the
-// byte bounds the slowest readers are disconnected; a caller near its bound may not make new calls. Source: ADR 45.
+// Bounds for clients that do not read their answers: unread bytes of each caller, and a write timeout for each connection.
+// Over the byte bounds the slowest readers are disconnected; a caller near its bound may not make new calls. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
@@ -44,12 +44,12 @@ export class UnreadAnswers {
   }
 }
 
-/** Checks per time limit: a connection is closed at most one check too late. */
+/** Checks per write timeout: a connection is closed at most one check too late. */
 const CHECKS = 15;
 
 /**
- * Called after the end of an answer: if a part of it waits in memory, the connection is closed once the client has read
- * nothing for `unreadMs`. Otherwise a client that reads nothing would hold large answers forever.
+ * Called after the end of an answer: if a part of it waits in memory, the connection is closed once the client
+ * has read nothing for `unreadMs`. Otherwise a client that reads nothing would hold large answers forever.
  */
 export function limitWriteTime(
   response: ServerResponse,
@@ -59,11 +59,11 @@ export function limitWriteTime(
 }
 
 /**
- * The same for a stream, called at its beginning: only time counts in which bytes wait and none are read. A second call does
- * nothing.
+ * The same for a stream, called at its beginning: only time counts in which bytes wait and none are read. A
+ * second call does nothing.
  *
- * Node's socket timeout is emitted when there was no progress since the last check. A single check of `unreadMs` would notice
- * a client that stops reading early in it only at the end of the next one.
+ * Node emits the socket timeout when there was no progress since the last check. With a single check per
+ * `unreadMs`, a client that stops reading early in one period would be noticed only at the end of the next.
  */
 export function limitReader(response: ServerResponse, unreadMs: number = HTTP_LIMITS.unreadAnswerMs): void {
   const checkMs = Math.max(1, Math.ceil(unreadMs / CHECKS));

@@ -39,8 +39,8 @@ export type VisibleStats = Omit<GatewayStats, Percentiles | 'clients'> &
   };
 
 /**
- * All numbers for a viewer of all templates; else sums over the visible instances, without calls that reached no instance, because
- * their template is unknown. The numbers of the health checker are those of the whole gateway.
+ * All numbers for a viewer of all templates. Other viewers get sums over the visible instances, without calls that
+ * reached no instance, because their template is unknown, and the health checker's numbers for the whole gateway.
  */
 export function visibleStats(
   stats: GatewayStats,

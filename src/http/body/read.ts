@@ -22,8 +22,8 @@ import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
 
 /**
- * Resolves with the whole body. Rejects with PAYLOAD_TOO_LARGE, with ClientGone when the client disconnects, or with what
- * `onBytes` throws: it is called with a number of bytes before they are kept.
+ * Resolves with the whole body. Calls `onBytes` with a number of bytes before they are kept. Rejects with an
+ * error of `onBytes`, with PAYLOAD_TOO_LARGE, or with ClientGone when the client disconnects.
  */
 export type ReadBody = (context: HttpContext, onBytes?: OnBytes) => Promise<Buffer>;
 
@@ -36,7 +36,7 @@ export function readDirect(maxBytes: number): ReadBody {
 export function readAllOf(request: Readable, maxBytes: number, onBytes: OnBytes = () => {}): Promise<Buffer> {
   if (request.destroyed) return Promise.reject(new ClientGone()); // `close` may have been emitted already
   return new Promise((resolve, reject) => {
-    // Nearly every body is one chunk: only a second one creates a list.
+    // Nearly every body is one chunk; only a second chunk needs a list.
     let first: Buffer | undefined;
     let others: Buffer[] | undefined;
     let length = 0;
@@ -75,8 +75,8 @@ export function readAllOf(request: Readable, maxBytes: number, onBytes: OnBytes 
 
 /**
  * Makes the reader of management routes; it refuses more than `maxBytes`. koa-body only reads: its JSON parser replaces
- * broken UTF-8, takes an empty body for {}, refuses harmless keys and has no bound on depth, so both readers would answer
- * differently. It has no way to return bytes, hence the text of one character per byte. Loaded by the first request (75 ms).
+ * broken UTF-8, takes an empty body for {}, refuses harmless keys and has no bound on depth, so the two readers would answer
+ * differently. It cannot return bytes, hence the text of one character per byte. The first request loads it (75 ms).
  */
 export function readKoaBody(maxBytes: number): ReadBody {
   let loading: Promise<HttpMiddleware> | undefined;
@@ -85,7 +85,7 @@ export function readKoaBody(maxBytes: number): ReadBody {
     if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
     loading ??= load(maxBytes);
     const middleware = await loading;
-    // Any other one was refused; koa-body knows the name in lower case only.
+    // body.ts refused every other encoding; koa-body knows the name in lower case only.
     context.req.headers['content-encoding'] = 'identity';
     await middleware(context, async () => {});
     const text: unknown = context.request.body;

@@ -13,13 +13,13 @@ import type { BytesReply } from '../reply.ts';
 import type { ContentEncoding, HttpRequest } from '../request.ts';
 import { type CachedDocument, cachedDocument, documentReply, makeOnce, REVALIDATED } from './documents.ts';
 
-/** In a clone and in an installed package. */
+/** The same path in a clone and in an installed package. */
 const BUILT = new URL('../../../web/dist/', import.meta.url);
 
 /** Most segments of a page's path: each number of segments needs another document. */
 const MOST_SEGMENTS = 8;
 
-/** By extension; files of other types are not served. */
+/** By extension; other files are not served. */
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -66,7 +66,7 @@ export class ConsoleFiles {
     const name = path.slice('/console/'.length);
     const file = name === INDEX ? undefined : files.get(name);
     const segments = path.split('/').length - 2;
-    // A page of an earlier build asks for files of that build: it must not get a page instead of a script.
+    // A page of an earlier build requests files of that build: it must not get a page instead of a script.
     if (file === undefined && (name.startsWith(ASSETS) || segments > MOST_SEGMENTS))
       throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     if (file === undefined) this.#prepareAssets(files);
@@ -82,7 +82,7 @@ export class ConsoleFiles {
     return filesIn(this.#folder);
   }
 
-  /** A page asks for its files next: they are compressed meanwhile. */
+  /** Compresses the files that the requested page loads next. */
   #prepareAssets(files: Files): void {
     for (const [name, content] of files)
       if (name.startsWith(ASSETS)) void this.#variantsOnce(name, () => fileVariants(name, content));

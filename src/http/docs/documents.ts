@@ -1,7 +1,7 @@
-// The documents of one app: the API description, the two pages that show it, and their files, all from installed packages. Each is
-// made at the first request for it, kept in memory and revalidated by its ETag. A name from a URL is looked up and never becomes part
-// of a path. A page loads from this gateway only, runs only its own scripts, and may not be framed; addresses are relative, so that the
-// pages work behind a path prefix. Source: Content Security Policy level 3; ADR 21.
+// The documents of one app: the API description, the two pages that show it, and their files, all from installed packages.
+// Each is made at its first request, kept in memory and revalidated by its ETag. A name from a URL is looked up and never
+// becomes part of a path. A page loads from this gateway only, runs only its own scripts, and may not be framed; addresses
+// are relative, so that the pages work behind a path prefix. Source: Content Security Policy level 3; ADR 21.
 
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -55,7 +55,7 @@ export class Documents {
 
 const CACHED_FOR_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
 
-/** Header of a document that is revalidated on each use, because an upgrade may change it. */
+/** Header of a document that is revalidated at each use, because an upgrade may change the document. */
 export const REVALIDATED: readonly string[] = ['Cache-Control', 'no-cache'];
 
 export interface CachedDocument {
@@ -86,7 +86,7 @@ function matches(etag: string, ifNoneMatch: string): boolean {
   return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }
 
-/** Makes the value of a key at the first request for it. A failure is not kept: a missing file can be built or installed. */
+/** Makes the value of a key at its first request. A failure is not kept: a missing file may be built or installed later. */
 export function makeOnce<T>(): (key: string, make: () => Promise<T>) => Promise<T> {
   const values = new Map<string, Promise<T>>();
   return (key, make) => {
@@ -98,7 +98,7 @@ export function makeOnce<T>(): (key: string, make: () => Promise<T>) => Promise<
 }
 
 const { resolve } = createRequire(import.meta.url);
-/** The build copies redoc here. It cannot be a dependency: one of its own dependencies has a version that does not exist. */
+/** The build copies redoc here. It cannot be a dependency: one of redoc's dependencies names a version that does not exist. */
 const VENDOR = new URL('../../vendor/', import.meta.url);
 
 /** Reads a listed file. Rejects when its package is not installed, or has another version than the edits expect. */
@@ -120,7 +120,7 @@ function edited(text: string, { passage, by }: Edit, module: string): string {
   return before + by + after;
 }
 
-/** Also the first segment of the path. */
+/** Also the first segment of the page's path. */
 export type PageName = 'docs' | 'redoc';
 
 export interface Asset {
@@ -165,7 +165,7 @@ const REDOC_ASSETS: Assets = {
       { passage: '`https://cdn.redoc.ly/redoc/logo-mini.svg`', by: `\`${REDOCLY}\`` },
       // The search compiles code for a worker, which the policy forbids; it also works without.
       { passage: 'return e._factory??=Function(XDe),!0', by: 'return!1' },
-      // It resolves relative server addresses as if the page were a folder.
+      // The bundle resolves relative server addresses as if the page were a folder.
       { passage: 'return e.endsWith(`.html`)&&HP(e)||e', by: 'return HP(e)||e' },
       { passage: 'n=WP(e)+`/`+t;', by: 'n=new URL(t,WP(e)+`/`).href;' },
     ],
@@ -180,7 +180,7 @@ export interface Page {
   readonly headers: readonly string[];
 }
 
-/** The page of Swagger UI, rendered by koa2-swagger-ui, which is loaded for it once (45 ms). */
+/** The page of Swagger UI, rendered by koa2-swagger-ui, which is loaded for this call only (45 ms). */
 export async function swaggerPage(): Promise<Page> {
   const { koaSwagger } = await import('koa2-swagger-ui');
   const render = koaSwagger({

@@ -18,8 +18,8 @@ import {
 } from '../request.ts';
 
 /**
- * Observes each request until its connection is done with it: counts its answer, by status and error code; logs at `info`; and ends its
- * span. While that level is off and there is no tracer, a request costs two look-ups. Liveness and readiness probes are not traced.
+ * Observes each request until its connection is closed or free again: counts its answer by status and error code, logs at `info`, and
+ * ends its span. Without that level and without a tracer a request costs two look-ups. Liveness and readiness probes are not traced.
  */
 export function observe(
   log: Logger,
@@ -56,8 +56,8 @@ function logEnd(context: HttpContext, ms: number, log: Logger): void {
 }
 
 /**
- * Logs at `info` the end of an MCP request that is not in the line of its HTTP request: one of a batch, and one that continued
- * after its connection.
+ * Logs at `info` the end of an MCP request that the line of its HTTP request does not contain: a request of a
+ * batch, or one that continued after its connection.
  */
 export function reportLog(log: Logger): ReportListener {
   return (report, { state }) => {
@@ -82,7 +82,7 @@ export function reportLog(log: Logger): ReportListener {
   };
 }
 
-/** The outcome of a request that was not sent to a backend; undefined for anything but a request. */
+/** The outcome of a request that was not sent to a backend; undefined for any other message. */
 function outcomeWithoutReport({
   rpcMethod,
   rpcMessages,
@@ -141,7 +141,7 @@ function refusedKeyId(headers: IncomingHttpHeaders): string | undefined {
   return sent === undefined ? undefined : parseKey(sent.trim())?.id;
 }
 
-/** A call that continues without its connection ends the span itself, unless it is one of a batch. */
+/** A call that continues without its connection ends the span itself, unless it belongs to a batch. */
 function endTrace(context: HttpContext): void {
   const { state } = context;
   const isOpen = state.report !== undefined && state.report.outcome === undefined;

@@ -1,5 +1,5 @@
-// Records every request that may change the registry, the accounts or the settings, and every login, with any outcome; and the
-// calls of tools. Never bodies, queries or credentials; what becomes of the arguments of a call is auth/audit.ts.
+// Records, with any outcome, every request that may change the registry, the accounts or the settings, every login,
+// and the calls of tools. Never bodies, queries or credentials; auth/audit.ts handles the arguments of calls.
 
 import type { AuditLog } from '../../auth/audit.ts';
 import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors.ts';
@@ -17,15 +17,15 @@ import type { RouteAccess } from '../route.ts';
 
 type AuditedRoute = Pick<RouteAccess, 'method' | 'path' | 'scope'>;
 
-/** The steps that record the requests of a route: one, or none. They come first, so that refusals are recorded, too. */
+/** The steps that record the requests of a route: one step or none. They come first, so that refusals are recorded, too. */
 export type AuditTrail = (route: AuditedRoute) => RouteMiddleware[];
 
 const MINUTE_MS = 60_000;
 
 /**
- * Makes the steps of one app. The log keeps a bounded number of entries, and no caller may push out those of others:
- * refusals of one caller are recorded up to a number per minute, all unauthenticated callers together being one, and
- * requests over the rate limit are not recorded. `now` is monotonic, in ms.
+ * Makes the steps of one app. The log keeps a bounded number of entries, and no caller may evict those of
+ * others: a caller's refusals are recorded up to a number per minute, with all unauthenticated callers
+ * counted as one, and requests over the rate limit are not recorded. `now` is monotonic, in ms.
  */
 export function auditTrail(
   audit: Pick<AuditLog, 'record'>,
@@ -80,8 +80,8 @@ export function auditTrail(
 }
 
 /**
- * Records the calls of tools, by REST and by MCP, at their end. A request that was refused before it became a call (no
- * credentials, rate limit, no session, headers that are not those of the body) is none.
+ * Records the calls of tools, by REST and by MCP, at their end. A request that is refused before it becomes a
+ * call (no credentials, rate limit, no session, headers that differ from the body) is not recorded.
  */
 export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>): ReportListener {
   return (report, { state, path }) => {
@@ -117,7 +117,7 @@ export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>):
   };
 }
 
-/** What REST answers for the outcome: the HTTP status of a call by MCP says little. */
+/** The HTTP status of the same outcome over REST: that of a call over MCP says little. */
 function statusOf(outcome: CallOutcome, code: ErrorCode | number | undefined): number {
   if (outcome === 'cancelled') return CLIENT_CLOSED_REQUEST;
   if (outcome === 'result' || outcome === 'tool_error') return 200;

@@ -1,5 +1,5 @@
-// Authorizes a matched request before its body is read: credentials, rate limit, scope, template, and whether the registry is
-// loaded. Verifying and counting are src/auth; when they answer at once, no promise is created.
+// Authorizes a matched request before its body is read: credentials, rate limit, scope, template, and whether
+// the registry is loaded. src/auth verifies and counts; when it answers at once, no promise is created.
 
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
@@ -19,12 +19,12 @@ import type { RouteContext, RouteMiddleware } from '../request.ts';
 import type { RouteAccess } from '../route.ts';
 
 /**
- * Authorizes a request and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for bad credentials,
- * 429 over the limit (unless the route is free), 403 without the scope, 404 for a template that the principal may not use, as for
- * one that does not exist. Requests that are refused after counting stay counted, so that probing is limited. Open routes need no
- * credentials and count nothing. Routes of JSON-RPC are counted by their handlers, because one HTTP request may hold
- * several requests or none. While the gateway starts, routes that need the registry answer NO_HEALTHY_INSTANCE: a
- * template that is not loaded yet is not unknown.
+ * Authorizes a request and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for
+ * bad credentials, 429 over the limit (unless the route is free), 403 without the scope, 404 for a template
+ * that does not exist or that the principal may not use. Requests that are refused after counting stay
+ * counted, so that probing is limited. Open routes need no credentials and count nothing. Handlers count the
+ * requests of JSON-RPC routes, because one HTTP request may hold several or none. While the gateway starts,
+ * routes that need the registry answer NO_HEALTHY_INSTANCE: a template that is not loaded yet is not unknown.
  */
 export function authorize(
   route: Pick<RouteAccess, 'scope' | 'speaks' | 'isFree'>,
@@ -72,7 +72,7 @@ export function authorize(
 
 /**
  * One step for routes that change accounts while authentication is off, else none. Every caller is an admin then, but the
- * accounts remain when it is on again: like commands, they are changed from this machine only, and not by web pages.
+ * accounts remain when authentication is on again: like commands, they are changed from this machine only, and not by web pages.
  */
 export function localAccounts(
   { method, path, scope }: Pick<RouteAccess, 'method' | 'path' | 'scope'>,

@@ -1,5 +1,5 @@
-// Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests. body/read.ts reads and
-// parses the bytes.
+// Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests.
+// body/read.ts reads and parses the bytes.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/rate-limiter.ts';
@@ -20,7 +20,10 @@ export interface BodyCosts {
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
 }
 
-/** Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON, or a form, 429. */
+/**
+ * Makes the middleware around one reader. 413 over `maxBytes`, 415 for an encoding or another media type,
+ * 429.
+ */
 export function body(read: ReadBody, maxBytes: number, kind: BodyKind, costs: BodyCosts): HttpMiddleware {
   const parseJson = kind === 'bytes' ? unparsed : parseJsonBody;
   return async (context, next) => {
@@ -41,8 +44,8 @@ export function body(read: ReadBody, maxBytes: number, kind: BodyKind, costs: Bo
 }
 
 /**
- * Reads a body and counts its memory and its requests, as early as its size is known. A body without a length is refused
- * once it is large and its caller has no request left; its requests are counted at the end.
+ * Reads a body and counts its memory and its requests, as early as its size is known. A large body without a
+ * length is refused when its caller has no request left; its requests are counted at the end.
  */
 function readCounted(read: ReadBody, context: HttpContext, costs: BodyCosts): Promise<Buffer> {
   const length = Number(context.req.headers['content-length'] ?? Number.NaN);
@@ -109,7 +112,7 @@ function hasBody(headers: IncomingHttpHeaders): boolean {
 /** `application/json`, with no parameter but `charset=utf-8`. Source: RFC 8259 section 8.1. */
 const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i;
 
-/** Source: the URL standard; a charset is not part of it, but many clients name the only one there is. */
+/** Source: the URL standard; it defines no charset parameter, but many clients send this one. */
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i;
 
 type ParseBody = (bytes: Buffer, fields?: Record<string, JsonFields[string]>) => unknown;

@@ -1,5 +1,5 @@
-// Turns thrown errors into answers: an error body with status and headers, or a JSON-RPC error on routes of the MCP endpoint;
-// and gives each request its id.
+// Gives each request its id, and turns thrown errors into answers: an error body with status and headers, or
+// a JSON-RPC error on routes of the MCP endpoint.
 
 import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -35,7 +35,7 @@ function answer(context: HttpContext, error: GatewayError, log: Logger): void {
 export function refuse(context: HttpContext, reply: BytesReply): void {
   const { req: request, res: response } = context;
   if (response.headersSent) {
-    // A part of the answer is sent: only a closed connection shows that it is incomplete.
+    // A part of the answer is already sent: only a closed connection shows that it is incomplete.
     response.destroy();
     return;
   }
@@ -44,8 +44,8 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
 }
 
 /**
- * For routes of the MCP endpoint, behind `authorize`: a JSON-RPC error with its HTTP status. Details of internal errors are
- * in the log, by request id.
+ * For routes of the MCP endpoint, after `authorize`: a JSON-RPC error with its HTTP status. The log has the
+ * details of internal errors, by request id.
  */
 export function rpcErrors(log: Logger): RouteMiddleware {
   return async (context, next) => {

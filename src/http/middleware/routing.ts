@@ -22,8 +22,8 @@ import type { EventStreams } from '../sse/event-stream.ts';
 import { HttpMcpReply } from '../sse/mcp-reply.ts';
 
 /**
- * Runs the route of a POST to a template whose path has no escapes: a look-up is enough for it. The router, which takes all other
- * requests, compares a path with all of its rows and composes the steps for each request, 2 us.
+ * Finds the route of a POST to a template by a look-up, if its path has no escapes. The router, which takes
+ * all other requests, compares a path with all of its rows and composes the steps for each request (2 us).
  */
 export function plainCalls(
   rows: readonly { readonly route: Pick<Route, 'method' | 'path'>; readonly steps: RouteMiddleware }[],

@@ -37,7 +37,7 @@ import { exampleOf, type JsonSchema } from './schema.ts';
 export type AnswerObject = Readonly<Record<string, unknown>>;
 
 export interface SharedAnswers {
-  /** By name; complete after the last route. */
+  /** By name; complete after the last route was described. */
   readonly errors: Record<string, AnswerObject>;
   readonly describe: (schema: TSchema) => JsonSchema;
 }
@@ -90,7 +90,7 @@ function success(answer: AnswerDoc, headers: HeaderObjects, { describe }: Shared
   const example = answer.example ?? exampleOf(body);
   return {
     ...described,
-    // The description explains events of a stream: ReDoc shows text of a schema in styles that the policy forbids.
+    // The description explains events of a stream, because ReDoc shows schema text in styles that the policy forbids.
     content:
       types.join() === 'text/event-stream'
         ? { 'text/event-stream': {} }
@@ -106,7 +106,7 @@ function contentOf(type: string, schema: JsonSchema, example: unknown, event: st
   return { schema: type.startsWith('image/') ? {} : { type: 'string' } };
 }
 
-/** Named by its codes, so that routes with the same codes share it. */
+/** Named by its codes, so that routes with the same codes share one answer. */
 function sharedError(failure: StatusErrors, headers: HeaderObjects, shared: SharedAnswers): AnswerObject {
   const limits = RATE_LIMITS.some((name) => name in headers) ? ['limited'] : [];
   const name = [...failure.codes.toSorted(), ...limits].join('.');
@@ -130,8 +130,8 @@ function errorAnswer(
 }
 
 /**
- * A status of a success and of errors: the body with the fields of the error, as of health without a database; with `isApart` either
- * of the two, as at the MCP endpoint, where refusals are JSON-RPC errors and those of authorization are not.
+ * A status of both a success and errors. The body also has the fields of the error, as in `/health` without a database; with
+ * `isApart` it is one of the two, as at the MCP endpoint, where refusals are JSON-RPC errors and those of authorization are not.
  */
 function mixed(
   { description, body = {}, example = exampleOf(body), isApart = false }: AnswerDoc,
@@ -156,7 +156,7 @@ function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['descr
   };
 }
 
-/** The errors as a caller gets them, with further `fields`. */
+/** The errors as callers get them, with further `fields`. */
 function examplesOf({ status, codes }: StatusErrors, fields: object = {}): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     codes.map((code) => [code, { value: { ...fields, ...sampleBody(code, status) } }]),
@@ -283,7 +283,7 @@ const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
   admin: 'Everything, users and keys included',
 };
 
-/** Each is sufficient. The form of an interactive page uses `login`, which gives a token for `bearer`. */
+/** Each scheme is sufficient. The form of an interactive page uses `login`, which gives a token for `bearer`. */
 export const SECURITY_SCHEMES = {
   login: {
     type: 'oauth2',

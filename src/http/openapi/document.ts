@@ -14,7 +14,7 @@ export interface OpenApiDocument {
   readonly [field: string]: unknown;
 }
 
-/** Addresses are relative to the document, so that it is valid behind a path prefix, too. */
+/** Addresses are relative to the document, so that it is also valid behind a path prefix. */
 export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
   const writer = schemaWriter(NAMED_SCHEMAS);
   const shared: SharedAnswers = { errors: {}, describe: writer.describe };
@@ -86,7 +86,7 @@ function operationOf(route: Route, shared: SharedAnswers): OperationObject {
   };
 }
 
-/** `/mcp/:template/health` in the notation of OpenAPI, which has none for the rest of a path: `/mcp/{template}/health`. */
+/** A path in the notation of OpenAPI, which has none for the rest of a path: `/mcp/{template}/health`. */
 export function pathTemplate(path: string): string {
   return path.replaceAll(/[:*](\w+)/g, '{$1}');
 }

@@ -30,7 +30,7 @@ function plain(schema: TSchema): unknown {
   return readable(JSON.parse(JSON.stringify(schema)));
 }
 
-/** With the common notation for records with arbitrary names and for the type of enumerations. */
+/** Uses the common notation for records with arbitrary names, and names the type of enumerations. */
 function readable(value: unknown): unknown {
   const written = inside(value, readable);
   if (!isObject(written)) return written;
@@ -112,7 +112,7 @@ function build(schema: Keywords): unknown {
   }
 }
 
-/** Of a record one entry, whose name is an example of `propertyNames`. */
+/** For a record: one entry, whose name is an example of `propertyNames`. */
 function buildObject({ properties = {}, required = [], patternProperties = {}, propertyNames }: Keywords) {
   const fields = Object.entries(properties)
     .filter(([name, property]) => required.includes(name) || property.examples !== undefined)

@@ -1,4 +1,4 @@
-// Login, also with a session cookie for the console, logout, and the account of the caller; users and API keys, for admins.
+// Login (also with a session cookie for the console), logout and the account of the caller; users and API keys, for admins.
 
 import Type, { type Static } from 'typebox';
 import type { ApiKeyView } from '../../auth/accounts.ts';
@@ -302,7 +302,7 @@ const NewApiKeyBody = Type.Object(
   CLOSED,
 );
 
-/** The only answer with the key itself. */
+/** The only answer that contains the key. */
 const NewApiKey = Type.Object({
   ...ApiKeyRecord.properties,
   key: text(`sd_00112233445566ff_${'x'.repeat(43)}`),

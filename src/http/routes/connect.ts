@@ -63,7 +63,7 @@ export const connectRoutes: readonly Route[] = [
 
 type Connections = Readonly<Record<Connection['transport'], Connection>>;
 
-/** For a client that may run on another machine, where `stagedoor` has to be installed. */
+/** Connections of a client that may run on another machine, where `stagedoor` has to be installed. */
 function connectionsOf(template: string, url: string, asksForKey: boolean): Connections {
   const key = asksForKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
   const args = ['bridge', template, '--url', url];

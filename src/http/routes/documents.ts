@@ -1,5 +1,5 @@
-// The API description, a document for programs and two pages for people, the console with its files, and the start page
-// `/`. All are open, because they hold no data: a page asks for data with the credentials of its user. Source: ADR 21, ADR 72.
+// The API description, a document for programs and two pages for people, the console with its files, and the start page `/`.
+// All are open, because they hold no data: a page requests data with the credentials of its user. Source: ADR 21, ADR 72.
 
 import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
@@ -16,7 +16,7 @@ const CACHED = {
 };
 const UNCHANGED: AnswerDoc = { description: 'Not changed since', headers: CACHED };
 
-/** No page of the console has a `%` in its path: one is left only where the router could not decode it. */
+/** No path of the console has a `%`: the router leaves one only where it could not decode a segment. */
 const ConsoleParams = Type.Object({
   path: Type.String({ pattern: '^[^%\\u0000]*$', examples: ['templates'] }),
 });
@@ -146,7 +146,7 @@ const POLICY =
   "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const PAGE = [...COMMON, 'Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'];
 
-/** It contains no input of a caller. */
+/** The page contains no input of a caller. */
 function pageOf(status: string): string {
   return `<!DOCTYPE html>
 <html lang="en">

@@ -41,7 +41,7 @@ const InstanceCounts = Type.Object({
   unhealthy: integer(0),
 });
 
-/** Counts instances without draining and stopped ones, for every answer with such counts. */
+/** Counts all instances except draining and stopped ones. */
 export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): Static<typeof InstanceCounts> {
   const counted = servers.filter(({ snapshot: { state } }) => state !== 'draining' && state !== 'stopped');
   const healthy = counted.filter(({ snapshot }) => snapshot.healthy).length;
@@ -50,7 +50,7 @@ export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): St
 
 const DatabaseConnection = Type.Enum(['connected', 'disconnected']);
 
-/** Healthy when every instance is (or there is none), unhealthy when none is or the database is unavailable. */
+/** Healthy when every instance is (or there is none), unhealthy when no instance is or the database is unavailable. */
 export const GatewayHealth = Type.Object({
   status: Type.Enum(['healthy', 'degraded', 'unhealthy']),
   database: DatabaseConnection,
@@ -199,7 +199,7 @@ export const healthRoutes: readonly Route[] = [
   }),
 ];
 
-// They need no credentials and do not depend on the database, whose failure a restart does not repair.
+// They need no credentials, and do not depend on the database: a restart would not repair its failure.
 export const livenessRoutes: readonly Route[] = [
   defineRoute('GET', '/livez', {
     summary: 'Whether the process is alive',

@@ -1,5 +1,5 @@
-// The table of routes, for the router, the API description and the documentation. No two routes match the same request, so that their
-// order does not matter, except that a route with `unlessTemplate` precedes the route for any template.
+// The table of routes, for the router, the API description and the documentation. No two routes match the same
+// request, so their order does not matter; only a route with `unlessTemplate` precedes the route for any template.
 
 import type { Route } from '../route.ts';
 import { accountRoutes, apiKeyRoutes, userRoutes } from './accounts.ts';

@@ -91,7 +91,10 @@ export function instanceRecord(server: Server, viewer: Principal): InstanceRecor
 const LINES_IN_REASON = 3;
 const CHARACTERS_OF_LINE = 200;
 
-/** Why an instance is not healthy, with the last output of its program if it has no session. For viewers that may see the machine. */
+/**
+ * The reason of an unhealthy instance, with the last output of its program if it has no session. May name
+ * details of the machine.
+ */
 export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
   if (reason === null || healthy || era !== null) return reason;
   const lines = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));

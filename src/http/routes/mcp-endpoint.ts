@@ -36,7 +36,7 @@ const RpcMessage = Type.Object({
   error: Type.Optional(RpcError),
 });
 
-/** The first message of a client: every other one needs the session that it opens. */
+/** The first message of a client; all other messages need the session that it opens. */
 const INITIALIZE = {
   jsonrpc: '2.0',
   id: 1,
@@ -61,7 +61,7 @@ export const RpcAnswer = Type.Object({
 
 const RpcAnswers = Type.Union([RpcAnswer, Type.Array(RpcAnswer)]);
 
-/** A refusal. `id` is null where it must not be taken for the answer to a request. */
+/** A refusal. `id` is null where a client must not take it for the answer to a request. */
 export const RpcRefusal = Type.Object({
   jsonrpc: VERSION,
   id: Type.Union([Type.Integer(), Type.String(), Type.Null()], { examples: [1] }),
@@ -204,7 +204,7 @@ const SSE_STREAM = {
   },
 } as const satisfies Partial<RouteAccess>;
 
-/** HTTP+SSE: a stream for each path that is not `/mcp/{template}/mcp`. */
+/** HTTP+SSE: a stream for each path except `/mcp/{template}/mcp`. */
 const sseRoutes: readonly Route[] = [
   defineRoute('GET', '/mcp/:template/sse', {
     ...SSE_STREAM,

@@ -157,7 +157,7 @@ function listRoute(field: Exclude<ListField, 'tools'>, what: string, feature: st
   });
 }
 
-/** Passes a request of MCP on to a template. `errors`: those besides the errors of every such request. */
+/** Passes an MCP request on to a template. `errors`: in addition to those of every such request. */
 function requestRoute(
   method: string,
   summary: string,

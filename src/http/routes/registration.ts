@@ -155,7 +155,7 @@ interface RegistrationRequest {
   readonly template: string;
   readonly instance: InstanceInput;
   readonly loadBalancer?: LoadBalancerSettings;
-  /** Turns a location in `{ instance }` into one in the body of the request. */
+  /** Maps a location in `{ instance }` to one in the body of the request. */
   readonly locate: (loc: Loc) => Loc;
 }
 
@@ -192,7 +192,7 @@ export function register(
     .catch(rethrown(locate));
 }
 
-/** Throws an error again, with the issues of a VALIDATION_ERROR at other locations. */
+/** Throws an error again; the issues of a VALIDATION_ERROR get other locations. */
 function rethrown(locate: RegistrationRequest['locate']): (thrown: unknown) => never {
   return (thrown) => {
     const items = thrown instanceof GatewayError ? thrown.facts.items : undefined;
@@ -210,8 +210,8 @@ interface CommandRequest {
 }
 
 /**
- * The instance as it may be registered; without the scope `admin` its command is split into the words that were checked. Throws
- * COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for `force` without the scope `admin`.
+ * The instance as it may be registered; for a caller without the scope `admin`, with its command split into the
+ * checked words. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for `force` without the scope `admin`.
  */
 export function checkedCommand(
   { template, instance, principal, request }: CommandRequest,

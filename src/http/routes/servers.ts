@@ -1,5 +1,5 @@
-// The instances of all templates as servers, with an id that is unique in the registry; and calls of a tool of
-// one server, without balancing and failover: a result that is an error becomes an error answer.
+// The instances of all templates as servers, with an id that is unique in the registry; and calls of a tool
+// of one server, without balancing and failover: a result that is an error becomes an error answer.
 
 import Type from 'typebox';
 import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../../domain/answer-errors.ts';
@@ -129,7 +129,7 @@ export const serverRoutes: readonly Route[] = [
   }),
 ];
 
-/** The location in the body of `POST /servers` of a location in `{ instance }`. */
+/** Maps a location in `{ instance }` to one in the body of `POST /servers`. */
 function locationIn([place = '', instance, ...rest]: readonly (string | number)[]): (string | number)[] {
   if (instance !== 'instance') return [place, ...(instance === undefined ? [] : [instance]), ...rest];
   return rest[0] === 'metadata' ? [place, 'instance_metadata', ...rest.slice(1)] : [place, 'config', ...rest];

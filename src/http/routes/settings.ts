@@ -1,5 +1,5 @@
-// The settings in effect and where each comes from, as `stagedoor config` prints them. A setting is changed where it is
-// written, and takes effect at the next start; only the level of the log of this process can be changed here, until then.
+// The settings in effect and where each comes from, as `stagedoor config` prints them. A setting is changed at
+// its source and takes effect at the next start; only the log level can be changed here, until the next start.
 
 import Type, { type Static } from 'typebox';
 import { ALL_SETTINGS, LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
@@ -72,7 +72,7 @@ function recordOf({ name, value, source }: ConfigRow): Static<typeof SettingReco
   return { name, value, ...measured, source: sourceKind, ...from, description: row.doc };
 }
 
-/** The level of the log is the only setting that changes without a start. */
+/** The log level is the only setting that changes without a restart. */
 function current(
   record: Static<typeof SettingRecord>,
   { level }: Services['log'],

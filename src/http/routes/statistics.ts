@@ -1,5 +1,5 @@
-// Statistics of the gateway: all of them at `/gateway/stats`, requests per server at `/stats`, and metrics for Prometheus. Counting
-// is actors/metrics.ts.
+// Statistics of the gateway: all of them at `/gateway/stats`, requests per server at `/stats`, and metrics
+// for Prometheus. actors/metrics.ts counts.
 
 import Type, { type Static } from 'typebox';
 import { sumOf } from '../../actors/metrics.ts';

@@ -124,7 +124,7 @@ function registryView(gateway: Gateway, viewer: Principal): Static<typeof Regist
   };
 }
 
-/** The settings, or the object `load_balancer` with them, as in the registry document. Null restores a default. */
+/** The settings, either directly or in `load_balancer` as in the registry document. Null restores a default. */
 const TemplateChange = Type.Union([
   Type.Object({ load_balancer: LoadBalancerChange }, CLOSED),
   LoadBalancerChange,

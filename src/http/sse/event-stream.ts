@@ -19,7 +19,7 @@ export interface EventStreamOptions {
   readonly keepAliveMs?: number;
   /** Unsent bytes over which events that are not essential are dropped. Default 1 MiB. */
   readonly bufferBytes?: number;
-  /** Longest time in which a client reads nothing of what waits for it; then its connection is closed. Default 30 000 ms. */
+  /** Longest time in which a client reads nothing although bytes wait; then its connection is closed. Default 30 000 ms. */
   readonly unreadMs?: number;
   /** Most unread bytes of all clients. Default: from the available memory. */
   readonly unreadBounds?: ByteBounds;
@@ -73,9 +73,9 @@ export class EventStreams {
   }
 
   /**
-   * Writes events until they complete. The response begins with the first event, or after a second; an error before that
-   * rejects, so that it is answered with its own status. Rejects with ClientGone when the client disconnects, which also
-   * unsubscribes. `tracker` has the instance for a response that begins without an event.
+   * Writes events until they complete. The response begins with the first event, or after a second; an earlier
+   * error rejects, so that it is answered with its own status. Rejects with ClientGone when the client
+   * disconnects, which also unsubscribes. `tracker` has the instance for a response that begins without an event.
    */
   write(context: HttpContext, source: EventSource, tracker?: Tracker): Promise<void> {
     if (context.res.closed) return Promise.reject(new ClientGone());
@@ -281,7 +281,7 @@ export function inLines(data: Uint8Array | string): Uint8Array | string {
 const BREAK = '\ndata: ';
 const BREAK_BYTES = Buffer.from(BREAK);
 
-/** Without intermediate text, which may take twice the memory of the bytes. */
+/** Without intermediate text, which could take twice the memory of the bytes. */
 function bytesInLines(data: Uint8Array): Uint8Array {
   let breaks = 0;
   for (let at = 0; at < data.length; at += 1) if (isBreak(data[at])) breaks += 1;

@@ -115,7 +115,7 @@ export class HttpMcpStream implements McpStream, TrackedStream {
   send({ data, id, retryMs, name }: McpEvent): void {
     if (!this.#isOpen) return;
     const response = this.#response;
-    // A safeguard, as senders respect `unsentBytes`. A single message of any size is accepted.
+    // A safeguard: senders respect `unsentBytes`. A single message of any size is accepted.
     if (response.writableLength > LIMITS.backendMessageBytes) {
       response.destroy();
       return;
@@ -132,12 +132,12 @@ export class HttpMcpStream implements McpStream, TrackedStream {
     limitWriteTime(this.#response, this.#streams.unreadMs);
   }
 
-  /** Keeps the connection alive; not needed while other bytes wait. */
+  /** Keeps the connection alive; unnecessary while other bytes wait. */
   comment(text: string): void {
     if (this.#isOpen && this.#response.writableLength === 0) this.#response.write(commentText(text));
   }
 
-  /** MCP has no message for this: the client reconnects and gets the error then. Before the app stops, all calls are answered. */
+  /** MCP has no message for a revocation: the client reconnects and gets the error. Before the app stops, all calls are answered. */
   revoke(): void {
     this.end();
     this.#onRevoked();

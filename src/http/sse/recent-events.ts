@@ -1,7 +1,7 @@
-// The newest events of a gateway, for `GET /events`: one ring buffer for all readers. A reader is looked at only for events of
-// the types that it follows, and keeps the numbers of those that it has not read; the events themselves stay in the ring, so a
-// slow reader loses the oldest ones. Events in quick succession are written together, and all readers share one rate, so that
-// readers cannot slow down a busy gateway. The route decides which events a caller may read.
+// The newest events of a gateway, for `GET /events`: one ring buffer for all readers. An event visits only the
+// readers that follow its type; a reader keeps the numbers of its unread events. The events stay in the ring, so
+// a slow reader loses the oldest ones. Events in quick succession are written together, and all readers share one
+// rate, so that readers cannot slow down a busy gateway. The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
 import { EVENTS, type GatewayEvent } from '../../domain/events.ts';
@@ -42,7 +42,7 @@ export class RecentEvents {
   #wokeAtMs = 0;
   #isOver = false;
 
-  /** Listens until the events complete: when the gateway is closed. */
+  /** Subscribes until the gateway is closed, when the events complete. */
   constructor(events$: Observable<GatewayEvent>, size: number = HTTP_LIMITS.keptEvents, pace = PACE) {
     this.#pace = pace;
     this.#size = size;
@@ -105,7 +105,7 @@ export class RecentEvents {
     };
   }
 
-  /** Twice per call: while no reader follows calls, it is a look-up and a write. */
+  /** Called twice per call: while no reader follows calls, it costs a look-up and a write. */
   #keep(event: GatewayEvent): void {
     const slot = this.#next % this.#size;
     this.#ring[slot] = event;
@@ -170,7 +170,7 @@ export class RecentEvents {
     reading.refilledAtMs = now;
   }
 
-  /** Emits as much as its client accepts now, and its part of the rate allows. */
+  /** Emits as many events as its client accepts now and its part of the rate allows. */
   #emitAllowed(reading: Reading): void {
     const { subscriber, reader, unread } = reading;
     const mayGoOn = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
@@ -214,7 +214,7 @@ interface Reading {
   readonly reader: StreamReader;
   readonly subscriber: Subscriber<StreamEvent>;
   readonly isFollowing: boolean;
-  /** Numbers of the selected events that it has not got, the oldest first. */
+  /** Numbers of its selected unread events, oldest first. */
   readonly unread: number[];
   /** Selected events that were overwritten since the last `missed`. */
   missed: number;
@@ -222,7 +222,7 @@ interface Reading {
   refilledAtMs: number;
 }
 
-/** The format of the API: names in snake_case, the time as text, durations in ms with three decimals. */
+/** The format of the API: names in snake_case, the time as text, other numbers with at most three decimals. */
 function eventView({ type, atMs, ...fields }: GatewayEvent): Record<string, unknown> {
   const view: Record<string, unknown> = { type, at: new Date(atMs).toISOString() };
   for (const [name, value] of Object.entries(fields)) {
