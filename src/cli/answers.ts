@@ -1,5 +1,5 @@
-// Reads the answers of a gateway field by field, since a gateway of another version may answer otherwise. Translates its
-// validation issues into options, since a person typed options and not JSON.
+// Reads the answers of a gateway field by field, since a gateway of another version may answer differently.
+// Translates its validation issues into options, since users type options and not JSON.
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -11,7 +11,7 @@ export function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The value as a list of objects; an empty one when it is no list. */
+/** The value as a list of objects; empty for any other value. */
 export function listOf(value: unknown): readonly Fields[] {
   return itemsOf(value).map(fields);
 }
@@ -20,19 +20,19 @@ export function instancesOf(registry: unknown): readonly Fields[] {
   return Object.values(fields(fields(registry).templates)).flatMap((each) => listOf(fields(each).instances));
 }
 
-/** The state of an instance in one word: `ejected` while it is healthy and gets no calls all the same. */
+/** The state of an instance in one word: `ejected` for a healthy instance that gets no calls. */
 export function shownStateOf({ state, ejection }: Fields): string {
   const isEjected = typeof fields(ejection).reason === 'string';
   return state === 'healthy' && isEjected ? 'ejected' : String(state);
 }
 
-/** Why an instance is not healthy, or gets no calls, as a clause; empty when the record gives no reason. */
+/** The reason why an instance is not healthy or gets no calls, as a clause; empty when the record has none. */
 export function shownReasonOf({ reason, ejection }: Fields): string {
   const text = reason ?? fields(ejection).reason;
   return typeof text === 'string' ? text.replace(/\.$/, '') : '';
 }
 
-/** The rules of names in words: the answer of the gateway has a regular expression. */
+/** The rules of names in words: the gateway answers with a regular expression. */
 const NAME_RULES: Readonly<Record<string, string>> = {
   template_name: 'a template name is lower-case letters, digits and hyphens, starting with a letter',
   id: 'an instance id is letters, digits, dots, hyphens and underscores, starting with a letter or a digit',

@@ -8,7 +8,7 @@ import { ownCommand } from '../domain/version.ts';
 import { type Command, CommandInput, type OptionValue, optionFlag, optionName } from './command.ts';
 import { UsageError } from './failures.ts';
 
-/** The request of a command line. `isRequested` is false when help is shown because no command was named. */
+/** The parsed command line. `isRequested` is false when help is shown because no command was named. */
 export type CommandLine =
   | { readonly kind: 'run'; readonly command: Command; readonly input: CommandInput }
   | { readonly kind: 'help'; readonly command: Command }
@@ -24,7 +24,7 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
   if (word === undefined) return { kind: 'overview', group, isRequested: false };
   if (isHelp(word)) return { kind: 'overview', group, isRequested: true };
   if (isVersion(word)) return { kind: 'version' };
-  // Without their dashes, as people try them.
+  // Users also try these words without dashes.
   if (group === undefined && word === 'help') return { kind: 'overview', group, isRequested: true };
   if (group === undefined && word === 'version') return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
@@ -36,7 +36,7 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
 function readOptions(command: Command, typed: readonly string[]): CommandLine {
   const end = typed.indexOf('--');
   const words = (end === -1 ? typed : typed.slice(0, end)).map((word) => plainWord(command, word));
-  // The options as they were typed: cac would fold, convert or drop some of them.
+  // The options as typed: cac would fold, convert or drop some of them.
   const given = words
     .filter((word) => /^-./.test(word) && !isNumeric(word))
     .map((word) => word.replace(/=.*$/s, ''));
@@ -62,7 +62,7 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
   return { kind: 'run', command, input: new CommandInput(positionals, options) };
 }
 
-/** An option by its long name, and a switch without a value: `--auth=false` is `--no-auth`, `--json=true` is `--json`. */
+/** A short option by its long name, and a switch without a value: `--auth=false` is `--no-auth`, `--json=true` is `--json`. */
 function plainWord({ name, options }: Command, word: string): string {
   const abbreviated = options.find(({ short }) => short !== undefined && word === `-${short}`);
   if (abbreviated !== undefined) return optionFlag(abbreviated);
@@ -79,7 +79,7 @@ function parseWithCac(
   { name, positionals = '', options }: Command,
   words: readonly string[],
 ): { args: readonly string[]; options: Record<string, OptionValue | undefined> } {
-  // Only the last word of the name: cac never matches a name of two words.
+  // Only the last word of the name: cac never matches two words.
   const word = name.replace(/^.* /, '');
   const program = cac('stagedoor');
   const command = program.command(`${word} ${positionals}`.trim(), '').ignoreOptionDefaultValue();
@@ -147,7 +147,7 @@ function nearestCommand(
   // `stagedoor start` means `stagedoor gateway start`.
   const ofGroup = names.find((name) => name.endsWith(` ${word}`));
   if (ofGroup !== undefined) return ofGroup;
-  // The last words are compared: with the group before them, all commands of a group would be alike.
+  // The last words are compared: with their group, all commands of a group would be alike.
   const inGroup = names.filter((name) => group === undefined || name.startsWith(`${group} `));
   const lastWords = new Map(inGroup.map((name) => [name.replace(/^.* /, ''), name]));
   const groups = names.filter((name) => name.includes(' ')).map((name) => name.replace(/ .*$/, ''));
@@ -159,7 +159,6 @@ function adviceOn(nearest: string | undefined, shown: (nearest: string) => strin
   return nearest === undefined ? `see ${ownCommand(help)}` : `did you mean ${shown(nearest)}?`;
 }
 
-/** One line for each. */
 function unknownOptions(unknown: readonly string[], name: string, flags: readonly string[]): UsageError {
   const lines = unknown.map((option) => {
     const advice = adviceOn(nearMiss(option, flags), (flag) => flag, `${name} --help`);

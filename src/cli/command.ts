@@ -1,5 +1,5 @@
-// A command: its data for help and parsing, the function that runs it, and its input as the user typed it.
-// A command's file must be cheap to import, since `--help` imports all of them: heavy things are loaded inside `run`.
+// A command: its data for help and parsing, the function that runs it, and its input as the user typed it. The
+// file of a command must be cheap to import, since `--help` imports all of them: `run` loads heavy modules.
 
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
@@ -16,8 +16,8 @@ export interface OptionDefinition {
 }
 
 /**
- * Options by their flags as help shows them: `'-f, --follow': 'Keep printing new lines'`. Those whose flags end in `...` may be given
- * several times: the command reads them with `texts`.
+ * Options by their flags as help shows them: `'-f, --follow': 'Keep printing new lines'`. Flags that end in
+ * `...` may be repeated: the command reads them with `texts`.
  */
 export type OptionTable = Readonly<Record<string, string | Pick<OptionDefinition, 'description' | 'group'>>>;
 
@@ -70,20 +70,20 @@ export class CommandInput {
     this.#options = options;
   }
 
-  /** The positional at `index`; the parser has made sure of the required ones. */
+  /** The positional at `index`; the parser has checked the required ones. */
   positional(index: number): string {
     const word = this.positionals[index];
     if (word === undefined) throw new UsageError('missing required argument');
     return word;
   }
 
-  /** True when a switch was given, false when `--no-…` was, undefined when neither. */
+  /** True for a given switch, false for its `--no-…` form, undefined for neither. */
   switch(name: string): boolean | undefined {
     const value = [this.#options.get(name)].flat().at(-1);
     return typeof value === 'boolean' ? value : undefined;
   }
 
-  /** Whether an option was given; of a switch its own form, not `--no-…`. */
+  /** Whether an option was given; for a switch in its own form, not `--no-…`. */
   has(name: string): boolean {
     return this.switch(name) ?? this.#options.has(name);
   }

@@ -4,9 +4,9 @@ import { readdirSync } from 'node:fs';
 import { flushCompileCache, getCompileCacheDir } from 'node:module';
 
 /**
- * Node keeps a second copy of all compiled code that it has read, until a flush writes the new part: 6 MB, which later
- * loads reuse. With an empty cache a flush would write two thousand files, 0.3 s of the very first start; then Node writes
- * them at the end of the process, as usual. Does nothing without a cache. Never fails.
+ * Node keeps a second copy of all compiled code that it has read, 6 MB, until a flush writes the new part; later
+ * loads reuse that memory. With an empty cache a flush would write two thousand files, 0.3 s of the first start;
+ * then Node writes them at the end of the process, as usual. Does nothing without a cache. Never fails.
  */
 export function releaseCompiledCode(): void {
   const folder = getCompileCacheDir();

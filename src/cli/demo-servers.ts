@@ -1,4 +1,4 @@
-// The servers of the demo: the templates that run, how often, and their registrations.
+// The servers of the demo: the selected templates, the number of their instances, and their registrations.
 // templates/<id>/template.json defines the program of a template; demo.ts starts and watches it.
 
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ export interface DemoServer {
   readonly template: string;
   readonly id: string;
   readonly input: InstanceInput;
-  /** The package that npx fetches before the first start, when it is not installed beside the gateway. */
+  /** The package that npx downloads before the first start, when it is not installed beside the gateway. */
   readonly downloads: string | undefined;
 }
 
@@ -25,8 +25,8 @@ const OVER_HTTP: Readonly<Record<string, { readonly from: string; readonly to: s
 const STDIO_INSTANCES: Readonly<Record<string, number>> = { everything: 2 };
 
 /**
- * Plans the servers and makes a folder below `scratch` for each: of all templates in the folder `templates`, by default of the
- * bundled ones with the tag `demo`. `problems` has a line for each server that could not be planned.
+ * Plans the servers and makes a folder below `scratch` for each: those of all templates in the folder `templates`, by
+ * default of the bundled templates with the tag `demo`. `problems` has a line for each server that could not be planned.
  */
 export async function planDemo(scratch: string, templates?: string) {
   const catalogue = await readCatalogue(templates);
@@ -56,7 +56,7 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
   );
 }
 
-/** Runs the package that is installed beside the gateway, if it is, in place of a download. */
+/** Replaces a download by the package that is installed beside the gateway, if any. */
 function withLocalPackage(input: InstanceInput): InstanceInput {
   if (input.command === undefined) return input;
   const { command, args } = resolveLaunch({ command: input.command, args: input.args ?? [] });
@@ -81,7 +81,7 @@ async function makeFolder(scratch: string, id: string): Promise<string> {
   return folder;
 }
 
-/** A port of this machine that was free a moment ago. Nothing keeps it free: use it soon. */
+/** A free port of this machine. Nothing reserves it: use it soon. */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
   const server = createServer();
   await once(server.listen(0, host), 'listening');

@@ -26,7 +26,7 @@ const KEY_LIFETIME_MS = 7 * 24 * 3_600_000;
 export interface Demo {
   /** Starts all servers and resolves when each is healthy or has failed; prints nothing after `signal` is aborted. */
   play(signal: AbortSignal): Promise<void>;
-  /** Removes the files of the demo. To be called when its servers have ended. */
+  /** Removes the files of the demo. To be called after its servers have ended. */
   remove(): void;
 }
 
@@ -36,7 +36,7 @@ export function openDemo(
   terminal: Pick<Terminal, 'print' | 'paint'>,
   templates?: string,
 ): Demo {
-  // Real path: servers compare it with what they resolve themselves, and temporary folders are often links.
+  // The real path: servers compare it with paths that they resolve, and temporary folders are often links.
   const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'stagedoor-demo-'));
   return {
     play: async (signal) => {
@@ -89,7 +89,7 @@ async function createKey({ auth }: DemoSetup): Promise<string> {
   return key;
 }
 
-/** Never rejects: the other servers go on. */
+/** Never rejects, so that the other servers continue. */
 async function start(
   gateway: DemoSetup['gateway'],
   { template, id, input }: DemoServer,
@@ -138,8 +138,8 @@ interface DemoCall {
 const SHOWCASE = 'everything';
 
 /**
- * Calls that healthy templates can answer: three to `everything`, or else one to each of the others. No way of quoting
- * JSON works in both cmd and PowerShell, so on Windows the body comes from a file below `folder`. `apiKey` is sent with every call.
+ * Calls that healthy templates can answer: three to `everything`, or else one to each of the others. No quoting of JSON works
+ * in both cmd and PowerShell, so on Windows the body comes from a file below `folder`. `apiKey` is sent with every call.
  */
 export function demoCalls(
   url: string,

@@ -1,5 +1,5 @@
-// Logs the events of instances, and of the sessions and processes of MCP clients. The HTTP side logs requests; probes, calls, and
-// sessions that begin and end normally are logged at debug level only.
+// Logs the events of instances, and of the sessions and processes of MCP clients. The HTTP side logs
+// requests; probes, calls, and sessions that begin and end normally are logged only at debug level.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { EventName, GatewayEvent, GatewayEvents, Outstanding } from '../domain/events.ts';
@@ -10,12 +10,12 @@ export type EventLogger = Readonly<
   readonly isLevelEnabled: (level: 'debug') => boolean;
 };
 
-/** Follows the events until they complete; the subscription may be ended before. Names of fields are snake_case. */
+/** Subscribes until the events complete or the subscription is ended. Names of fields are snake_case. */
 export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): Subscription {
   const isLoggedAlready = sameFailureFilter();
   return events$.subscribe((event) => {
     const words = isLoggedAlready(event) ? undefined : wordsOf(event);
-    // There are two events per call: records that no level prints would cost more than the rest of the log.
+    // Each call has two events: records that no level prints would cost more than the rest of the log.
     if (words === undefined && !log.isLevelEnabled('debug')) return;
     const { type, atMs, ...fields } = event;
     const [level, message] = words ?? ['debug', type];
@@ -24,8 +24,8 @@ export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): 
 }
 
 /**
- * A failed start makes two events, "will be restarted" and then "is unhealthy", for the same reason; true for the second. Keeps
- * one reason per instance that waits for its restart.
+ * Returns a filter that is true for the second event of a failed start: "will be restarted" and "is
+ * unhealthy" have the same reason. It keeps one reason per instance that waits for its restart.
  */
 function sameFailureFilter(): (event: GatewayEvent) => boolean {
   const reasons = new Map<string, string>();
@@ -55,7 +55,7 @@ function wordsOf(event: GatewayEvent): Words | undefined {
       return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
     case 'upstream.ended':
       if (!event.isLost) return undefined;
-      // HTTP backends end sessions that they no longer need, which is no failure.
+      // HTTP backends end sessions that they no longer need; that is no failure.
       return isProcess(event)
         ? ['warn', 'dedicated process of a client exited']
         : ['info', 'backend ended the session of a client'];

@@ -8,7 +8,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The command was understood and did not succeed: exit code 1. The message is one line; `details` are lines below it. */
+/** The command was understood and failed: exit code 1. The message is one line; `details` are lines below it. */
 export class CommandFailure extends Error {
   readonly details: readonly string[];
 
@@ -29,14 +29,14 @@ export class GatewayRefusal extends CommandFailure {
   }
 }
 
-/** The person pressed Ctrl-C at a question or while a command waits: exit code 130, as if the signal had ended the program. */
+/** The user pressed Ctrl-C at a question or while a command waits: exit code 130, as if the signal had ended the program. */
 export class Cancelled extends CommandFailure {
   constructor() {
     super('cancelled');
   }
 }
 
-/** A gateway does not take the credentials, or there were none: exit code 1, unless the command can do with less. */
+/** A gateway refused the credentials, or there were none: exit code 1, unless the command works without them. */
 export class NotLoggedIn extends CommandFailure {}
 
 /** A file that cannot be written, as the failure of a command. `fate` is a clause about what was changed. */

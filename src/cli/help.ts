@@ -10,7 +10,7 @@ type HelpRow = readonly [name: string, text: string];
 export function overview(commands: readonly Command[], group?: string, columns?: number): string {
   const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
   const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
-  // The part after a semicolon is only in the help of the command.
+  // Only the help of the command shows the part after a semicolon.
   const rows = shown.map((command): HelpRow => [usage(command), command.summary.replace(/;.*$/s, '')]);
   return [
     'One HTTP entrance to many MCP servers.',
@@ -66,12 +66,12 @@ function section(title: string, lines: readonly string[]): string {
 
 const INDENT = '  ';
 const GAP = '  ';
-/** Longer lines are hard to read, however wide the terminal is. */
+/** Longer lines are hard to read, even if the terminal is wider. */
 const LONGEST_LINE = 110;
-/** Largest share of a line for names; the text of a longer name begins on the next line. */
+/** Largest share of a line for names; the text for a longer name begins on the next line. */
 const NAME_SHARE = 0.4;
 
-/** Names and their texts in two columns, within `columns` characters; without, as in a pipe, each row is one line. */
+/** Names and their texts in two columns, within `columns` characters; without `columns`, as in a pipe, each row is one line. */
 function rowLines(rows: readonly HelpRow[], columns = Number.POSITIVE_INFINITY): string[] {
   const width =
     (columns === Number.POSITIVE_INFINITY ? columns : Math.min(columns, LONGEST_LINE)) - INDENT.length;

@@ -1,6 +1,6 @@
-// The log of `gateway start` goes to standard error, since standard output is for the output of the command. JSON lines
-// (pino) for programs; one short line per record when a person watches in a terminal. The gateway never waits for the log:
-// lines are collected and written together; those for which there is no room while nothing can be written are dropped and counted.
+// The log of `gateway start` goes to standard error, since standard output is for the output of the command: JSON lines
+// (pino) for programs, or one short line per record in a terminal. The gateway never waits for the log: lines are
+// collected and written together; when nothing can be written and no room is left, further lines are dropped and counted.
 
 import { writeSync } from 'node:fs';
 import type { Logger, LoggerOptions } from 'pino';
@@ -10,7 +10,7 @@ import { withoutInvisible } from '../domain/text.ts';
 import { fieldText } from './output.ts';
 
 /**
- * Makes the log at a level of pino. It never fails and never waits: lines that no reader takes are dropped. `write`: see LogSink.
+ * Makes the log at a pino level. It never fails and never waits: lines that cannot be written are dropped. `write`: see LogSink.
  */
 export function createLog(
   level: string,
@@ -19,7 +19,7 @@ export function createLog(
 ): Logger {
   const isoTime = isoTimes();
   const options = { level, base: null, timestamp: () => `,"time":"${isoTime(Date.now())}"` };
-  // A terminal is written to at once and through its stream, which knows its encoding; its errors end in terminal.ts.
+  // A terminal is written to at once and through its stream, which knows its encoding; terminal.ts handles its errors.
   if (isForPeople) {
     return pino(options, { write: (line: string) => void process.stderr.write(`${humanLine(line)}\n`) });
   }
@@ -30,8 +30,8 @@ export function createLog(
 }
 
 /**
- * Writes records with fields as pino does, for half of the time and with little garbage: each request has one. The rest is left to
- * pino. The log has no bindings, serializers or redaction that would count here.
+ * Writes records with fields as pino does, in half the time and with little garbage: each request has such a
+ * record. pino writes all others. The log has no bindings, serializers or redaction that this would bypass.
  */
 function writesFields(sink: LogSink, isoTime: (atMs: number) => string): LogMethod {
   return function (args, method, level) {
@@ -48,7 +48,7 @@ type LogMethod = NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>;
 
 const INFO = pino.levels.values.info;
 
-/** Undefined for anything but an object with fields, and for errors, which pino has a form for. */
+/** Undefined for anything but an object with fields, and for errors, which pino formats. */
 function jsonOf(fields: unknown): string | undefined {
   if (typeof fields !== 'object' || fields === null || 'err' in fields || fields instanceof Error)
     return undefined;
@@ -89,23 +89,23 @@ function stackOf(error: unknown): string {
 const COLLECTED_CHARACTERS = 16 * 1024;
 /** Longest time a line waits to be written, in ms; also the interval of retries while nothing can be written. */
 const FLUSH_MS = 100;
-/** Most that is kept while nothing can be written: bytes that were tried, and characters that were not yet. */
+/** Bound of each backlog while nothing can be written: bytes of an unfinished write, and collected characters. */
 const LONGEST_BACKLOG = 1024 * 1024;
-/** Longest wait at the end of the process for such a reader, and the pause between two attempts, in ms. */
+/** Longest wait at the end of the process until everything is written, and the pause between two attempts, in ms. */
 const LAST_WAIT_MS = 200;
 const LAST_PAUSE_MS = 5;
 
-/** A destination for pino. Has a timer only while lines wait, and the timer keeps no process alive. */
+/** A destination for pino. It has a timer only while lines wait, and the timer keeps no process alive. */
 export class LogSink {
   readonly #write: (bytes: Uint8Array) => number;
-  /** Lines that were not tried yet. */
+  /** Lines of which no write has begun. */
   #collected = '';
-  /** The rest of the bytes that were tried. */
+  /** The unwritten rest of the last write. */
   #unsent: Uint8Array = new Uint8Array();
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `write` writes some of the bytes and returns how many; it throws EAGAIN when there is no room now. */
+  /** `write` writes some of the bytes and returns their number; it throws EAGAIN when there is no room now. */
   constructor(write: (bytes: Uint8Array) => number = (bytes) => writeSync(2, bytes)) {
     this.#write = write;
   }
@@ -113,12 +113,12 @@ export class LogSink {
   write(line: string): void {
     if (this.#collected.length + this.#unsent.length >= LONGEST_BACKLOG) this.#dropped += 1;
     else this.#collected += line;
-    // While bytes are unsent only the timer tries again: trying at every line would cost what collecting saves.
+    // While bytes are unsent, only the timer tries again: an attempt for each line would cost what collecting saves.
     if (this.#unsent.length === 0 && this.#collected.length >= COLLECTED_CHARACTERS) this.flushSync();
     else this.#timer ??= this.#later();
   }
 
-  /** Writes the waiting bytes for which there is room. pino calls it after a fatal record. Never throws. */
+  /** Writes as many waiting bytes as there is room for. pino calls it after a fatal record. Never throws. */
   flushSync(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -131,7 +131,7 @@ export class LogSink {
     }
   }
 
-  /** At the end of the process: waits a moment for a reader that is behind. */
+  /** At the end of the process: waits briefly for a slow reader. */
   close(): void {
     this.flushSync();
     const pause = new Int32Array(new SharedArrayBuffer(4));
@@ -147,11 +147,11 @@ export class LogSink {
     try {
       return this.#write(this.#unsent);
     } catch {
-      return 0; // a reader that is behind, no space, a closed terminal: nowhere to report it, and it may be over soon
+      return 0; // a slow reader, no space or a closed terminal: it cannot be reported, and may pass
     }
   }
 
-  /** Takes all that was collected, after the notice, if it is due; false for none. */
+  /** Makes bytes of all collected lines, after the notice about dropped lines, if any; false for none. */
   #encode(): boolean {
     const notice = this.#dropped > 0 ? droppedLine(this.#dropped) : '';
     this.#unsent = Buffer.from(notice + this.#collected);

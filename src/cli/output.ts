@@ -62,7 +62,7 @@ export function table<Row>(
   return drawn.toString().replace(/ +$/gm, '');
 }
 
-/** Lists as their items; empty for a field that a gateway of another version lacks. */
+/** The items of a list; empty for a field that a gateway of another version lacks. */
 function cellText(value: unknown): string {
   return printable(Array.isArray(value) ? value.join(', ') : String(value ?? ''));
 }
@@ -137,7 +137,7 @@ export function duration(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** A time to the minute, in UTC as everywhere: `2027-01-31 12:00Z`; any other text as it is. */
+/** A time to the minute, in UTC like all times: `2027-01-31 12:00Z`; any other text unchanged. */
 export function minute(value: unknown): string {
   return String(value ?? '').replace(/^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2})[\d:.]*Z$/, '$1 $2Z');
 }

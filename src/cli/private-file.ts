@@ -19,9 +19,9 @@ const OWNER_ALONE = 0o600;
 const OWNERS_FOLDER = 0o700;
 
 /**
- * Writes a file with mode 0600 in place of what is there; its folder is made with mode 0700 when there is none. A reader
- * sees the old text or the new one. Throws CommandFailure for what the file system refuses; then the old file is unchanged.
- * `isUnchanged` is called right before the replacement; when it returns false, nothing is replaced and the result is false.
+ * Writes a file with mode 0600, in place of any file there; its folder is made with mode 0700 when there is none. Readers
+ * see either the old or the new text. Throws CommandFailure when the file system refuses; then the old file is unchanged.
+ * `isUnchanged` is called right before the replacement; if it returns false, nothing is replaced and the result is false.
  */
 export function writePrivateFile(
   path: string,
@@ -36,12 +36,12 @@ export function writePrivateFile(
   }
 }
 
-/** The same with this mode, in a folder that is there. Throws the error of the file system. */
+/** The same with this mode, in an existing folder. Throws the error of the file system. */
 export function replaceFile(path: string, text: string, mode: number, isUnchanged: () => boolean): boolean {
   const draft = `${path}.${process.pid}.tmp`;
   rmSync(draft, { force: true }); // left by a killed process with the same number
   try {
-    // `wx`: never through a link of another user.
+    // `wx` never writes through a link of another user.
     const file = openSync(draft, 'wx', OWNER_ALONE);
     try {
       writeFileSync(file, text);
@@ -49,7 +49,7 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
     } finally {
       closeSync(file);
     }
-    chmodSync(draft, mode); // the umask may have taken even the owner's bits
+    chmodSync(draft, mode); // the umask may have removed even the owner's bits
     const isReplaced = isUnchanged();
     if (isReplaced) renameSync(draft, path);
     else rmSync(draft);
@@ -61,15 +61,15 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
 }
 
 /**
- * The absolute path of a file to be written for the user. Throws CommandFailure without its folder, or when it exists, unless
- * `isForced`, which is undefined for a command without --force.
+ * The absolute path of a file to be written for the user. Throws CommandFailure when its folder does not
+ * exist, or when the file exists and `isForced` is not true; undefined: the command has no --force.
  */
 export function newFilePath(folder: string, written: string, isForced?: boolean): string {
   const path = resolve(folder, written);
   if (!existsSync(dirname(path))) {
     throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
   }
-  // A link that leads nowhere exists, too.
+  // A broken link exists, too.
   if (isForced !== true && lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
     throw new CommandFailure(
       `${path} already exists${isForced === undefined ? '' : '; --force replaces it'}`,

@@ -1,5 +1,5 @@
-// Speaks to a running gateway over HTTP for the commands that manage one. It finds the gateway, waits a bounded time and
-// turns every failure into one line that says what to do. The commands interpret the answers.
+// Sends HTTP requests to a running gateway for the commands that manage one. It finds the gateway, waits a
+// bounded time and turns every failure into one line that says what to do. The commands interpret the answers.
 
 import { didYouMean } from '../config/nearest.ts';
 import { jsonIn } from '../domain/json.ts';
@@ -33,7 +33,7 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
 }
 
-/** The first usual address at which a gateway answers. Nothing is sent to a program that does not answer like one. */
+/** The first usual address at which a gateway answers. Sends no secret to another program. */
 export function seekGateway(
   terminal: Pick<Terminal, 'env' | 'folder' | 'busy'>,
 ): Promise<Remote | undefined> {
@@ -54,7 +54,7 @@ export async function answersAsGateway(url: string, timeoutMs: number): Promise<
     const remote = new Remote(url, NO_CREDENTIALS, (_what, work) => work(() => {}));
     return 'build' in (await remote.health(timeoutMs));
   } catch (error) {
-    // Nothing there, or some other program.
+    // No program answers, or one that is no gateway.
     if (error instanceof CommandFailure) return false;
     throw error;
   }
@@ -81,7 +81,7 @@ interface StreamRequest {
 export interface RemoteEvent {
   readonly name: string;
   readonly data: string;
-  /** Of the event, or of the last one that had any; empty without. */
+  /** Id of the event, or of the last event that had one; empty without. */
   readonly id: string;
 }
 
@@ -95,7 +95,7 @@ const SILENCE_MS = 60_000;
 /** Bytes of one event; the result of a tool may be as long as a message of a backend. */
 const EVENT_BYTES = 65 * 1024 * 1024;
 
-/** One gateway and the credentials for it. A person sees that it is waited for. */
+/** One gateway and the credentials for it. Its requests show a spinner to a user. */
 export class Remote {
   /** Without a slash at its end. */
   readonly url: string;
@@ -136,7 +136,7 @@ export class Remote {
   }
 
   /**
-   * Hands over the events of a stream as they come; resolves when it ends in order. Throws like `ask`, also for its event
+   * Passes on the events of a stream; resolves when it ends normally. Throws like `ask`, also for its event
    * `error`; StreamBroken when the connection ends before the stream does.
    */
   async follow(
@@ -193,7 +193,7 @@ export class Remote {
         const response = await fetch(this.url + path, {
           method,
           signal: AbortSignal.timeout(timeoutMs),
-          // A token is for this gateway, not for the target of a redirect.
+          // The credentials are for this gateway, not for the target of a redirect.
           redirect: 'error',
           ...contentOf(request, this.#credentials),
         });
@@ -217,7 +217,7 @@ function contentOf({ body, form }: RemoteRequest, { headers }: RequestCredential
   return { body: JSON.stringify(body), headers: { ...headers, 'Content-Type': 'application/json' } };
 }
 
-/** The gateway's error body as one line. Its request id is for readers of the log and is left out. */
+/** The gateway's error body as one line, without its request id, which only helps readers of the log. */
 function refusalOf(answer: object, { status, headers }: Response): GatewayRefusal {
   const { error_code: code } = fields(answer);
   const waitSeconds = status === 429 ? /^\d{1,6}$/.exec(headers.get('Retry-After') ?? '')?.[0] : undefined;
@@ -253,7 +253,7 @@ function whyUnreachable(url: string, timeoutMs: number, error: unknown): string 
   return `${url} cannot be reached: ${reason}`;
 }
 
-/** Errors of the HTTP client itself have no code, only these messages. */
+/** Errors of the HTTP client itself have only these messages, no code. */
 const CLIENT_REFUSALS: Readonly<Record<string, string>> = {
   'bad port': 'its port is one that HTTP clients refuse, because other protocols use it; choose another',
   'unexpected redirect': 'it redirects to another address, which is not followed',
@@ -275,7 +275,7 @@ export const WIDE_OPTION: OptionTable = {
   '--wide': 'Show every column, also those that are empty or zero in every row; always so in a pipe',
 };
 
-/** The gateway that `--url` or STAGEDOOR_URL names, else the one that answers. Throws CommandFailure when none does. */
+/** The gateway that `--url` or STAGEDOOR_URL names, else the first that answers. Throws CommandFailure when none does. */
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
   const remote = namedGateway(input.text('url'), terminal) ?? (await seekGateway(terminal));
   if (remote !== undefined) return remote;

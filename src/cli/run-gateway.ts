@@ -1,5 +1,5 @@
-// Runs a gateway in the foreground: starts it, prints its addresses, and ends it in order after a signal or an
-// uncaught error. The server itself is src/server.ts; the servers of --demo are demo.ts.
+// Runs a gateway in the foreground: starts it, prints its addresses, and ends it in order after a signal or
+// an uncaught error. src/server.ts is the server itself; demo.ts runs the servers of --demo.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ export interface RunOptions {
   readonly exit?: (code?: number) => void;
 }
 
-/** How long a leaked handle may keep the process alive after the orderly end, in ms. */
+/** Longest time for which a leaked handle may keep the process alive after the orderly end, in ms. */
 const LAST_RESORT_MS = 2_000;
 
 /**
@@ -58,7 +58,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     starting.abort();
     terminal.print(`stopping after ${causeOf(reason)} during the start; a second signal stops at once`);
   });
-  // From the first moment on: a start that hangs, for example on a registry file that is a pipe, can be ended, too.
+  // Registered first, so that a start that hangs (for example on a registry file that is a pipe) can be ended, too.
   void stop.urgent.then((code) => {
     killOwnChildren();
     demo?.remove();
@@ -92,15 +92,15 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
 }
 
 /**
- * V8 allocates objects in the old generation where those made earlier by the same code lived long, which the start of a gateway or
- * of many connections suggests of code that serves calls. One such object per call keeps all others of its call alive until a
- * full collection. Not before the start: cached code is only valid for the flags with which it was compiled. Source: ADR 79.
+ * V8 allocates objects in the old generation when earlier objects of the same code lived long, which the start of a gateway or of
+ * many connections suggests for code that serves calls. One such object per call keeps all others of its call alive until a full
+ * collection. Not set before the start: cached code is valid only for the flags with which it was compiled. Source: ADR 79.
  */
 function keepGarbageYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
-/** event-log.ts logs the calls that are waited for. */
+/** event-log.ts logs the calls that the end waits for. */
 async function closeServer(server: RunningServer, log: Logger): Promise<void> {
   const beganAtMs = performance.now();
   await server.close();
@@ -110,18 +110,18 @@ async function closeServer(server: RunningServer, log: Logger): Promise<void> {
 async function runUntilStopped(demo: Demo | undefined, stopped: Promise<StopReason>): Promise<StopReason> {
   const stopping = new AbortController();
   void stopped.then(() => stopping.abort());
-  // A demo whose servers are still starting does not hold up the end.
+  // A demo whose servers are still starting does not delay the end.
   await Promise.race([demo?.play(stopping.signal), stopped]);
   return stopped;
 }
 
-/** A demo prints the state of its servers itself: fewer log lines unless a level is set. */
+/** A demo prints the state of its servers itself, so its default log level is `warn`. */
 function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
   const isChosen = rows.some(({ name, source }) => name === 'log_level' && source !== 'default');
   return isDemo && !isChosen ? 'warn' : logLevel;
 }
 
-/** Errors that only a change of settings, files or the machine corrects: usage errors. */
+/** Errors that only a change of settings, files or the machine corrects become usage errors. */
 const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, ConfigError];
 
 async function start(
@@ -148,10 +148,10 @@ async function start(
   }
 }
 
-/** Longest wait for an answer of the program that has the port, in ms. */
+/** Longest wait for an answer of the program that uses the port, in ms. */
 const ANSWER_MS = 1_000;
 
-/** Whether the port is in use by a gateway: most often one that still runs by mistake. */
+/** Whether a gateway uses the port, most often one that still runs by mistake. */
 async function isGatewayThere({ cause }: ListenError, { listeners }: Config): Promise<boolean> {
   if (!(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE')) return false;
   const asked = listeners.map(({ host, port }) => answersAsGateway(localUrl(host, port), ANSWER_MS));
@@ -195,8 +195,8 @@ function exitCodeOf({ kind }: StopReason): number {
 }
 
 /**
- * A code over 128 stands for a signal, which then ends the process: `process.exit` waits for busy threads, and one that opens a
- * pipe may be busy for ever. Process 1 of a container, which no signal of its own ends, exits with the code.
+ * A code over 128 stands for a signal, which then ends the process: `process.exit` waits for busy threads, and a thread
+ * that opens a pipe may be busy forever. Process 1 of a container, which its own signals do not end, exits with the code.
  */
 function endProcess(code?: number): void {
   if (code !== undefined && code > 128 && process.platform !== 'win32') process.kill(process.pid, code - 128);
@@ -225,7 +225,7 @@ interface ProcessRow {
   readonly parent: number;
 }
 
-/** Images for containers often come without ps. */
+/** Reads /proc, because images for containers often lack ps. */
 function readProcesses(): ProcessRow[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

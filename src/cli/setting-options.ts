@@ -1,4 +1,4 @@
-// The options of settings, made from the table in config/settings.ts, and the Config that they make.
+// The options of settings, made from the table in config/settings.ts, and the Config made from their values.
 
 import { ConfigError } from '../config/config-error.ts';
 import { boolean, type Setting, type SettingType } from '../config/setting-types.ts';
@@ -8,7 +8,7 @@ import type { CommandInput, OptionTable } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Placeholders of values by the `type` of their setting, the first match, where that is not the unit. */
+/** Placeholders of values by the `type` of their setting; the first match counts. Default: the unit. */
 const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
   [/separated by commas$/, 'list'],
   [/^a port/, 'port'],
@@ -21,7 +21,7 @@ const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
   [/^one of/, 'word'],
 ];
 
-/** Descriptions of both forms of a switch, where the sentence about its setting does not explain them. */
+/** Descriptions of both forms of a switch, where the sentence about its setting explains only one. */
 const SWITCHES: Readonly<Record<string, string>> = {
   '--sync': 'Register containers and pods that serve a template, and follow their changes',
   '--no-sync': 'Register them only on "gateway sync"; the default',
@@ -30,7 +30,7 @@ const SWITCHES: Readonly<Record<string, string>> = {
     'Turn authentication off: anyone who can reach the gateway is an admin; for this machine alone',
 };
 
-/** Headings of help: each holds the settings of the table from the one with this flag on. */
+/** Headings of help: each covers the settings of the table from the one with this flag on. */
 const GROUPS = [
   ['Service', 'host'],
   ['Balancing and sessions', 'strategy'],
@@ -81,7 +81,7 @@ function placeholderOf(flag: string, { type, unit = 'value' }: SettingType<unkno
   return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? unit;
 }
 
-/** The settings these options, the environment and the configuration file make. `forced`: flags of the caller, which options replace. */
+/** The settings from options, environment and configuration file. `forced`: flags that options replace. */
 export function readSettings(
   input: CommandInput,
   terminal: Terminal,
@@ -107,8 +107,8 @@ export function readSettings(
 }
 
 /**
- * The options that say which database a command works on; the rest comes from the environment and gateway.yaml, as for
- * `gateway start`. `--database` is a setting, so a URL with a password is refused.
+ * The options that choose the database of a command; all else comes from the environment and gateway.yaml, as
+ * for `gateway start`. `--database` is a setting, so a URL with a password is refused.
  */
 export const DATABASE_OPTIONS: OptionTable = {
   '--database <url>':

@@ -10,9 +10,9 @@ export type StopReason =
 
 export interface StopOptions {
   readonly source?: Pick<NodeJS.EventEmitter, 'on' | 'off'>;
-  /** Ms on any clock that only goes forward. */
+  /** Monotonic clock in ms. */
   readonly now?: () => number;
-  /** Whether a hangup can mean that the terminal was closed. Default: one of the standard streams is a terminal. */
+  /** Whether a hangup can mean that the terminal was closed. Default: whether a standard stream is a terminal. */
   readonly hasTerminal?: boolean;
 }
 
@@ -22,8 +22,9 @@ const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 
 /**
  * Starts listening. `first` resolves with the first signal or uncaught error, `urgent` with the exit code when a further signal
- * demands an immediate end: 130 for SIGINT, 143 for SIGTERM. `dispose` gives the signals back to Node. A signal within LIMITS.sameSignalMs of the first is the same Ctrl-C, delivered by the terminal and
- * by npm. An uncaught error (uncaughtException, unhandledRejection) is reported each time, within a bound, and asks for the end once.
+ * demands an immediate end: 130 for SIGINT, 143 for SIGTERM. `dispose` returns the signals to Node. A signal within
+ * LIMITS.sameSignalMs of the first is the same Ctrl-C, delivered by the terminal and by npm. Each uncaught error (uncaughtException,
+ * unhandledRejection) is reported, within a bound; the first requests the end.
  */
 export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}) {
   const { source = process, now = () => performance.now(), hasTerminal = isTerminalAttached() } = options;
@@ -36,7 +37,7 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
     else if (now() - firstSignalAtMs >= LIMITS.sameSignalMs) urgent.resolve(128 + constants.signals[signal]);
     first.resolve({ kind: 'signal', signal });
   };
-  // Without a listener Node ends at a hangup, even under nohup. Without a terminal, none can have been closed.
+  // Without a listener a hangup ends Node, even under nohup. Without a terminal, none can have been closed.
   const onHangup = (signal: NodeJS.Signals): void => {
     if (hasTerminal) onSignal(signal);
   };
@@ -69,8 +70,8 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
 }
 
 /**
- * For commands that go on until Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the output ends
- * (`| head -1`). `dispose` gives the signals back to Node, which also happens LIMITS.sameSignalMs after the first.
+ * For commands that run until Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the output
+ * ends (`| head -1`). `dispose` returns the signals to Node, which also happens LIMITS.sameSignalMs after the first.
  */
 export function untilSignal(): { readonly signal: AbortSignal; dispose(): void } {
   const ending = new AbortController();

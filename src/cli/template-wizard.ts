@@ -1,4 +1,4 @@
-// The questions of `stagedoor template init`. A value that is given as an option is not asked.
+// The questions of `stagedoor template init`, except those that options answer.
 
 import type { Readable, Writable } from 'node:stream';
 import { select, text } from '@clack/prompts';
@@ -9,14 +9,14 @@ export interface TemplateAnswers {
   readonly id: string | undefined;
   readonly name: string | undefined;
   readonly description: string | undefined;
-  /** A complete definition has either this or `endpoint`. */
+  /** A complete definition has either `command` or `endpoint`. */
   readonly command: string | undefined;
   readonly endpoint: string | undefined;
   readonly author: string | undefined;
   readonly tags: readonly string[];
 }
 
-/** Asks for what is undefined or empty. Rejects with Cancelled when the person cancels. */
+/** Asks for each value that is undefined or empty. Rejects with Cancelled when the user cancels. */
 export async function askTemplate(
   given: TemplateAnswers,
   streams: { readonly input: Readable; readonly output: Writable },

@@ -1,6 +1,6 @@
-// The accounts of a gateway or of a database, as the account commands see them: through the /auth routes of a running gateway,
-// or in the database itself (local-client.ts), and which of the two a command is about. Records are those of the API in both cases,
-// so `--json` prints the same.
+// The accounts of a gateway or of a database for the account commands, and the choice between the two:
+// through the /auth routes of a running gateway, or in the database itself (local-client.ts). Both return
+// records of the API, so `--json` prints the same.
 
 import { didYouMean } from '../../config/nearest.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
@@ -48,7 +48,7 @@ export async function findUser(
   return { ...user, id: String(user.id) };
 }
 
-/** The key with that id or, when only one has it, that name. */
+/** The key with that id, or with that name when only one key has it. */
 export async function findApiKey(
   client: AccountClient,
   idOrName: string,
@@ -70,7 +70,7 @@ export function shownTemplatesOf({ templates }: Fields): unknown {
   return templates.length === 0 ? 'none' : templates;
 }
 
-/** Warns of names that are no template yet. It is only a warning, since the template may be registered later. */
+/** Warns of names without a template. Only a warning: the template may be registered later. */
 export async function warnOfUnknownTemplates(
   client: Pick<AccountClient, 'templates'>,
   wanted: readonly string[] = [],
@@ -112,9 +112,9 @@ export const DATABASE_CLIENT_OPTIONS: OptionTable = {
 };
 
 /**
- * Lets `work` use the account client. It is the gateway that `--url` or STAGEDOOR_URL names, else the one that
- * answers at a usual address, else the database; `--local` and `--database` choose the database at once, and so does
- * `prefersDatabase` without `--url`. The choice is written to standard error.
+ * Lets `work` use the account client: of the gateway that `--url` or STAGEDOOR_URL names, else of the gateway
+ * that answers at a usual address, else of the database. `--local` and `--database` choose the database
+ * directly, and so does `prefersDatabase` without `--url`. The choice is written to standard error.
  */
 export async function withAccountClient<T>(
   input: CommandInput,
@@ -134,7 +134,7 @@ export async function withAccountClient<T>(
       return work(remoteClient(remote));
     }
   }
-  // Heavy: it loads a database driver.
+  // Loaded on demand: it loads a database driver.
   const { withLocalClient } = await import('./local-client.ts');
   return withLocalClient(input, terminal, work);
 }

@@ -48,7 +48,7 @@ export function roleOf(input: CommandInput): Role | undefined {
   return role;
 }
 
-/** Those of `--permissions`, else all of the role; default role `user`. Together the first must lie within the second. */
+/** The permissions of `--permissions`, which must lie within the role, else all of the role; default role `user`. */
 export function permissionsOf(input: CommandInput): readonly Scope[] {
   const role = roleOf(input);
   const words = wordsOf(input, 'permissions');
@@ -93,8 +93,8 @@ const UNIT_MS: Readonly<Record<string, number>> = { h: HOUR_MS, d: 24 * HOUR_MS,
 const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * `2027-01-31T00:00:00Z` as it is, `2027-01-31` as the start of that day in UTC, `12h`, `30d` and `8w` from now on;
- * ISO 8601 in UTC. Throws UsageError.
+ * Reads `2027-01-31T00:00:00Z` as it is, `2027-01-31` as the start of that day in UTC, and `12h`, `30d` and
+ * `8w` as spans from now. Returns ISO 8601 in UTC. Throws UsageError.
  */
 export function readExpiry(written: string, nowMs: number = Date.now()): string {
   const [, count, unit = ''] = /^(\d{1,5})([hdw])$/.exec(written) ?? [];
@@ -108,7 +108,7 @@ export function readExpiry(written: string, nowMs: number = Date.now()): string 
   return new Date(atMs).toISOString();
 }
 
-/** NaN for what is no time. */
+/** NaN for any text that is no time. */
 function timeOf(written: string): number {
   return timestampOf(ISO_DAY.test(written) ? `${written}T00:00Z` : written);
 }
@@ -116,8 +116,8 @@ function timeOf(written: string): number {
 // --- passwords -------------------------------------------------------------------------------------------------------------
 
 /**
- * `question`: `Password of ada`, a colon is added. A new password is asked twice and must follow the rules of the gateway. Throws
- * UsageError when there is no terminal to ask or the password cannot be used, CommandFailure when cancelled.
+ * `question`: `Password of ada`; a colon is added. A new password is asked for twice and must follow the rules of the
+ * gateway. Throws UsageError when there is no terminal to ask or the password cannot be used, CommandFailure when cancelled.
  */
 export async function readPassword(
   input: CommandInput,

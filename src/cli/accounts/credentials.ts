@@ -20,11 +20,11 @@ export interface KeptToken {
   readonly expires_at: string;
 }
 
-/** The path of the tokens: `stagedoor/credentials.json` in the person's folder of settings. */
+/** The path of the tokens: `stagedoor/credentials.json` in the user's configuration folder. */
 export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform = process.platform): string {
   const home = env.HOME || homedir();
   const named = (platform === 'win32' ? env.APPDATA : env.XDG_CONFIG_HOME) ?? '';
-  // A relative path is to be ignored. Source: XDG Base Directory Specification.
+  // A relative path must be ignored. Source: XDG Base Directory Specification.
   const folder = isAbsolute(named) ? named : join(home, '.config');
   return join(folder, 'stagedoor', 'credentials.json');
 }
@@ -38,7 +38,7 @@ export class CredentialsFile {
     this.#write = write;
   }
 
-  /** The token that this very URL issued; an expired one stays in the file until the next login. */
+  /** The token that exactly this URL issued; an expired one stays in the file until the next login. */
   find(url: string): KeptToken | undefined {
     return tokensIn(this.#read()).get(url);
   }
@@ -68,8 +68,8 @@ export class CredentialsFile {
   }
 
   /**
-   * Replaces the tokens by the result of `change`; false leaves them. Returns the previous ones. Another command may write at
-   * the same instant: the file is read again right before it is replaced.
+   * Replaces the tokens by the result of `change`; false changes nothing. Returns the previous tokens.
+   * Another command may write at the same time, so the file is read again right before it is replaced.
    */
   #change(change: (tokens: TokensByUrl) => TokensByUrl | false): TokensByUrl {
     for (let attempt = 1; ; attempt += 1) {
@@ -100,7 +100,7 @@ export class CredentialsFile {
 
 type TokensByUrl = ReadonlyMap<string, KeptToken>;
 
-/** Attempts to find the file unchanged; the last one replaces it in any case. */
+/** Attempts to replace the file unchanged since it was read; the last attempt replaces it in any case. */
 const ATTEMPTS = 5;
 
 function valid(tokens: TokensByUrl, nowMs: number): TokensByUrl {
@@ -113,7 +113,7 @@ function tokensIn(text: string): TokensByUrl {
   return new Map(entries.flatMap(([url, entry]) => tokenOf(entry).map((token) => [url, token] as const)));
 }
 
-/** True for a time that cannot be read. */
+/** Also true for a time that cannot be read. */
 function isExpired({ expires_at: expiresAt }: KeptToken, nowMs: number): boolean {
   return !(Date.parse(expiresAt) > nowMs);
 }
@@ -126,15 +126,15 @@ function tokenOf(written: unknown): [KeptToken] | [] {
 }
 
 export interface RequestCredentials {
-  /** Headers of every request; none without a login there. */
+  /** Headers of every request; none without credentials. */
   readonly headers: Readonly<Record<string, string>>;
   /** The failure of the command when the gateway answers 401 with this detail. */
   refused(detail: string): NotLoggedIn;
 }
 
 /**
- * STAGEDOOR_TOKEN or STAGEDOOR_API_KEY, else the token that `gateway login` got from this very URL. Throws UsageError
- * when both variables are set: the gateway would take them for two principals.
+ * STAGEDOOR_TOKEN or STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. Throws
+ * UsageError when both variables are set: the gateway would take them for two principals.
  */
 export function requestCredentials(url: string, env: Terminal['env']): RequestCredentials {
   const { STAGEDOOR_TOKEN: token, STAGEDOOR_API_KEY: key } = env;
@@ -178,7 +178,7 @@ function fromEnvironment(
 export interface NamedEnvironment {
   readonly url: string;
   readonly keyVariable?: string;
-  /** The key: of the file, or of the variable. */
+  /** The key, from the file or from the variable. */
   readonly key?: string;
 }
 
@@ -203,13 +203,13 @@ export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvir
   };
 }
 
-/** The variables of a command for this environment: its URL and key in place of those that are set. */
+/** The variables of a command for this environment: its URL and key replace those that are set. */
 export function withEnvironment(env: Terminal['env'], { url, key }: NamedEnvironment): Terminal['env'] {
   const { STAGEDOOR_TOKEN: _, STAGEDOOR_API_KEY: __, ...others } = env;
   return { ...others, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: key };
 }
 
-/** On Windows the folder of the person is closed to others. */
+/** Always false on Windows, where other users cannot read the user's folder. */
 function isOpen(path: string): boolean {
   return process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0;
 }

@@ -29,7 +29,7 @@ export interface AccountClient {
   templates(): Promise<readonly string[]>;
 }
 
-/** Opens the database that these options, the environment and gateway.yaml name, for the work. It has to be there. */
+/** Opens the existing database that these options, the environment and gateway.yaml name, for the work. */
 export async function withLocalClient<T>(
   input: CommandInput,
   terminal: Terminal,
@@ -49,7 +49,7 @@ export async function withLocalClient<T>(
       onChange: () => {}, // this process verifies no caller
       onAdminPasswordChanged: () => {
         forgetting = forgetInitialPassword(initialPasswordFile).catch(() => {
-          // The next start of the gateway tries it again.
+          // The next start of the gateway tries again.
           terminal.note(`warning: the first password of admin could not be deleted: ${initialPasswordFile}`);
         });
       },
@@ -98,7 +98,7 @@ export async function withLocalClient<T>(
   });
 }
 
-/** A gateway on this database has those of its folder as well. */
+/** A gateway on this database also has the templates of its folder. */
 async function templateNames(store: Store, { templatesFolder }: Config): Promise<readonly string[]> {
   const [{ templates: defined }, templates, instances] = await Promise.all([
     readCatalogue(templatesFolder),
@@ -118,7 +118,7 @@ async function withFailures<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (thrown) {
     const error = asGatewayError(thrown);
-    // An unexpected error is shown with its stack.
+    // An unexpected error keeps its stack.
     if (error.code === 'INTERNAL_ERROR') throw thrown;
     const reason = error.facts.items?.map(issueText).join('; ') ?? error.message;
     throw new CommandFailure(`${reason.replace(/\.$/, '')} (${error.code})`, { cause: thrown });

@@ -1,5 +1,5 @@
-// The files of a gateway in the background, all in its state folder: its process, its log, and a lock that it holds while it
-// runs. start-daemon.ts starts one, run-daemon.ts is its process.
+// The files of a background gateway, all in its state folder: its process, its log, and a lock that it holds
+// while it runs. start-daemon.ts starts a daemon, run-daemon.ts is its process.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export interface Daemon {
   readonly url: string;
   readonly words: readonly string[];
   readonly folder: string;
-  /** How long its calls in flight may take when it is stopped, in ms. */
+  /** Longest time for its calls in flight when it is stopped, in ms. */
   readonly graceMs: number;
 }
 
@@ -23,7 +23,7 @@ export type DaemonMessage =
   | { readonly kind: 'ready'; readonly url: string }
   | { readonly kind: 'failed'; readonly text: string; readonly isUsage: boolean };
 
-/** Set for the detached process: the width of the terminal that it was started from, empty when that is none. */
+/** Set for the detached process: the width of the terminal that started it; empty without a terminal. */
 export const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
 
 /** The options that identify a gateway: they select the state folder. */
@@ -45,10 +45,10 @@ export async function daemonFiles(
 export function filesIn(folder: string) {
   return {
     folder,
-    /** A process id in the first line, as such files have; see `Daemon` for the others. */
+    /** A process id in the first line, as is usual; see `Daemon` for the other lines. */
     pid: join(folder, 'gateway.pid'),
     log: join(folder, 'gateway.log'),
-    /** Locked as long as the daemon runs, however it ends. */
+    /** Locked as long as the daemon runs; a crash releases it, too. */
     lock: join(folder, 'gateway.lock'),
   };
 }
@@ -56,8 +56,8 @@ export function filesIn(folder: string) {
 export type DaemonFiles = Readonly<ReturnType<typeof filesIn>>;
 
 /**
- * The daemon that runs there now; undefined when none does. The file of a killed daemon does not count: its lock is free, even if
- * another process has its number by now.
+ * The daemon that runs there now; undefined when there is none. The file of a killed daemon does not count:
+ * its lock is free, even if another process has its process id by now.
  */
 export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefined> {
   const daemon = readDaemon(files);
@@ -68,13 +68,13 @@ export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefi
   return lock === undefined ? daemon : undefined;
 }
 
-/** Default addresses of a gateway: first the port for calls by template, then that for servers. */
+/** Default addresses of a gateway: first the port for calls by template, then the port for servers. */
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
-/** The addresses used without an option: the background gateway that was started in this folder, then the defaults. */
+/** The addresses used without an option: the background gateway of this folder, then the defaults. */
 export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {
   const url = URL.parse(readDaemon(filesIn(folder))?.url ?? '');
-  // Credentials are sent to this address, and the folder may have any origin: only this machine is accepted.
+  // Credentials are sent to this address, and the folder may come from anywhere: only this machine is accepted.
   const isHere = url !== null && isLoopback(url.hostname);
   return isHere && !DEFAULT_URLS.some((known) => known === url.origin)
     ? [url.origin, ...DEFAULT_URLS]
@@ -92,7 +92,7 @@ function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
   }
 }
 
-/** Readable by the owner alone: the words of a command line may name a password. */
+/** Only the owner can read it: the words of a command line may name a password. */
 export function writeDaemon({ pid: path }: DaemonFiles, { pid, url, ...facts }: Daemon): void {
   writePrivateFile(path, `${pid}\n${url}\n${JSON.stringify(facts)}\n`);
 }

@@ -1,6 +1,6 @@
-// The detached process of `gateway start --background`. Until the gateway is ready, its output goes to the process that started
-// it and from there to the terminal; from then on to the log. Its standard output and error are the log file, so that the
-// output of Node itself at a crash is in it, too.
+// The detached process of `gateway start --background`. Until the gateway is ready, its output goes through
+// its parent process to the terminal; from then on to the log. Its standard output and error are the log
+// file, so that the log also has the output of Node itself at a crash.
 
 import { copyFileSync, existsSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

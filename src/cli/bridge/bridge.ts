@@ -1,6 +1,6 @@
-// Connects one client on standard input and output to the MCP endpoint of a gateway. Messages pass unchanged, in both directions
-// and both eras; the bridge adds what HTTP needs: headers, the session, and a new session when the gateway was restarted. It
-// decides nothing that the protocol leaves to client or server.
+// Connects one client on standard input and output to the MCP endpoint of a gateway. Messages pass unchanged,
+// in both directions and both eras; the bridge adds what HTTP needs: headers, the session, and a new session
+// when the gateway was restarted. It makes no decision that the protocol leaves to client or server.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors.ts';
@@ -13,16 +13,16 @@ import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from '.
 
 export interface BridgeOptions {
   readonly link: GatewayLink;
-  /** Writes one line to the client; resolves when the next may come. */
+  /** Writes one line to the client; resolves when the next line may follow. */
   readonly write: (line: string) => Promise<void>;
   readonly log: (text: string) => void;
 }
 
 /** Longest wait at the end for pending answers, and for the end of the session, in ms. */
 const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
-/** Longest wait of a cancellation for the begin of the answer, which shows that the gateway has the request, in ms. */
+/** Longest wait of a cancellation for the start of the answer, which shows that the gateway has the request, in ms. */
 const BEGIN_MS = 1_500;
-/** Wait before a stream is asked for again, unless the gateway says how long, in ms. */
+/** Wait before a stream is requested again, unless the gateway gives another, in ms. */
 const RETRY_MS = 500;
 
 interface BridgeSession {
@@ -50,7 +50,7 @@ export class Bridge {
   #opening: Promise<unknown> = Promise.resolve();
   #reopening: Promise<void> | undefined;
   #listening = new AbortController();
-  /** The client's messages that set state on its server, unchanged: log level and subscriptions. */
+  /** The client's messages that set state on its server: log level and subscriptions. A new session gets them again. */
   readonly #remembered = new Map<string, BridgeMessage>();
 
   constructor(options: BridgeOptions) {
@@ -68,7 +68,7 @@ export class Bridge {
     this.#work.add(counted);
   }
 
-  /** Ends the session and everything that is open. `isImmediate`: without waiting for pending answers. */
+  /** Ends the session and everything that is open; with `isImmediate`, without waiting for pending answers. */
   async close({ isImmediate = false } = {}): Promise<void> {
     if (!isImmediate) await Promise.race([this.#answered(), delay(ANSWERS_MS, undefined, { ref: false })]);
     const session = this.#session;
@@ -82,11 +82,11 @@ export class Bridge {
       const request = { method: 'DELETE', headers, signal, isRepeatable: false } as const;
       await (await this.#options.link.send(request)).arrayBuffer();
     } catch {
-      // The gateway ends the session by itself when it is idle.
+      // The gateway ends an idle session by itself.
     }
   }
 
-  /** Answers all requests received before the end of the input; does not wait for streams that stay open. */
+  /** Resolves when all requests from before the end of the input are answered, except streams that stay open. */
   async #answered(): Promise<void> {
     while (this.#work.size > 0) {
       const left = [...this.#pending.values()];
@@ -172,7 +172,7 @@ export class Bridge {
     };
   }
 
-  /** Asks for a stream, from the event after the last one on. */
+  /** Requests a stream that continues after the last event. */
   #get(session: BridgeSession | undefined, lastEventId: string, signal: AbortSignal): LinkRequest {
     const after = lastEventId === '' ? {} : { 'last-event-id': lastEventId };
     const headers = { ...this.#sessionHeaders(session), accept: 'text/event-stream', ...after };
@@ -251,7 +251,7 @@ export class Bridge {
     this.#capabilities = fields(capabilities);
   }
 
-  /** Opens a session in place of the lost one; once for all requests that need it. */
+  /** Opens a session in place of the lost one; requests that need it share one opening. */
   #reopen(lost: BridgeSession): Promise<void> {
     if (this.#reopening !== undefined) return this.#reopening;
     if (this.#session?.id !== lost.id) return Promise.resolve(); // it has been reopened meanwhile
@@ -276,7 +276,7 @@ export class Bridge {
     }
     this.#options.log('the session was lost and has been reopened');
     this.#listen();
-    // The server may offer other features by now.
+    // The server may offer other features now.
     for (const list of ['tools', 'resources', 'prompts']) {
       if (fields(this.#capabilities[list]).listChanged !== true) continue;
       await this.#options.write(`{"jsonrpc":"2.0","method":"notifications/${list}/list_changed"}`);
@@ -351,7 +351,7 @@ function isRepeatable({ method, ids }: BridgeMessage): boolean {
   return ids.length === 0 ? method.startsWith('notifications/') : METHODS[method]?.repeatable === true;
 }
 
-/** Line breaks between the tokens of a message are white space; within strings there are none. */
+/** Line breaks between the tokens of a message are white space; its strings contain none. */
 function oneLine(data: Buffer): string {
   return data.toString('utf8').replace(/[\r\n]+/g, ' ');
 }
@@ -372,7 +372,7 @@ async function refusalIn(response: Response): Promise<{ text: string; code: numb
 
 interface BridgeMessage {
   readonly line: string;
-  /** Ids of the requests in it: none of a notification or an answer, several of a batch. */
+  /** Ids of its requests: none in a notification or an answer, several in a batch. */
   readonly ids: readonly JsonRpcId[];
   /** Empty for an answer and a batch. */
   readonly method: string;
@@ -402,7 +402,7 @@ function readBridgeMessage(line: string): BridgeMessage | undefined {
   };
 }
 
-/** The key of an id in a map: 1 and "1" are two. */
+/** The key of an id in a map: 1 and "1" differ. */
 function idKey(id: JsonRpcId): string {
   return JSON.stringify(idValue(id));
 }

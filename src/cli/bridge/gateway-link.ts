@@ -1,10 +1,10 @@
-// Sends HTTP requests to the MCP endpoint, and repeats one while the gateway is unreachable and certainly did not get it.
+// Sends HTTP requests to the MCP endpoint, and repeats a request while the gateway is unreachable and certainly did not get it.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 
-/** Longest wait for an unreachable gateway, and for one that answers 503 and has done nothing, in ms. */
+/** Longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */
 const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
 /** Waits between two attempts, in ms: the first, and the longest. */
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
@@ -17,7 +17,7 @@ export interface LinkRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
-  /** It may be sent again when it is not known whether it arrived. */
+  /** It may be sent again when its delivery is unknown. */
   readonly isRepeatable: boolean;
 }
 
@@ -32,7 +32,7 @@ export class GatewayLink {
   readonly #awayMs: number;
   #isAway = false;
 
-  /** `credentials` is read again after a 401: a person may have logged in again. */
+  /** `credentials` is called again after a 401: the user may have logged in again. */
   constructor(
     endpoint: string,
     credentials: () => HeaderFields,
@@ -53,7 +53,7 @@ export class GatewayLink {
       const reason = await this.#try(request);
       const pastMs = performance.now() + waitMs - beganAtMs;
       if (reason instanceof Response) {
-        // With Retry-After nothing was done, and with 401 either. A gateway that has just started has no healthy instances yet.
+        // Retry-After and 401 mean that nothing was done. A gateway that has just started has no healthy instances yet.
         if (reason.status === 401 && this.#hasOtherCredentials()) {
           await reason.body?.cancel();
           continue;
@@ -79,7 +79,7 @@ export class GatewayLink {
     return JSON.stringify(this.#headers) !== before;
   }
 
-  /** The response, or why it was certainly not delivered. */
+  /** The response, or the reason why the request was certainly not delivered. */
   async #try({ method, headers, body, signal, isRepeatable }: LinkRequest): Promise<Response | string> {
     try {
       const response = await fetch(this.#endpoint, {
@@ -108,8 +108,8 @@ const NOT_DELIVERED: readonly string[] = [
 ];
 
 /**
- * Passes on the messages of an answer as they come, one after the other. A stream that breaks just ends: resolves with the id of the
- * last event, empty when there is nothing to come back with, and the wait before the next request that the gateway asked for, in ms.
+ * Passes on the messages of an answer one after the other. A broken stream counts as ended. Resolves with the id of the last
+ * event, empty when the stream cannot be continued, and the wait before the next request that the gateway asked for, in ms.
  */
 export async function readMessages(response: Response, take: (data: Buffer) => Promise<void>) {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
@@ -128,7 +128,7 @@ export async function readMessages(response: Response, take: (data: Buffer) => P
       for (const event of events.splice(0)) await take(event);
     }
   } catch {
-    // The stream broke or was aborted: the caller asks for the missing messages again.
+    // The stream broke or was aborted: the caller requests the missing messages again.
   }
   return { lastEventId: reader.lastEventId, retryMs: reader.retryMs };
 }

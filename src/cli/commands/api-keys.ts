@@ -1,5 +1,5 @@
-// `stagedoor gateway api-keys | create-api-key | revoke`: API keys, at a running gateway or in its database. A key itself is
-// shown once, when it is created, and stored nowhere.
+// `stagedoor gateway api-keys | create-api-key | revoke`: API keys, at a running gateway or in its database.
+// A key is shown once, when it is created, and stored nowhere.
 
 import {
   ACCOUNT_CLIENT_OPTIONS,
@@ -30,7 +30,7 @@ export const apiKeys: CommandDefinition = {
   },
 };
 
-/** `disabled`: the names of the disabled users, whose keys are not valid. */
+/** `disabled`: names of the disabled users, whose keys are not valid. */
 function apiKeyColumns(nowMs: number, disabled: ReadonlySet<string>): Columns<Fields> {
   return {
     ID: 'id',
@@ -44,19 +44,19 @@ function apiKeyColumns(nowMs: number, disabled: ReadonlySet<string>): Columns<Fi
   };
 }
 
-/** `expired` goes before the state of the owner. */
+/** `expired` takes precedence over the state of the owner. */
 function keyState(key: Fields, nowMs: number, disabled: ReadonlySet<string>): string {
   if (key.is_active !== false) return 'active';
   if (hasExpired(key, nowMs)) return 'expired';
   return disabled.has(String(key.created_by)) ? 'owner disabled' : 'not valid';
 }
 
-/** False for a key that never does. */
+/** False for a key that never expires. */
 function hasExpired({ expires_at: expiresAt }: Fields, nowMs: number): boolean {
   return typeof expiresAt === 'string' && Date.parse(expiresAt) <= nowMs;
 }
 
-/** Requests the users only when a key is not valid for another reason than its time. */
+/** Requests the users only when a key is invalid for a reason other than its age. */
 async function disabledOwners(
   client: AccountClient,
   keys: readonly Fields[],
@@ -139,7 +139,7 @@ export const revoke: CommandDefinition = {
   },
 };
 
-/** The key itself may be pasted: its id is part of it, and its secret part goes no further. */
+/** The user may paste the key itself: its id is part of it, and its secret part is not sent. */
 function idOf(written: string): string {
   return /^sd_([0-9a-f]{16})_/.exec(written)?.[1] ?? written;
 }

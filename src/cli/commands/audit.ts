@@ -6,7 +6,7 @@ import { UsageError } from '../failures.ts';
 import { type Columns, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../remote.ts';
 
-/** Entries of one answer of the gateway, and of one output. */
+/** Entries of one answer of the gateway, most entries of one output, and its default. */
 const PAGE = 500;
 const MOST = 100_000;
 const SHOWN = 50;
@@ -63,7 +63,7 @@ function queryOf(input: CommandInput): URLSearchParams {
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A date alone is its beginning, in UTC. */
+/** A date alone means its beginning, in UTC. */
 function timeOf(name: string, text: string): string {
   const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   if (count !== undefined) return new Date(Date.now() - Number(count) * (UNIT_MS[unit] ?? 0)).toISOString();

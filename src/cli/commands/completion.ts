@@ -4,7 +4,7 @@
 import { type Command, type CommandDefinition, optionFlag } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
-/** The table lists this row, too, so it is read when the command runs. */
+/** `table` is a function because the table contains this row, too. */
 export const completionOf = (table: () => readonly Command[]): CommandDefinition => ({
   name: 'completion',
   positionals: '<bash|zsh|fish>',
@@ -61,7 +61,7 @@ function branches(commands: readonly Command[]): readonly CompletionRule[] {
   ];
 }
 
-/** What may follow a command: its options, and its argument where that is one of a few words. */
+/** The possible words after a command: its options, and its argument if that is one of a few words. */
 function leaves(commands: readonly Command[]): readonly CompletionRule[] {
   return commands.map((command) => ({
     before: command.name,
@@ -73,7 +73,7 @@ function leaves(commands: readonly Command[]): readonly CompletionRule[] {
   }));
 }
 
-/** The words that the positional argument of a command may be: `bash`, `zsh` of `<bash|zsh>`. */
+/** The words that are allowed as the argument of a command: `bash`, `zsh` of `<bash|zsh>`. */
 function choicesOf({ positionals = '' }: Command): readonly string[] {
   return /^<(\w+(?:\|\w+)+)>$/.exec(positionals)?.[1]?.split('|') ?? [];
 }
@@ -112,7 +112,7 @@ function bashScript(commands: readonly Command[]): string {
   ].join('\n');
 }
 
-/** For bash and zsh: sets the candidates by the words before the cursor. */
+/** For bash and zsh: selects the candidates by the words before the cursor. */
 function caseLines(
   commands: readonly Command[],
   assignment: (candidates: readonly Completion[]) => string,

@@ -1,5 +1,5 @@
-// `stagedoor config | doctor`: the settings that a gateway started here and now would have, with their sources, and checks of the
-// conditions for it, with advice.
+// `stagedoor config | doctor`: the settings, with their sources, of a gateway that would start here now, and
+// checks of the conditions for it, with advice.
 
 import { ALL_SETTINGS } from '../../config/settings.ts';
 import type { Config, ConfigRow } from '../../config.ts';
@@ -38,7 +38,7 @@ function explanation({ listeners, portsDefaulted }: Config): string {
 
 type TypedRow = Omit<ConfigRow, 'value'> & { readonly value: unknown };
 
-/** The rows with numbers, booleans and lists as such; null for what is not set. Units stay those of the settings. */
+/** The rows with values as numbers, booleans and lists; null for unset values. Units stay those of the settings. */
 function typed({ rows, listeners }: Config): readonly TypedRow[] {
   // The rows of listeners are the first ones, in the same order.
   return rows.map((row, index) => ({
@@ -52,7 +52,7 @@ function typedValue({ name, value, source }: ConfigRow): unknown {
   if (setting === undefined) return value;
   const isDefault = source === 'default';
   if (isDefault && setting.default === undefined) return null;
-  // A sentence about the default is for people.
+  // A sentence about the default is only for display.
   if (isDefault && setting.defaultText !== undefined) return setting.default;
   const read = setting.kind.read(value, '/');
   // Times are read as milliseconds, but written in seconds.
@@ -78,7 +78,7 @@ export const doctor: CommandDefinition = {
   },
 };
 
-/** Column at which texts begin. */
+/** Column in which texts begin. */
 const TEXT_AT = 17;
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 

@@ -1,5 +1,5 @@
-// `stagedoor connect`: how MCP clients are configured for a template, from the table of clients in ../connect/; and `bridge`, the MCP
-// server over standard input and output that it names to clients that start programs: it passes everything to a template of a gateway.
+// `stagedoor connect`: the configuration of MCP clients for a template, from the table of clients in ../connect/; and `bridge`,
+// the MCP server over standard input and output for clients that start programs: it passes everything to a template of a gateway.
 
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
@@ -93,7 +93,7 @@ function checkFileOptions(input: CommandInput): void {
 interface Integration {
   readonly kind: ConnectKind;
   readonly connection: Connection;
-  /** The result of a verification, or the reason why it does not work; undefined without one. */
+  /** The result of a verification, or the reason of its failure; undefined without one. */
   readonly outcome?: Verification | CommandFailure | undefined;
 }
 
@@ -105,7 +105,7 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
   throw new UsageError(`--llm must be one of ${kinds.map((each) => each.name).join(', ')}, not "${name}"`);
 }
 
-/** `transport` is the one that an option asks for. */
+/** `transport` is set by --stdio or --http. */
 async function connectionsFor(input: CommandInput, terminal: Terminal) {
   input.refuseBoth('stdio', 'http');
   const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
@@ -274,7 +274,7 @@ export const bridge: CommandDefinition = {
   },
   examples: ['bridge everything', 'bridge everything --url https://mcp.example.com'],
   run: async (input, terminal) => {
-    // The gateway need not answer yet: a bridge waits for it.
+    // The gateway need not run yet: a bridge waits for it.
     const name = input.text('env');
     const env =
       name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
@@ -284,7 +284,7 @@ export const bridge: CommandDefinition = {
   },
 };
 
-/** Resolves with 0 when the input has ended, or a signal came. `credentials` are the headers as they are now. Standard output carries messages only. */
+/** Resolves with 0 when the input ends or a signal comes. `credentials`: the present headers. Only messages go to standard output. */
 async function runBridge(
   template: string,
   url: string,

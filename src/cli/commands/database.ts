@@ -1,4 +1,4 @@
-// `stagedoor db status | migrate | export | import`: commands about the database itself; no gateway is asked.
+// `stagedoor db status | migrate | export | import`: commands on the database itself, without a gateway.
 
 import { resolve } from 'node:path';
 import type { CommandDefinition, CommandInput } from '../command.ts';
@@ -42,8 +42,8 @@ function factsOf(state: DatabaseReport): readonly (readonly [string, unknown])[]
 }
 
 /**
- * Creates the database if there is none, and brings its tables up to this version. `gateway start` does the same; this command
- * does it beforehand, or as another user of the database.
+ * Creates the database if there is none, and migrates its tables to this version. `gateway start` does the
+ * same; this command does it beforehand, or as another user of the database.
  */
 export const dbMigrate: CommandDefinition = {
   name: 'db migrate',
@@ -85,7 +85,7 @@ export const dbExport: CommandDefinition = {
       async ({ store }) =>
         registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets }),
     );
-    // A backup must not lack anything that only a restore would find missing.
+    // A backup must be complete: a gap would be noticed only when it is restored.
     if (unreadable.length > 0) throw new CommandFailure(unreadable.slice(0, MOST_NAMED).join('; '));
     const isYaml = path !== undefined && /\.ya?ml$/i.test(path) && !input.has('json');
     const text = await written(document, isYaml);
@@ -106,7 +106,7 @@ export const dbExport: CommandDefinition = {
   },
 };
 
-/** Where the document goes, absolute; undefined for standard output. What cannot be is refused before anything is read. */
+/** The absolute path of the document; undefined for standard output. Refuses invalid targets before anything is read. */
 function targetOf(input: CommandInput, { folder }: Terminal): string | undefined {
   const written = input.text('file');
   const isForced = input.has('force');
@@ -117,7 +117,7 @@ function targetOf(input: CommandInput, { folder }: Terminal): string | undefined
   return newFilePath(folder, written, isForced);
 }
 
-/** Names in one line; more are only counted. */
+/** Names in one line; further names are only counted. */
 const MOST_NAMED = 5;
 
 async function written(document: RegistryDocument, isYaml: boolean): Promise<string> {
@@ -126,7 +126,7 @@ async function written(document: RegistryDocument, isYaml: boolean): Promise<str
   return stringify(document);
 }
 
-/** Takes a registry document into the database for good; gateways on it follow within 10 s. Exit code 1 when a part cannot be used. */
+/** Stores a registry document in the database; gateways on it follow within 10 s. Exit code 1 when a part cannot be used. */
 export const dbImport: CommandDefinition = {
   name: 'db import',
   positionals: '<file>',

@@ -1,4 +1,4 @@
-// `stagedoor gateway events`, or `stagedoor events`: what has happened in a gateway lately and, with --follow, what happens.
+// `stagedoor gateway events`, or `stagedoor events`: the recent events of a gateway and, with --follow, new ones.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, fields } from '../answers.ts';
@@ -8,7 +8,7 @@ import { CLIENT_OPTIONS, gatewayOf, type Remote, StreamBroken } from '../remote.
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** After a broken connection: how often it is tried again before that is a failure, and the pause before, in ms. */
+/** Attempts after a broken connection until it counts as a failure, and the pause before each, in ms. */
 const TRIES = 5;
 const PAUSE_MS = 1_000;
 
@@ -49,7 +49,7 @@ export const events: CommandDefinition = {
   },
 };
 
-/** Prints the events; with a signal, asks again after a broken connection, from where it broke. */
+/** Prints the events; with a signal, requests them again after a broken connection, from the break on. */
 async function show(
   gateway: Remote,
   path: string,
@@ -76,7 +76,7 @@ async function show(
   }
 }
 
-/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`, without fields that have their usual value. */
+/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`, without fields with usual values. */
 function line(
   terminal: Terminal,
   { type, at, template, instance_id: id, server_id: _, is_last: __, ...rest }: Fields,
@@ -91,7 +91,7 @@ function line(
     .join('  ');
 }
 
-/** A call that was sent to one instance, at once. */
+/** The first attempt of a call, sent without a wait. */
 function isUsual(name: string, value: unknown): boolean {
   return (name === 'attempt' && value === 1) || (name === 'wait_ms' && Number(value) < 1);
 }

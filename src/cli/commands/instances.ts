@@ -1,6 +1,6 @@
-// Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart`, `delete-template`,
-// and `sync`, which has it look for containers and pods and read its registry file again. The gateway decides what is allowed; the
-// commands refuse only contradictory input. `restart` without arguments restarts the gateway in the background.
+// Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart`,
+// `delete-template`, and `sync`, which makes it look for containers and pods and read its registry file again. The gateway decides
+// what is allowed; the commands refuse only contradictory input. `restart` without arguments restarts the background gateway.
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -94,7 +94,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal): object {
     endpoint,
     transport: input.text('transport'),
     command,
-    // Relative to where the user is, not to where the gateway was started.
+    // Relative to the user's folder, not to the folder of the gateway.
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
     env_vars: variables,
     headers,
@@ -155,7 +155,7 @@ function contentOf(option: string, folder: string, written: string): string {
 }
 
 function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFailure {
-  // The lines of the program stand below, more of them.
+  // More lines of the program are shown below.
   const reason = shownReasonOf(record).replace(/; it wrote last: .*$/s, '');
   const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
   const lines = lastWords(itemsOf(record.stderr).map(String), LAST_LINES);
@@ -165,7 +165,7 @@ function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFail
   );
 }
 
-/** Lines of a failed program that are shown; all that are kept are in its record. */
+/** Lines of a failed program that are shown; its record has all kept lines. */
 const LAST_LINES = 5;
 
 export const deregister: CommandDefinition = {
@@ -208,7 +208,7 @@ const restartInstance = instanceCommand({
   },
 });
 
-/** Without arguments: the gateway in the background. With template and id: one instance. */
+/** Without arguments: the background gateway. With template and id: one instance. */
 export const restart: CommandDefinition = {
   ...restartInstance,
   positionals: '[template] [id]',
@@ -247,7 +247,7 @@ interface InstanceCommand {
   /** Last word of the command, and of its route. */
   readonly word: 'drain' | 'resume' | 'restart';
   readonly summary: string;
-  /** The new situation, printed after the name of the instance. */
+  /** The new state, printed after the name of the instance. */
   readonly done: (record: Fields) => string;
 }
 
@@ -268,7 +268,7 @@ function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefin
   };
 }
 
-/** `2 calls and 1 session remain`; an empty text when there is nothing. */
+/** `2 calls and 1 session remain`; empty when nothing remains. */
 export function leftThere({ in_flight: calls, sessions }: Fields): string {
   const parts = [counted(calls, 'call'), counted(sessions, 'session')].filter((part) => part !== '');
   if (parts.length === 0) return '';
@@ -280,7 +280,7 @@ function counted(count: unknown, what: string): string {
   return count === 1 ? `1 ${what}` : `${count} ${what}s`;
 }
 
-/** Longest wait for all engines and clusters, in ms; each has less. */
+/** Longest wait for all engines and clusters together, in ms; the limit of each is shorter. */
 const SYNC_MS = 60_000;
 
 export const sync: CommandDefinition = {

@@ -1,5 +1,5 @@
-// `stagedoor gateway login | logout`: gets a token from a running gateway and keeps it for the commands that talk to it, or
-// ends and forgets it. The token is never printed; accounts/credentials.ts keeps it.
+// `stagedoor gateway login | logout`: gets a token from a running gateway for later commands, or ends and
+// removes it. The token is never printed; accounts/credentials.ts stores it.
 
 import { isLoopback } from '../../config.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -22,7 +22,7 @@ export const login: CommandDefinition = {
   run: async (input, terminal) => {
     const { readPassword, usernameOf } = await import('../accounts/account-options.ts');
     const username = usernameOf(input);
-    // Found before a password is typed.
+    // Finds the gateway before the user types a password.
     const gateway = await gatewayOf(input, terminal);
     const { protocol, hostname } = new URL(gateway.url);
     const isHere = isLoopback(hostname);
@@ -51,7 +51,7 @@ export const login: CommandDefinition = {
   },
 };
 
-/** A password can be replaced where the database is, and that is most likely here when the gateway is. */
+/** Advises to replace the password in the database, which is most likely on this machine when the gateway is. */
 function fail(error: unknown, username: string, isHere: boolean): never {
   if (!(error instanceof GatewayRefusal) || error.code !== 'INVALID_CREDENTIALS' || !isHere) throw error;
   const replace = ownCommand(`gateway set-password ${username}`);
@@ -61,7 +61,7 @@ function fail(error: unknown, username: string, isHere: boolean): never {
   });
 }
 
-/** Forgets a token, and ends it at its gateway. Works without the gateway, too: then the token expires by itself. */
+/** Removes a token and ends it at its gateway. Works without the gateway, too: then the token stays valid until it expires. */
 export const logout: CommandDefinition = {
   name: 'gateway logout',
   summary: 'End and forget the token of a gateway, or of all',
@@ -86,16 +86,16 @@ export const logout: CommandDefinition = {
   },
 };
 
-/** The addresses at which a login without `--url` may have found its gateway. */
+/** The addresses at which a login without `--url` looks for its gateway. */
 function loggedInAt(input: CommandInput, terminal: Terminal): readonly string[] {
   const named = namedUrl(input.text('url'), terminal.env);
   return named === undefined ? usualUrls(terminal) : [named];
 }
 
-/** Longest wait for the gateway of a token that is forgotten, in ms. */
+/** Longest wait for the gateway that ends a token, in ms. */
 const END_MS = 3_000;
 
-/** The token is forgotten in any case. It is sent to a gateway only, not to any program at its address. */
+/** The caller removes the token in any case. It is sent only to a gateway, not to any other program at the address. */
 async function endToken(url: string, token: KeptToken | undefined, terminal: Terminal): Promise<void> {
   if (token === undefined) return;
   try {

@@ -1,5 +1,5 @@
-// `stagedoor gateway logs`: the last lines of the log of a gateway in the background, and with --follow those that are added;
-// `gateway log-level`: the level of the log of a running gateway.
+// `stagedoor gateway logs`: the last lines of the log of a background gateway, and with --follow new lines;
+// `gateway log-level`: the log level of a running gateway.
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -38,7 +38,7 @@ export const logs: CommandDefinition = {
   },
 };
 
-/** Interval between reads of a followed log, in ms, and the most that is read at once, in bytes. */
+/** Interval between reads of a followed log, in ms, and the most bytes of one read. */
 const READ_MS = 200;
 const PIECE_BYTES = 64 * 1024;
 const LINE_END = 10;
@@ -67,7 +67,7 @@ async function showLog(
       const end = rest.lastIndexOf(LINE_END);
       if (end >= 0) for (const line of rest.toString('utf8', 0, end).split('\n')) print(line);
       rest = rest.subarray(end + 1);
-      // Rejects when it is to end.
+      // `sleep` rejects at the end of the command.
       if (piece.length === 0) await sleep(READ_MS, undefined, { signal }).catch(() => undefined);
     }
   } finally {
@@ -90,7 +90,7 @@ async function opened(path: string): Promise<FileHandle> {
   }
 }
 
-/** Reads from the end, piece by piece, until there are enough lines. */
+/** Reads backwards from the end, piece by piece, until there are enough lines. */
 async function lastLines(file: FileHandle, size: number, count: number): Promise<readonly string[]> {
   let start = size;
   const pieces: Buffer[] = [];
@@ -112,7 +112,7 @@ async function read(file: FileHandle, from: number, to: number): Promise<Buffer>
   return buffer.subarray(0, bytesRead);
 }
 
-/** Formats records for a person; lines that Node itself writes in a crash are no records and stay as they are. */
+/** Formats records for reading; lines of Node itself at a crash are no records and stay unchanged. */
 async function lineReader(): Promise<(line: string) => string> {
   const { humanLine } = await import('../log.ts');
   return (line) => {

@@ -43,13 +43,13 @@ export const start: CommandDefinition = {
       return runDaemon(config, terminal);
     }
     const { runGateway } = await import('../run-gateway.ts');
-    // Before the database's library is loaded, so that its code reuses the released memory.
+    // Before the database library is loaded, so that its code reuses the released memory.
     releaseCompiledCode();
     return runGateway(isDemo ? withoutTrace(config) : config, { isDemo, terminal });
   },
 };
 
-/** A demo stores nothing: its servers use a scratch folder that is removed with it, and no later start could run them. */
+/** A demo stores nothing: it removes its scratch folder at the end, so no later start could run its servers. */
 function withoutTrace(config: Config): Config {
   const isDatabase = ({ name }: ConfigRow) => name === SETTINGS.databaseUrl.key;
   const source = config.rows.find(isDatabase)?.source;

@@ -1,5 +1,5 @@
-// `stagedoor gateway list | status | health | stats`: every instance and its state; the state of a running gateway and of its
-// templates, in one word for scripts and monitors; and how many calls each instance had, with --watch again and again.
+// `stagedoor gateway list | status | health | stats`: every instance and its state; the state of a running gateway
+// and of its templates, in one word for scripts and monitors; the calls of each instance, with --watch repeatedly.
 
 import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +30,7 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
   const records = instancesOf(registry);
   if (records.length === 0)
     return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
-  // The usual weight is left out like a zero.
+  // The usual weight is hidden like a zero.
   const isEven = !isWide && terminal.columns !== undefined && records.every(({ weight }) => weight === 1);
   return table(
     terminal,
@@ -52,8 +52,8 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
 }
 
 /**
- * The command of the instance, else its address. For a person the folder of the program is left out, and long words are cut at
- * their front, the least useful part of a path.
+ * The command of the instance, else its address. On a terminal the program has no folder, and long words are
+ * cut at their front, the least useful part of a path.
  */
 function target({ command, args, endpoint }: Fields, isForPeople: boolean): string {
   if (typeof command !== 'string') return String(endpoint ?? '');
@@ -101,7 +101,7 @@ interface GatewayReport {
   readonly stats?: Fields;
 }
 
-/** Health needs no account: a script that only checks the gateway has none. */
+/** Health needs no account: a script that only checks the gateway may have none. */
 function detailsOf(gateway: Remote): Promise<Sample | NotLoggedIn> {
   return sampleOf(gateway).catch((error: unknown) => {
     if (error instanceof NotLoggedIn) return error;
@@ -148,7 +148,7 @@ const TEMPLATE_COLUMNS: Columns<Fields> = {
   'OWN PROCESSES': ({ own_processes: processes }) => processes ?? 0,
 };
 
-/** What MCP clients have open; a gateway of an older version does not report it. */
+/** Open sessions and processes of MCP clients; a gateway of an older version does not report them. */
 function clientFacts(stats: Fields = {}): (readonly [string, string])[] {
   const { open, max, parked, lost: lostSessions, moved } = fields(stats.sessions);
   const { running, lost: lostProcesses } = fields(stats.own_processes);
@@ -165,7 +165,7 @@ function clientFacts(stats: Fields = {}): (readonly [string, string])[] {
   ];
 }
 
-/** The values of an object, each with its key as one more field. */
+/** The values of an object, each with its key as an additional field. */
 function recordsOf(values: unknown, field: string): readonly Fields[] {
   return Object.entries(fields(values)).map(([key, value]) => ({ ...fields(value), [field]: key }));
 }
@@ -175,8 +175,8 @@ function nameOf({ template_name: template, id }: Fields): string {
 }
 
 /**
- * True for a program that another gateway on the same database runs: only that gateway knows its health. Here it is
- * stopped; a reason without a node is a different one, and callers without gateway:write get no reason.
+ * True for a program that another gateway on the same database runs: only that gateway knows its health. Here the
+ * program is stopped; a reason that names no node has another cause, and callers without gateway:write get no reason.
  */
 function isElsewhere(record: Fields): boolean {
   const { state, node_id: node } = record;
@@ -328,7 +328,7 @@ function percent(rate: unknown): string {
   return `${(Number(rate ?? 0) * 100).toFixed(1)} %`;
 }
 
-/** Callers that see a part of the gateway get no percentiles. */
+/** Callers that see only a part of the gateway get no percentiles. */
 function milliseconds(value: unknown): string {
   return typeof value === 'number' ? `${value.toFixed(value < 10 ? 1 : 0)} ms` : '-';
 }

@@ -1,6 +1,6 @@
-// `stagedoor template list | show`: the templates of a gateway, or those in the folder of definitions of this machine; `template
-// init | validate | add`: writes a template.json from options or answers, checks one, and copies one into that folder. The last three
-// work on files; no gateway is needed.
+// `stagedoor template list | show`: the templates of a gateway, or of the folder of definitions on this
+// machine; `template init | validate | add`: writes a template.json from options or answers, checks one, and
+// copies one into that folder. The last three work on files, without a gateway.
 
 import { closeSync, mkdirSync, openSync, rmdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -160,7 +160,7 @@ export const templateInit: CommandDefinition = {
     ];
     if (missing.length > 0 && !terminal.canAsk)
       throw new UsageError(`missing ${missing.join(', ')}: there is no terminal to ask for them`);
-    // Questions go where errors go: standard output may be a file.
+    // Questions go to standard error: standard output may be a file.
     const streams = { input: process.stdin, output: process.stderr };
     const answers =
       missing.length === 0
@@ -316,7 +316,7 @@ function placeDefinition(folder: string, id: string, text: string, isForced: boo
   throw new CommandFailure(`${path} already exists; --force replaces it`);
 }
 
-/** Makes an empty file, so that of two commands at the same time one finds it taken. False when the path is taken. */
+/** Makes an empty file, so that only one of two concurrent commands gets the path. False when the path is taken. */
 function isClaimed(path: string): boolean {
   try {
     closeSync(openSync(path, 'wx'));
@@ -331,6 +331,6 @@ function removeIfEmpty(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // Another program has put something into it.
+    // Another program has written into the folder.
   }
 }

@@ -136,7 +136,7 @@ function bytesText(base64: unknown): string {
 
 // --- arguments: one JSON object, or key=value words whose values are JSON where the schema of the tool allows it ------
 
-/** JSON text of the arguments. Only pairs need the schema of the tool. */
+/** JSON text of the arguments. Only `key=value` words need the schema of the tool. */
 type ArgumentsText = (findTool: () => Promise<Fields>) => Promise<string>;
 
 /** Reads the words after the tool's name; `readAll` is for `-`. Throws UsageError. */
@@ -151,7 +151,7 @@ async function readArguments(
     const checked = checkedObject(text, 'standard input');
     return async () => checked;
   }
-  // A key may begin with a bracket, but then a `=` would have to follow in JSON that is none.
+  // A single word that begins like JSON is never read as a pair.
   if (second === undefined && /^\s*[{["]/.test(first)) {
     const checked = checkedObject(first, 'the arguments');
     return async () => checked;
@@ -170,7 +170,7 @@ async function readArguments(
   return async (findTool) => argumentsText(pairs, await findTool());
 }
 
-/** JSON text of the pairs, for this tool: numbers stay as they were written. */
+/** JSON text of the pairs for this tool; numbers stay as written. */
 function argumentsText(pairs: ReadonlyMap<string, string>, tool: Fields): string {
   const properties = fields(fields(tool.parameters).properties);
   const members = [...pairs].map(([key, value]) => {
@@ -205,7 +205,7 @@ function checkedObject(text: string, what: string): string {
   throw new UsageError(`${what} must be one JSON object such as {"key": "value"}`);
 }
 
-/** Every type that a schema allows, alternatives included, except `string`: text needs no conversion. */
+/** Every type that a schema allows, including alternatives, except `string`: text needs no conversion. */
 function typesOf(schema: unknown): readonly string[] {
   const { type, anyOf, oneOf, enum: values } = fields(schema);
   return [

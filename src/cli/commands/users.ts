@@ -78,8 +78,8 @@ export const createUser: CommandDefinition = {
 };
 
 /**
- * For a lost password: works on the database, where no login is needed, unless `--url` names a gateway. STAGEDOOR_URL, which may
- * be set permanently, is ignored.
+ * For a lost password: works on the database, which needs no login, unless `--url` names a gateway. Ignores
+ * STAGEDOOR_URL, which may be set permanently.
  */
 export const setPassword: CommandDefinition = {
   name: 'gateway set-password',

@@ -1,5 +1,5 @@
-// `connect --write` and `--remove`: a client's own configuration file. The change is shown, confirmed and written. The file is
-// replaced as a whole or not at all, and a copy of the old one is kept.
+// `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation
+// and writes it. The file is replaced as a whole or not at all, and a copy of the old file is kept.
 
 import { chownSync, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -36,7 +36,7 @@ export function locate(
   return resolve(folder, filled);
 }
 
-/** Throws CommandFailure for everything that is no file to be edited. */
+/** Throws CommandFailure for anything but an editable file. */
 function readConfig(written: string): ConfigText {
   try {
     const path = realpathSync(written);
@@ -68,7 +68,7 @@ function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): string 
   }
 }
 
-/** Replaces the file. Returns the path of the copy of the old one; undefined when there was none. */
+/** Replaces the file. Returns the path of the copy of the old file; undefined when there was none. */
 function writeConfig({ path, text: before, mode }: ConfigText, after: string): string | undefined {
   const backup = `${path}.${new Date().toISOString().replace(/[-:.Z]/g, '')}.bak`;
   try {
@@ -79,7 +79,7 @@ function writeConfig({ path, text: before, mode }: ConfigText, after: string): s
     if (!replaceFile(path, after, mode, isStillSame)) {
       throw new CommandFailure(`${path} was changed by another program meanwhile; run the command again`);
     }
-    // Run as root, for the file of another user.
+    // The command may run as root on a file of another user.
     if (owner !== undefined && owner.uid !== process.getuid?.()) chownSync(path, owner.uid, owner.gid);
   } catch (error) {
     rmSync(backup, { force: true });
@@ -89,7 +89,7 @@ function writeConfig({ path, text: before, mode }: ConfigText, after: string): s
   return before === undefined ? undefined : backup;
 }
 
-/** The lines that differ, with three around them: an edit is in one place. Empty when nothing differs. */
+/** The lines that differ, with three lines of context: an edit is in one place. Empty without a difference. */
 function differenceOf(before: string, after: string): string {
   if (before === after) return '';
   const [old, fresh] = [linesOf(before), linesOf(after)];
@@ -117,7 +117,7 @@ function linesOf(text: string): string[] {
   return text === '' ? [] : text.replace(/\n$/, '').split('\n');
 }
 
-/** Puts the entry of the connection into the client's file; without a connection takes it out. */
+/** Writes the entry of the connection into the client's file; without a connection removes it. */
 export async function changeEntry(
   { file, title, needsKeyInFile }: ConnectKind,
   template: string,

@@ -1,5 +1,5 @@
-// Puts the entry of one server into the text of a client's file, or takes it out. Everything else stays: comments, order, other
-// servers, and members that the person added to the entry. Reading and writing the file is config-file.ts.
+// Puts the entry of one server into the text of a client's file, or removes it. Everything else stays: comments,
+// order, other servers, and members that the user added to the entry. config-file.ts reads and writes the file.
 
 import {
   applyEdits,
@@ -21,11 +21,11 @@ import { CommandFailure } from '../failures.ts';
 export interface ConfigEdit {
   readonly file: ConfigFile;
   readonly template: string;
-  /** Undefined takes the entry out. */
+  /** Undefined removes the entry. */
   readonly connection?: Connection;
 }
 
-/** Members that entries of any kind have: an update removes those that an entry no longer needs. */
+/** Members that entries of any client have: an update removes those that an entry no longer needs. */
 const OWN_MEMBERS: readonly string[] = [
   ...['type', 'command', 'args', 'env', 'url', 'headers', 'serverUrl', 'httpUrl'],
   ...['requestOptions', 'cmd', 'uri'],
@@ -62,7 +62,7 @@ function editedJson(text: string, { file, template, connection }: ConfigEdit): s
   for (const name of OWN_MEMBERS) if (!(name in entry)) edited = removed(edited, [...path, name]);
   return merged(edited, path, entry);
 
-  /** Members one by one, so that those beside them stay. */
+  /** Replaces members one by one, so that the others stay. */
   function merged(before: string, at: string[], value: unknown): string {
     const node = findNodeAtLocation(parsed(before), at);
     if (isJsonObject(value) && node?.type === 'object') {
@@ -86,7 +86,7 @@ function parsed(text: string): Node {
   throw new CommandFailure(`is not JSON: ${first && printParseErrorCode(first.error)} in line ${line}`);
 }
 
-/** Without this member and its lines; the comments of those beside it stay. */
+/** Removes this member with its lines; the comments of neighbouring members stay. */
 function removed(text: string, path: string[]): string {
   const property = findNodeAtLocation(parsed(text), path)?.parent;
   if (property === undefined) return text;
@@ -101,13 +101,13 @@ function removed(text: string, path: string[]): string {
   const siblings = property.parent?.children ?? [];
   const before = siblings[siblings.indexOf(property) - 1];
   if (behind !== '' || before === undefined) return head + tail;
-  // It was the last one: the one before it is now, and has no comma.
+  // It was the last member, so the member before it loses its comma.
   const end = before.offset + before.length;
   const [gap = ''] = /^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*(?=,)/.exec(text.slice(end)) ?? [];
   return head.slice(0, end + gap.length) + head.slice(end + gap.length + 1) + tail;
 }
 
-/** A new member at the end of its object, on lines of its own; those before it are not formatted anew. */
+/** Adds a member at the end of its object, on separate lines; the members before it keep their format. */
 function inserted(text: string, tree: Node, path: readonly string[], value: unknown): string {
   let depth = path.length - 1;
   while (findNodeAtLocation(tree, path.slice(0, depth)) === undefined) depth -= 1;
@@ -164,7 +164,7 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
   const isSame = JSON.stringify(document.toJS()) === JSON.stringify(before);
   return isSame ? text : document.toString({ lineWidth: 0 });
 
-  /** Members one by one, so that those beside them stay. */
+  /** Sets members one by one, so that the others stay. */
   function merge(at: readonly (string | number)[], value: unknown): void {
     if (isJsonObject(value) && isMap(document.getIn(at)))
       for (const [name, each] of Object.entries(value)) merge([...at, name], each);
@@ -172,7 +172,7 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
   }
 }
 
-// --- TOML: a marked block at the end of the file. What stands before it is not parsed and not touched. -----------------
+// --- TOML: a marked block at the end of the file. The text before it is neither parsed nor changed. -------------------
 
 function marks(template: string): readonly [begin: string, end: string] {
   return [`# stagedoor ${template}: begin`, `# stagedoor ${template}: end`];
@@ -200,7 +200,7 @@ function editedToml(text: string, { file, template, connection }: ConfigEdit): s
 const NOT_OURS =
   'has an entry of this name that connect did not write, and TOML is not edited: change it by hand';
 
-/** Whether the table exists in another form: a header, a dotted key or an inline table. May be true without need. */
+/** Whether the table exists in another form: a header, a dotted key or an inline table. May report one that does not exist. */
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
   const name = section.join('.');
   const plain = lines.map((line) => line.replace(/[\s"']/g, ''));

@@ -1,5 +1,5 @@
-// Finds out how clients reach a template: its instances, whether the gateway requires a key, and the program that a client may start
-// itself. Registers and changes nothing.
+// Finds out how clients reach a template: its instances, whether the gateway requires a key, and which
+// program a client may start itself. Registers and changes nothing.
 
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
@@ -15,7 +15,7 @@ import type { Remote } from '../remote.ts';
 export interface Connections {
   readonly stdio: ProgramConnection;
   readonly http: EndpointConnection;
-  /** Why clients do not start the registered command, to be shown; undefined when they do. */
+  /** The reason to show why clients do not start the registered command; undefined when they do. */
   readonly whyBridge?: string;
 }
 
@@ -23,7 +23,7 @@ export interface ConnectionChoice {
   readonly template: string;
   readonly key: Key;
   readonly env: Readonly<Record<string, string>>;
-  /** Name of the environment that `bridge` is to read URL and key from. */
+  /** Name of the environment from which `bridge` reads URL and key. */
   readonly environment?: string;
 }
 
@@ -50,7 +50,7 @@ export async function findConnections(gateway: AskedGateway, choice: ConnectionC
     ...base,
     program: 'bridge',
     key: environment === undefined ? key : undefined,
-    // This program by absolute paths: desktop programs often have another search path.
+    // Absolute paths of this program: desktop programs often have another search path.
     command: process.execPath,
     args: [realpathSync(PROGRAM), 'bridge', template, ...named],
   };
@@ -59,14 +59,14 @@ export async function findConnections(gateway: AskedGateway, choice: ConnectionC
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
 
-/** Empty for a template without instances, and where the caller may not see them. */
+/** Empty for a template without instances, and for a caller that may not see them. */
 async function instancesOf(gateway: AskedGateway, template: string): Promise<readonly Fields[]> {
   let registry: Fields;
   try {
     registry = fields(fields(await gateway.request('/gateway/registry')).templates);
   } catch (error) {
     if (!(error instanceof GatewayRefusal && error.code === 'INSUFFICIENT_PERMISSIONS')) throw error;
-    // A key for calls alone cannot read the registry, but its calls show whether the template exists.
+    // A key that only allows calls cannot read the registry, but its calls show whether the template exists.
     await requireTemplate(gateway, template);
     return [];
   }
@@ -115,7 +115,7 @@ async function requiresKey(url: string): Promise<boolean> {
 
 type OwnProgram = Pick<ProgramConnection, 'command' | 'args' | 'program'>;
 
-/** The program that a client on this machine can start itself; else the reason why there is none. */
+/** The program that a client on this machine can start itself; else the reason why it cannot. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,

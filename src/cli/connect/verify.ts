@@ -1,4 +1,4 @@
-// Proves that a snippet works: starts its program, or sends its requests, as a client would, and lists the tools. Calls none.
+// Proves that a snippet works: starts its program, or sends its requests, as a client would, and lists the tools. Calls no tool.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Connection, EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
@@ -22,12 +22,12 @@ export interface Verification {
   readonly ms: number;
 }
 
-/** Longest time for all of it, in ms: a program may have to be downloaded first. */
+/** Longest time for the whole verification, in ms: a program may have to be downloaded first. */
 const VERIFY_MS = 60_000;
-/** Longest wait for a program to end after its input has, and after SIGTERM, in ms. */
+/** Longest wait for the end of a program after the end of its input, and after SIGTERM, in ms. */
 const END_MS = 3_000;
 
-/** Throws CommandFailure with the reason when it does not work. `env` has the key, or there is a login. */
+/** Throws CommandFailure with the reason when the snippet does not work. `env` has the key, or there is a login. */
 export async function verify(
   connection: Connection,
   env: Terminal['env'],
@@ -50,7 +50,7 @@ export async function verify(
 }
 
 interface ServerLine {
-  /** Where the lines of the server go; set before anything is sent. */
+  /** Receives the lines of the server; set before anything is sent. */
   onLine: (line: string) => void;
   send(line: string): void;
   readonly failed: Promise<never>;
@@ -118,7 +118,7 @@ function headersOf(key: Key, url: string, env: Terminal['env']): Readonly<Record
   return value ? { 'X-API-Key': value } : requestCredentials(url, env).headers;
 }
 
-/** Longest wait for an unreachable gateway, in ms: it has just answered. */
+/** Longest wait for an unreachable gateway, in ms: it answered a moment ago. */
 const AWAY_MS = 2_000;
 
 function programLine({ command, args, env, key }: ProgramConnection, outer: Terminal['env']): ServerLine {
@@ -133,7 +133,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
     {
       onOutput: (chunk) => lines.write(chunk),
       ladder: { stdinEndMs: END_MS, terminateMs: END_MS },
-      // A client passes all of its environment on.
+      // A client passes on its whole environment.
       ...{ environment: outer, passEnv: Object.keys(outer) },
     },
   );

@@ -14,11 +14,11 @@ import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface OpenedDatabase extends Storage {
-  /** For people: without a password, with an absolute path. */
+  /** For display: without a password, with an absolute path. */
   readonly name: string;
 }
 
-/** Opens the database for the work. Throws CommandFailure with one line and what to do. */
+/** Opens the database for the work. Throws CommandFailure with one line that says what to do. */
 export async function withDatabase<T>(
   config: Config,
   { folder, env, busy }: Terminal,
@@ -54,7 +54,7 @@ function describeStored({ databaseUrl }: Config, folder: string): DatabaseDescri
   );
 }
 
-/** The error of a database or of its secrets as the failure of a command; any other error as it is. */
+/** Turns an error of a database or of its secrets into the failure of a command; returns any other error unchanged. */
 export function databaseFailure(error: unknown): unknown {
   if (error instanceof StoreOpenError || error instanceof ConfigError || error instanceof CipherError) {
     return new CommandFailure(error.message, { cause: error });
@@ -63,7 +63,7 @@ export function databaseFailure(error: unknown): unknown {
   if (code === 'INTERNAL_ERROR') return error;
   if (facts.cause instanceof StoreOpenError) return databaseFailure(facts.cause);
   if (code === 'DATABASE_UNAVAILABLE') {
-    // The error describes the last change only: a command may have made others before.
+    // The error describes only the last change: a command may have made others before.
     const why = facts.cause === undefined ? '' : `: ${reasonOf(facts.cause)}`;
     const fate = facts.delivered === 'no' ? '' : '; the outcome of the last change is unknown';
     return new CommandFailure(`the database does not answer${why}${fate} (${code})`, { cause: error });
@@ -124,7 +124,7 @@ export async function migrateDatabase(
   }
 }
 
-/** Names of migrations; none when there is no such database yet. A file that is damaged must not be changed. */
+/** Names of applied migrations; none when the database does not exist yet. Throws for a damaged file, which must not be changed. */
 async function appliedBefore(config: Config, folder: string): Promise<readonly string[]> {
   try {
     return (await migrationStatus(config.databaseUrl, { cwd: folder })).applied;
@@ -147,7 +147,7 @@ async function outcomeOf<T>(
   }
 }
 
-/** Why a gateway of this version does not start on it as it is; undefined when it does. */
+/** The reason why a gateway of this version cannot start on the database as it is; undefined when it can. */
 function reasonAgainst({ pending, unknown }: MigrationStatus): string | undefined {
   if (unknown.length > 0) return 'it was changed by a newer version';
   if (pending.length === 0) return undefined;

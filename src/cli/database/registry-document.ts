@@ -22,9 +22,9 @@ interface DocumentSection {
 }
 
 /**
- * The document of these templates and instances, in the order of their names. Secrets are left out, not masked: a mask would be
- * taken for a value. `withheld` names instances whose variables or headers were left out; `unreadable` has a line with the reason
- * for each whose requested secrets cannot be read.
+ * The document of these templates and instances, in the order of their names. Secrets are omitted, not
+ * masked: an import would take a mask for a value. `withheld` names instances whose variables or headers were
+ * omitted; `unreadable` has a line with the reason for each instance whose requested secrets cannot be read.
  */
 export function registryDocument(
   templates: readonly TemplateSettings[],
@@ -60,7 +60,7 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     transport,
     endpoint,
     command,
-    // Always written beside a command: without them the command would be split into words when it is read.
+    // Always written with a command: without `args` an import would split the command into words.
     args: command === undefined ? undefined : args,
     working_dir: workingDir,
     force,
@@ -80,20 +80,20 @@ function isEmpty(value: object): boolean {
 }
 
 export interface ImportContext {
-  /** The node that is to run the programs of the document. */
+  /** The node that will run the programs of the document. */
   readonly nodeId: string;
   /** ISO 8601. */
   readonly now: string;
   /** The folder in which the gateway is probably started: relative paths of commands start there. */
   readonly folder: string;
-  /** What no command may get, in addition to the file of the store. */
+  /** Paths that no command may get, in addition to the file of the store. */
   readonly protectedPaths: readonly ProtectedPath[];
 }
 
 /**
- * Saves the templates, merging their settings with the existing ones, then the instances; one with the same id in its template is
- * replaced and keeps its server id; a new one gets that of the export if it is free. An unusable part is a problem, not a failure.
- * Rejects with DATABASE_UNAVAILABLE; what was saved before stays. Names in the result are `template/id`.
+ * Saves the templates, merging their settings with the existing ones, then the instances. An instance with the id of an existing
+ * one in its template replaces it and keeps its server id; a new one gets the server id of the export if it is free. An unusable
+ * part is a problem, not a failure. Rejects with DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
   for (const { name, loadBalancer } of contents.templates) await mergeSettings(store, name, loadBalancer);
@@ -128,7 +128,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       known.set(name, definition);
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      // All others would fail, too.
+      // All further changes would fail, too.
       if (error.code === 'DATABASE_UNAVAILABLE') throw error;
       problems.push(`${name}: ${error.message}`);
     }
@@ -136,7 +136,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   return { added, replaced, problems };
 }
 
-/** Repeated when a gateway has changed the database meanwhile. */
+/** Repeats the change when a gateway has changed the database meanwhile. */
 async function mergeSettings(
   store: Store,
   name: string,

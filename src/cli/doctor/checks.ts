@@ -1,5 +1,5 @@
-// TABLE of the checks of `stagedoor doctor`, in the order of the output. A check reports one or more results, each with its
-// state and, for a problem, what to do. No check changes anything.
+// TABLE of the checks of `stagedoor doctor`, in the order of the output. A check reports one or more results,
+// each with its state and, for a problem, advice. No check changes anything.
 
 import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -119,7 +119,7 @@ async function checkPorts(config: Config, terminal: Terminal): Promise<readonly 
       return warn(`${place} is used by another gateway`, 'choose another --port');
     }),
   );
-  // Of the two default ports one is enough.
+  // One of the two default ports is enough.
   const isEnough = config.portsDefaulted && results.some(({ status }) => status === 'ok');
   return results.map((result) =>
     isEnough && result.status === 'fail' ? { ...result, status: 'warn' } : result,
@@ -144,7 +144,7 @@ async function checkFiles(config: Config, terminal: Terminal): Promise<readonly 
   const folder = stateFolderOf(config, terminal.folder, terminal.env);
   const { pid, log } = filesIn(folder);
   const secrets = [
-    // With an open key the gateway does not start.
+    // A gateway with a key file that others can read does not start.
     ...(file === undefined ? [] : [secretFile('key', join(dirname(file), 'gateway.key'), fail)]),
     secretFile('tokens of "gateway login"', credentialsPath(terminal.env)),
     secretFile('process file', pid),
@@ -252,7 +252,7 @@ function compareClock(place: string, aheadMs: number): CheckResult {
   return warn(text, 'synchronise both clocks: tokens and keys expire by them');
 }
 
-/** Clocks that differ by no more count as equal. */
+/** Largest difference between clocks that count as equal. */
 const MOST_SECONDS = 10;
 
 const isPosix = process.platform !== 'win32';
