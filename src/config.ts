@@ -1,6 +1,6 @@
-// The settings of a gateway: turns flags, environment and gateway.yaml into one Config with the source of each value. The
-// table of settings is config/settings.ts; no other setting is read from the environment. Engines and clusters are found
-// by the variables of their own tools (discovery/).
+// The settings of a gateway: turns flags, environment and gateway.yaml into one Config with the source of
+// each value. config/settings.ts has the table of settings; no other setting is read from the environment.
+// discovery/ finds engines and clusters by the variables of their own tools.
 
 import { hostname } from 'node:os';
 import { type Attempt, ConfigError, ConfigErrors } from './config/config-error.ts';
@@ -12,19 +12,19 @@ import { hostAndPort } from './domain/endpoint.ts';
 type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 
 /**
- * The settings of one gateway: complete, checked, times in milliseconds. A property per row of the table of settings; what
- * follows from several rows is declared here.
+ * The settings of one gateway: complete, checked, times in milliseconds. One property per row of the table of
+ * settings; properties that follow from several rows are declared here.
  */
 export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
   /** At least one. */
   readonly listeners: readonly ListenAddress[];
-  /** True when no port is set: then one port in use is a warning, and only both in use are an error. */
+  /** True when no port is set: then one port in use is a warning, and two are an error. */
   readonly portsDefaulted: boolean;
   /** Name of this gateway among those on the same database. */
   readonly nodeId: string;
-  /** Its first part, when the rest is a port that the system chooses: `nodeId` ends with 0 until the port is open. */
+  /** The host name in `nodeId` when the system chooses the port: `nodeId` ends with 0 until the port is open. */
   readonly nodeHost: string | undefined;
-  /** Absolute paths of gateway.yaml and of the files of secrets, as far as they were read. */
+  /** Absolute paths of gateway.yaml and of the secret files that were read. */
   readonly files: readonly string[];
   /** One line each, for the log: settings that have no effect. */
   readonly warnings: readonly string[];
@@ -37,8 +37,8 @@ export interface ConfigRow {
   readonly name: string;
   readonly value: string;
   /**
-   * `default`, or the place it was written in: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. A listener may have two:
-   * `port: GATEWAY_PORT; host: default`.
+   * `default`, or the place of the value: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. A listener may have
+   * two: `port: GATEWAY_PORT; host: default`.
    */
   readonly source: string;
 }
@@ -48,9 +48,9 @@ const MASK = '********';
 const LONGEST_QUOTE = 60;
 
 /**
- * Reads all settings. A flag wins over the environment, that over gateway.yaml, that over the default.
- * Throws ConfigError (a line for each, exit code 2) for values that cannot be used: wrong type, out of bounds, or an
- * unknown key. Source: ADR 4.
+ * Reads all settings. A flag takes precedence over the environment, the environment over gateway.yaml,
+ * gateway.yaml over the default. Throws ConfigError (one line per setting, exit code 2) for invalid values:
+ * wrong type, out of bounds, or an unknown key. Source: ADR 4.
  */
 export function loadConfig(input: SourcesInput): Config {
   const errors = new ConfigErrors();
@@ -78,7 +78,7 @@ export function loadConfig(input: SourcesInput): Config {
   errors.check();
   return config;
 
-  /** A database file has one gateway, whatever its port; the gateways of a server database are named by their address. */
+  /** A database file has one gateway, whatever its port; gateways on a server database are named by their address. */
   function nodeOf(url: string, named: string | undefined): Pick<Config, 'nodeId' | 'nodeHost'> {
     if (named !== undefined || /^sqlite/i.test(url)) return { nodeId: named ?? 'local', nodeHost: undefined };
     const host = input.hostName ?? hostname();
@@ -97,7 +97,7 @@ export function loadConfig(input: SourcesInput): Config {
   }
 }
 
-/** The kind of a source; for a listener that of its port, or of its host when only the host was written. */
+/** The kind of a source; for a listener the kind of its port, or of its host when only the host is set. */
 export function kindOfSource(source: string): SourceKind {
   const [, port, host] = /^port: (.*); host: (.*)$/.exec(source) ?? [];
   if (port !== undefined && host !== undefined) return kindOfSource(port === 'default' ? host : port);
@@ -147,7 +147,7 @@ export interface ListenAddress {
   /** 0 means a free port. */
   readonly port: number;
   readonly label: 'templates' | 'servers' | 'gateway' | 'metrics';
-  /** Where the port was written; undefined for a default and for `--port`. */
+  /** The source of the port; undefined for a default and for `--port`. */
   readonly portSource?: string;
 }
 
@@ -171,8 +171,8 @@ const DEFAULTS: readonly DefaultListener[] = [
 ];
 
 /**
- * The listeners of a gateway. `--port` alone decides when it is given; else each PORT variable makes a listener of its
- * own; else the port of the file; else both defaults.
+ * The listeners of a gateway. `--port` takes precedence; else each PORT variable makes a listener; else the
+ * port of the file; else both defaults.
  */
 function resolveListeners(sources: Sources, attempt: Attempt): ResolvedListeners {
   const warnings: string[] = [];

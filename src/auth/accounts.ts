@@ -26,10 +26,10 @@ import { MOST_FOUND } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
 import { type Passwords, passwordIssues } from './passwords.ts';
 
-/** Name of the user that a first start creates. Source: ADR 16. */
+/** Name of the user that the first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
 
-/** The user, with its keys, or the key whose cached verifications are void. */
+/** The user (with its keys) or the key whose cached verifications are void. */
 export type AccountChange = { readonly userId: string } | { readonly keyId: string };
 
 export interface NewUser {
@@ -40,7 +40,7 @@ export interface NewUser {
   readonly templates?: readonly string[] | undefined;
 }
 
-/** A field that is there replaces; `templates: null` lifts the restriction. */
+/** A present field replaces the old one; `templates: null` removes the restriction. */
 export interface UserUpdate {
   readonly email?: string | undefined;
   readonly password?: string | undefined;
@@ -55,7 +55,7 @@ export interface NewApiKey {
   readonly templates?: readonly string[] | undefined;
   /** ISO 8601 with an offset or `Z`, in the future. */
   readonly expiresAt?: string | undefined;
-  /** The user that creates it; absent for the operator, without an account. */
+  /** The user that creates it; absent for the operator without an account. */
   readonly ownerId?: string | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface ApiKeyView {
   readonly apiKey: ApiKey;
   /** False when it has expired or its owner was deleted or disabled. */
   readonly isActive: boolean;
-  /** Name of the owner; null when the operator made it. */
+  /** Name of the owner; null when the operator created it. */
   readonly createdBy: string | null;
 }
 
@@ -80,7 +80,7 @@ export interface AccountsOptions {
   readonly flushKeyUse: () => Promise<void>;
 }
 
-/** Users and keys as admins manage them. Every change is in force on this node when its promise resolves. */
+/** Users and keys for admins. Every change is in force on this node when its promise resolves. */
 export class Accounts {
   readonly #options: AccountsOptions;
   readonly #store: AccountStore;
@@ -113,7 +113,7 @@ export class Accounts {
     return user;
   }
 
-  /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A new password, or losing the role or the account, voids all tokens. */
+  /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A change of password, role or activity voids all tokens. */
   async changeUser(id: string, change: UserUpdate): Promise<User> {
     refuse(fieldIssues(change));
     const { email, password, role, templates, isActive } = change;
@@ -162,7 +162,7 @@ export class Accounts {
     return keys.map((key) => viewOf(key, owners.get(key.ownerId ?? ''), this.#options.now()));
   }
 
-  /** The only answer with the key itself. VALIDATION_ERROR. */
+  /** Only this result contains the key itself. VALIDATION_ERROR. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
     const nowMs = this.#options.now();
     const expiresAt = checkNewApiKey(input, nowMs);
@@ -231,8 +231,8 @@ function viewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyV
   return { apiKey, isActive: !isExpired && isOwned, createdBy: owner?.username ?? null };
 }
 
-// The checks of accounts, with the messages of the API. HTTP checks shapes by its own schemas before; the command line that works
-// on the database has these checks only.
+// The checks of accounts, with the messages of the API. HTTP checks shapes by its own schemas first; the
+// command line on the database has only these checks.
 
 const permissionsShape = compileShape(Type.Object({ permissions: KeyPermissions }), 'body');
 const KEY_NAME_RULE = 'String should have 1 to 128 characters, none of them NUL';

@@ -9,7 +9,7 @@ const PATTERN = /^sd_([0-9a-f]{16})_([A-Za-z0-9_-]{43})$/;
 const ID_BYTES = 8;
 const SECRET_BYTES = 32;
 
-/** A new key; `key` is shown once and kept nowhere. */
+/** A new key; `key` is shown once and not stored. */
 export function newKey(): { readonly key: string; readonly id: string; readonly secretHash: string } {
   const id = randomBytes(ID_BYTES).toString('hex');
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
@@ -37,7 +37,7 @@ function hashOf(secret: string): string {
 
 const FLUSH_MS = 60_000;
 const KEPT_KEYS = 10_000;
-/** Keys in one write, which a remote database has to finish within the time of one operation. */
+/** Keys in one write, which a distant database must finish within the timeout of one operation. */
 const CHUNK_KEYS = 100;
 
 export class KeyUse {
@@ -54,7 +54,7 @@ export class KeyUse {
     if (this.#lastUsedMs.size < KEPT_KEYS || this.#lastUsedMs.has(keyId)) this.#lastUsedMs.set(keyId, atMs);
   }
 
-  /** Writes all times, within 1 s. Never rejects: what cannot be written is written later. */
+  /** Writes all times, within 1 s. Never rejects: failed writes are repeated later. */
   flush(): Promise<void> {
     return this.#flusher.beforeReading();
   }
@@ -73,7 +73,7 @@ export class KeyUse {
           new Map(chunk.map(([id, atMs]) => [id, new Date(atMs).toISOString()])),
         );
       } catch {
-        // The database is unavailable. Times that were recorded meanwhile are newer and stay.
+        // The database is unavailable. Times that were recorded meanwhile are newer and are not overwritten.
         this.#lastUsedMs = new Map([...writing.slice(first), ...this.#lastUsedMs]);
         break;
       }

@@ -1,5 +1,5 @@
-// The audit log: entries are buffered and written in batches, so that recording costs a request little. HTTP records them. What is
-// recorded is written within FLUSH_MS, so that is what a crash may lose; a stop loses nothing that the database takes. Source: ADR 77, 78, 82.
+// The audit log: HTTP records entries, which are buffered and written in batches, so that recording costs a request little. A
+// crash may lose the entries of the last FLUSH_MS; a stop loses none that the database accepts. Source: ADR 77, 78, 82.
 
 import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -22,22 +22,22 @@ import { cutText } from '../domain/text.ts';
 import type { AuditStore } from '../persistence/store.ts';
 import { Flusher } from './flusher.ts';
 
-/** Entries are written at this age, or when this many changes or a whole block of calls wait, whichever comes first. */
+/** Entries are written at this age, or when this many changes or a whole block of calls wait. */
 const FLUSH_MS = 1_000;
 const FLUSH_CHANGES = 1_000;
-/** Changes, and as many calls, that wait while the database is away; the next ones are counted and dropped. */
+/** Most changes, and most calls, that wait while the database is unavailable; further ones are counted and dropped. */
 const BUFFER_ENTRIES = 10_000;
-/** Changes in one writing: a database far away has to take them within the time of one operation. */
+/** Changes in one write: a distant database must accept them within the timeout of one operation. */
 const CHUNK_CHANGES = 500;
 /**
- * The newest changes are kept. The log is cut at the first writing, then each time this many entries were written, or this share
- * of the calls that are kept, which costs a count of them all; and hourly.
+ * Most kept changes, the newest. A trim counts all entries: it runs at the first write, after the larger of
+ * this many entries and this share of the kept calls, and hourly while entries are deleted by age.
  */
 const KEPT_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
 const TRIM_EVERY_SHARE = 0.05;
 const TRIM_MS = 3_600_000;
-/** Bytes of arguments that are digested in one turn of the event loop, about: 1 ms. */
+/** Bytes of arguments that are digested in one turn of the event loop: about 1 ms. */
 const DIGESTED_BYTES = 1_000_000;
 /** Shortest time between two lines about dropped entries, in ms. */
 const COMPLAINT_MS = 60_000;
@@ -65,11 +65,11 @@ export interface AuditQuery extends AuditFilter {
 /** Which calls are recorded, and how long entries are kept. */
 export interface AuditSettings {
   readonly recordsCalls: boolean;
-  /** The beginning of the arguments is stored besides their digest. */
+  /** The beginning of the arguments is stored in addition to their digest. */
   readonly storesArguments: boolean;
-  /** The newest calls are kept. */
+  /** Number of calls that are kept, the newest. */
   readonly keptCalls: number;
-  /** Older entries are deleted; 0: none. */
+  /** Age at which entries are deleted; 0: never. */
   readonly keptDays: number;
 }
 
@@ -89,7 +89,7 @@ interface Undigested extends Stamp {
 
 type Stamp = Pick<AuditEntry, 'id' | 'at'>;
 
-/** Recording never fails a request and never waits. */
+/** Recording neither fails nor delays a request. */
 export class AuditLog {
   readonly #store: AuditStore;
   readonly #log: Pick<Logger, 'warn'>;
@@ -101,7 +101,7 @@ export class AuditLog {
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
   #changes: AuditEntry[] = [];
-  /** Blocks that are not written yet, and the calls after them. */
+  /** Finished blocks that are not written yet; `#calls` has the calls after them. */
   #blocks: CallBlock[] = [];
   readonly #calls = new CallBlockWriter();
   /** Calls that are not written yet, digested or not. */
@@ -126,7 +126,7 @@ export class AuditLog {
     return this.#settings.recordsCalls;
   }
 
-  /** A change, or a login. */
+  /** Records a change or a login. */
   record(entry: NewEntry): void {
     if (this.#changes.length >= BUFFER_ENTRIES) {
       this.#drop();
@@ -137,7 +137,7 @@ export class AuditLog {
     else this.#flusher.later();
   }
 
-  /** A call and its arguments, of which a digest is made after this turn of the event loop. */
+  /** Records a call. The digest of its arguments is made after this turn of the event loop. */
   recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
     if (!this.#settings.recordsCalls) return;
     if (this.#waitingCalls >= BUFFER_ENTRIES) {
@@ -150,7 +150,7 @@ export class AuditLog {
     if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
   }
 
-  /** Newest first, with all entries recorded before. */
+  /** Newest first, including all entries that were recorded before. */
   async list({ limit, before, fromMs, toMs, ...filter }: AuditQuery): Promise<AuditEntry[]> {
     this.#digest();
     this.#endBlock();
@@ -165,7 +165,7 @@ export class AuditLog {
     });
   }
 
-  /** Writes what waits; bounded in time. What cannot be written is lost, with a warning that says how much. */
+  /** Writes all waiting entries; bounded in time. A warning says how many could not be written and are lost. */
   async close(): Promise<void> {
     this.#digest();
     this.#endBlock();
@@ -179,7 +179,7 @@ export class AuditLog {
     return { id: this.#nextId(), at: this.#isoTime(this.#now()) };
   }
 
-  /** Digests arguments up to a number of bytes, the rest in the turns that follow. Default: all. */
+  /** Digests arguments up to a number of bytes, the rest in later turns. Default: all. */
   #digest(mostBytes = Number.POSITIVE_INFINITY): void {
     let bytes = 0;
     let done = 0;
@@ -217,8 +217,8 @@ export class AuditLog {
   }
 
   /**
-   * Others have their turn between two operations; entries that come meanwhile wait for the next writing, and so do calls that are
-   * fewer than a block, when there is a whole one.
+   * Other operations run between two writes. Entries that arrive meanwhile wait for the next write, and so do
+   * calls of an incomplete block when there is a whole block.
    */
   async #write(): Promise<boolean> {
     if (this.#blocks.length === 0) this.#endBlock();
@@ -237,7 +237,7 @@ export class AuditLog {
     return !this.#calls.isEmpty;
   }
 
-  /** False when the database is away. */
+  /** False when the database is unavailable. */
   async #writeBlocks(): Promise<boolean> {
     for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
       const next = block;
@@ -248,14 +248,14 @@ export class AuditLog {
     return true;
   }
 
-  /** Resolves when the database has taken or refused the entries; with false when it is away. */
+  /** Resolves when the database accepted or refused the entries; with false when it is unavailable. */
   async #append(count: number, append: () => Promise<void>): Promise<boolean> {
     try {
       await append();
     } catch (error) {
       const { code } = asGatewayError(error);
       if (code === 'DATABASE_UNAVAILABLE') return false;
-      // Not the database's absence, so the same entries would fail again and hold up all others.
+      // The database is available, so the same entries would fail again and hold up all others.
       this.#log.warn({ entries: count, reason: code }, 'entries of the audit log were refused');
     }
     this.#sinceTrim += count;
@@ -271,7 +271,7 @@ export class AuditLog {
     try {
       await this.#store.trim({ changes: KEPT_CHANGES, calls: keptCalls, from });
     } catch {
-      // The next writing but a few, or the next hour, tries again: a longer log does no harm for a while.
+      // The next of the following writes, or the next hour, tries again: a longer log does no harm for a while.
     }
   }
 }
@@ -283,7 +283,7 @@ const CHANGES_ONLY: AuditSettings = {
   keptDays: 0,
 };
 
-/** Arguments as they were received: their object is kept as text, unless it was made here. */
+/** Arguments as received: objects are kept as text, except those made in this process. */
 function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | undefined {
   if (callArguments === undefined) return undefined;
   return callArguments instanceof JsonText ? callArguments.source : JSON.stringify(callArguments);
@@ -316,7 +316,7 @@ function beginningOf(source: Uint8Array | string): string {
 /** Optional fields are assigned after the literal: a spread for each costs a tenth of recording a call. */
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** No entry is lost over its length. */
+/** Texts are cut, so that no entry is refused for its length. */
 function entryOf(
   { actor, actorName, subject, status, address, requestId }: Omit<NewEntry, 'action' | 'call'> | NewCall,
   action: string,
@@ -343,11 +343,11 @@ function cut(text: string): string {
 const SEQUENCES = 4_096;
 
 /**
- * Ids that sort by time as texts and that no two nodes share: UUID version 7 (RFC 9562). Those of one process rise strictly, also
- * within a millisecond and when the clock steps back. `now`: ms since 1970.
+ * Ids that sort by time as texts and are unique across nodes: UUID version 7 (RFC 9562). The ids of one
+ * process rise strictly, even within a millisecond and when the clock is set back. `now`: ms since 1970.
  */
 export function timeOrderedIds(now: () => number): () => string {
-  // 62 random bits per process; within one, time and sequence make the difference.
+  // 62 random bits per process; time and sequence distinguish the ids of one process.
   const node = randomBytes(8);
   node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
   const tail = `${node.toString('hex', 0, 2)}-${node.toString('hex', 2)}`;

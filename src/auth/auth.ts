@@ -1,5 +1,5 @@
-// Authentication as the rest of the program uses it: composes the parts of this room. HTTP gets the principal of a request from it;
-// each route names the scope that it needs.
+// Authentication for the rest of the program: composes the parts of this folder. HTTP gets the principal of a
+// request here; each route names the scope that it needs.
 
 import type { Logger } from 'pino';
 import { type Observable, Subject, type Unsubscribable } from 'rxjs';
@@ -27,23 +27,23 @@ export interface AuthOptions {
   readonly limits: HourlyLimits;
   /** Default: no calls are recorded. */
   readonly auditSettings?: AuditSettings | undefined;
-  /** Cold or hot; subscribed to once, until close(). Without changes each credential is verified every 10 s. */
+  /** Cold or hot; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds since 1970. Default Date.now. */
   readonly now?: () => number;
-  /** The instance that first-admin.ts uses, too. Default: a new one of cost 12. */
+  /** The instance that first-admin.ts also uses. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
 }
 
-/** As AuthOptions; `redisUrl`: Redis that counts requests for all gateways; without it each gateway counts its own. */
+/** As AuthOptions. `redisUrl`: Redis that counts requests for all gateways; without it each gateway counts alone. */
 export interface OpenAuthOptions extends AuthOptions {
   readonly redisUrl?: string | undefined;
 }
 
-/** Opens authentication on an open store. Waits for Redis for at most 2 s. ConfigError for an invalid URL of Redis. */
+/** Opens authentication on an open store. Waits for Redis for at most 2 s. ConfigError for an invalid Redis URL. */
 export async function createAuth(options: OpenAuthOptions): Promise<Auth> {
   const { redisUrl, log, now = Date.now } = options;
   if (redisUrl === undefined) return new Auth(options);
@@ -52,7 +52,7 @@ export async function createAuth(options: OpenAuthOptions): Promise<Auth> {
 }
 
 export class Auth {
-  /** False: every caller is the anonymous admin; accounts can be managed nevertheless. */
+  /** False: every caller is the anonymous admin; accounts can still be managed. */
   readonly isEnabled: boolean;
   readonly accounts: Accounts;
   readonly audit: AuditLog;
@@ -99,16 +99,16 @@ export class Auth {
         authenticator.onStoreChange(kind);
         revalidator.onStoreChange(kind);
       },
-      // Each credential is verified again after 10 s also without changes.
+      // Each credential is still verified again after 10 s.
       error: (error: unknown) =>
         log.warn({ err: error }, 'changes of the database are not reported any more'),
     });
   }
 
   /**
-   * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a user was changed or
-   * deleted. Changes on this node at once; changes on other nodes and expired keys only for the principals of `watchSessions`.
-   * Completes with `close`.
+   * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
+   * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys
+   * are reported only for the principals of `watchSessions`. Completes with `close`.
    */
   get changed$(): Observable<string> {
     return this.#changed$;
@@ -131,14 +131,14 @@ export class Auth {
     if (this.isEnabled) this.#revalidator.watch(open);
   }
 
-  /** INVALID_CREDENTIALS in the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
+  /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
   login(attempt: LoginAttempt): Promise<IssuedToken> {
     return this.#login(attempt);
   }
 
   /**
-   * Ends the token of verified credentials: here at once, on other nodes within 10 s. An API key stays valid.
-   * DATABASE_UNAVAILABLE.
+   * Ends the token of verified credentials: on this node at once, on others within 10 s. An API key stays
+   * valid. DATABASE_UNAVAILABLE.
    */
   logout(credentials: Credentials): Promise<void> {
     return this.#authenticator.endToken(credentials);

@@ -1,5 +1,5 @@
-// Finds the principal of a request. Verified credentials are cached by their SHA-256, so that the hot path is a hash and a look-up. The
-// cache decides how long an entry is fresh. Source: ADR 16.
+// Finds the principal of a request. Verified credentials are cached by their SHA-256, so that the hot path is
+// a hash and a look-up. The cache decides how long an entry is fresh. Source: ADR 16.
 
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -55,17 +55,17 @@ export interface AuthenticatorOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly keyUse: KeyUse;
-  /** Gets each answer of the store; `isLate` when the accounts changed during the query. */
+  /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly revalidator: { track(identity: Identity, askedAtMs: number, isLate: boolean): void };
 }
 
-/** The same for unknown, revoked and wrong keys, so that it does not show which ids exist. */
+/** The same text for unknown, revoked and wrong keys, so that it does not reveal which ids exist. */
 const WRONG_KEY = 'The API key is not valid';
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #cache = new CredentialCache<CachedIdentity>();
-  /** One query per credential, however many requests wait for it. */
+  /** One query per credential; all requests with it wait for the same query. */
   readonly #pending = new Map<string, Promise<Principal>>();
   /** Number of changes: an answer to a query that began before a change may be older than the change. */
   #epoch = 0;
@@ -95,8 +95,8 @@ export class Authenticator {
   }
 
   /**
-   * See Auth.logout. When a user has ended too many tokens, its `credentialsChangedAt` is updated, which ends all of them: the list
-   * stays short, and no ended token becomes valid again.
+   * See Auth.logout. When a user has ended too many tokens, an update of its `credentialsChangedAt` ends all
+   * of them: the list stays short, and no ended token becomes valid again.
    */
   async endToken({ authorization }: Credentials): Promise<void> {
     const token = authorization === undefined ? undefined : bearerOf(authorization);
@@ -107,7 +107,7 @@ export class Authenticator {
       const at = new Date(now()).toISOString();
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
     }
-    // Not only this entry: a token can be written in several ways, which base64url decodes to the same bytes.
+    // Not only this entry: different texts of a token decode to the same bytes in base64url.
     this.forget({ userId });
   }
 
@@ -152,7 +152,7 @@ export class Authenticator {
         ? this.#verifyKey(credential)
         : this.#verifyToken(credential));
       const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
-      // The accounts changed meanwhile: the answer is used for the waiting requests, and the next request verifies again.
+      // The accounts changed meanwhile: only the waiting requests use the answer, and the next request verifies again.
       const isLate = epoch !== this.#epoch;
       if (!isLate) this.#cache.entries.set(digest, cached);
       this.#options.revalidator.track(identity, verifiedAtMs, isLate);
@@ -160,7 +160,7 @@ export class Authenticator {
     } catch (error) {
       const isAway = hasCode(error, 'DATABASE_UNAVAILABLE');
       const nowMs = this.#options.now();
-      // It is no longer in the cache when it was revoked here meanwhile.
+      // A revocation on this node removes the entry from the cache.
       const isStillKnown = before !== undefined && this.#cache.entries.peek(digest) === before;
       if (isAway && isStillKnown && this.#cache.mayServe(before, nowMs)) return this.#use(before, nowMs);
       if (!isAway) this.#cache.entries.delete(digest);
@@ -215,7 +215,7 @@ function digestOf(credential: string): string {
 
 function bearerOf(authorization: string): string {
   if (authorization.length > LONGEST_CREDENTIAL) throw invalidCredentials();
-  // RFC 7235: the scheme is case-insensitive. Slices, because a regular expression costs as much as the rest of this path.
+  // RFC 7235: the scheme is case-insensitive. No regular expression: it would cost as much as the rest of this path.
   const isBearer = authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME;
   const credential = isBearer ? authorization.slice(SCHEME.length).trim() : '';
   if (credential === '')
@@ -245,16 +245,16 @@ export interface Verified {
   readonly verifiedAtMs: number;
   /** Set after a change of the store: the last time at which nothing had changed. */
   staleSinceMs: number | undefined;
-  /** Set when the store did not answer: the time of the next query at the earliest. */
+  /** Set when the store did not answer: the earliest time of the next query. */
   retryAtMs: number;
 }
 
-/** `fresh`: can be used. `stale`: to be verified, and used if the store does not answer. `expired`: too old, and the store does not answer. */
+/** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
 export type Verdict = 'fresh' | 'stale' | 'expired';
 
-/** Longest age without a query, so that changes of other nodes take effect even if no change is reported. */
+/** Longest age without a query, so that changes of other nodes take effect even if none is reported. */
 const LONGEST_UNCHECKED_MS = 10_000;
-/** Longest use of an entry after the store last confirmed it. */
+/** Longest use of an entry after the last confirmation by the store. */
 const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
 const RETRY_MS = 1_000;
 const ENTRIES = 10_000;

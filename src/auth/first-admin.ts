@@ -1,5 +1,5 @@
-// Creates the first admin of a database without one and delivers its password to the operator only.
-// It prints and logs nothing: it returns messages as data.
+// Creates the first admin of a database that has none and delivers its password to the operator only. It
+// prints and logs nothing: it returns messages as data.
 
 import { randomBytes } from 'node:crypto';
 import { mkdir, unlink } from 'node:fs/promises';
@@ -23,13 +23,13 @@ export interface FirstAdminOptions {
   readonly configuredPassword?: string | undefined;
   /** True: the caller prints the password. False: it is written to a file. */
   readonly isTerminal: boolean;
-  /** Absolute path of that file, which belongs to this database alone; its folder is created if it is missing. */
+  /** Absolute path of that file, which belongs to this database alone; a missing folder is created. */
   readonly passwordFile: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
-/** Of several gateways that start at once, one returns `created`. */
+/** When several gateways start at once, only one returns `created`. */
 export type FirstAdmin =
   | { readonly kind: 'exists'; readonly isConfiguredIgnored: boolean }
   | { readonly kind: 'created'; readonly by: 'configuration' }
@@ -39,10 +39,10 @@ export type FirstAdmin =
   | { readonly kind: 'created'; readonly by: 'file'; readonly path: string };
 
 /**
- * Creates `admin` (`admin@localhost`) when there is no active admin and no user of that name. The last admin cannot be
- * removed, so it is created once: an `admin` that another admin deleted is not created again at the next start, whatever is
- * configured. ConfigError for an invalid password and for a file that cannot be created or that others can read,
- * DATABASE_UNAVAILABLE. Source: ADR 16.
+ * Creates `admin` (`admin@localhost`) when there is no active admin and no user of that name. The last admin
+ * cannot be removed, so this happens once: an `admin` that another admin deleted is not created again at the
+ * next start, whatever is configured. ConfigError for an invalid password and for a file that cannot be
+ * created or that others can read, DATABASE_UNAVAILABLE. Source: ADR 16.
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<FirstAdmin> {
   const [issue] = options.configuredPassword === undefined ? [] : passwordIssues(options.configuredPassword);
@@ -55,14 +55,14 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Firs
   return { kind: 'exists', isConfiguredIgnored: options.configuredPassword !== undefined };
 }
 
-/** Deletes the file with the first password, which is not valid any more. */
+/** Deletes the file with the first password, which is no longer valid. */
 export async function forgetInitialPassword(passwordFile: string): Promise<void> {
   await unlink(passwordFile).catch((error: unknown) => {
     if (codeOf(error) !== 'ENOENT') throw error;
   });
 }
 
-/** Undefined when another process was faster. */
+/** Undefined when another process created the admin first. */
 async function create(options: FirstAdminOptions): Promise<FirstAdmin | undefined> {
   const { configuredPassword, isTerminal, passwordFile: path } = options;
   const random = randomBytes(PASSWORD_BYTES).toString('base64url');
@@ -74,13 +74,13 @@ async function create(options: FirstAdminOptions): Promise<FirstAdmin | undefine
 }
 
 /**
- * Writes the password to the file before the admin exists: a crash in between, or an unknown outcome in the database, must
- * not leave an admin with an unknown password. A file that exists was written by such a start, or by a concurrent one: its
- * password is used, so that it is valid whichever process creates the admin.
+ * Writes the password to the file before the admin exists: after a crash in between, or an unknown outcome in
+ * the database, there must be no admin with an unknown password. An existing file was written by such a start
+ * or by a concurrent one: its password is used, so that it is valid whichever process creates the admin.
  */
 async function passwordInFile(path: string, password: string): Promise<string> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 }).catch(() => {
-    // The error of the file that cannot be created in it explains the failure.
+    // The error of the file below explains the failure.
   });
   const hint = 'set GATEWAY_ADMIN_PASSWORD, or start on a terminal once';
   const present = await ensureSecretFile({ path, what: WHAT, hint }, password);
@@ -88,7 +88,7 @@ async function passwordInFile(path: string, password: string): Promise<string> {
   throw new ConfigError(`${path}: this is no password; delete the file to get a new one`);
 }
 
-/** False when another process was faster. */
+/** False when another process created the admin first. */
 async function insert({ accounts, passwords, now }: FirstAdminOptions, password: string): Promise<boolean> {
   const admin = { username: FIRST_ADMIN, email: `${FIRST_ADMIN}@localhost`, role: 'admin' } as const;
   try {
@@ -101,8 +101,8 @@ async function insert({ accounts, passwords, now }: FirstAdminOptions, password:
 }
 
 /**
- * Deletes the file unless its password is that of the admin: the password may have been changed on another node or by the
- * command line, or another process created the admin with another password.
+ * Deletes the file unless the admin has its password: the password may have been changed on another node or
+ * by the command line, or another process created the admin with another password.
  */
 async function deleteVoidPassword({ accounts, passwords, passwordFile }: FirstAdminOptions): Promise<void> {
   // A file that cannot be read does not prevent the start, and is not deleted: its password may be valid.

@@ -1,11 +1,11 @@
-// Write-behind for a buffer: soon, one write at a time, again after a failure. Its owner writes and handles failures (audit.ts,
-// api-keys.ts).
+// Write-behind for a buffer: after a delay, one write at a time, and again after a failure. The owner writes
+// and handles failures (audit.ts, api-keys.ts).
 
 import { withTimeout } from '../persistence/with-timeout.ts';
 
-/** Longest wait of close() for a writing that is under way, in ms. */
+/** Longest wait of close() for a running write, in ms. */
 const CLOSE_MS = 2_000;
-/** Longest wait of a list for buffered entries, in ms: a database that is slow to write can still be read. */
+/** Longest wait of a list for buffered entries, in ms: a database with slow writes can still be read. */
 const READ_MS = 1_000;
 
 export class Flusher {
@@ -13,27 +13,27 @@ export class Flusher {
   readonly #write: () => Promise<boolean>;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
-  /** The write that follows `#underWay`. */
+  /** The write after `#underWay`. */
   #next: Promise<void> | undefined;
   #isClosed = false;
 
-  /** `write` writes everything there is, never rejects, and says whether something is left for later. */
+  /** `write` writes everything in the buffer, never rejects, and resolves with true when something is left. */
   constructor(delayMs: number, write: () => Promise<boolean>) {
     this.#delayMs = delayMs;
     this.#write = write;
   }
 
-  /** There is something to write: it happens after the delay at the latest. */
+  /** Schedules a write, at the latest after the delay. */
   later(): void {
     if (this.#timer !== undefined || this.#isClosed) return;
     this.#timer = setTimeout(() => void this.now(), this.#delayMs);
     this.#timer.unref();
   }
 
-  /** Writes at once; behind a writing that is under way, which may not hold all there is. Never rejects. */
+  /** Writes at once, or after the running write, which may not contain everything. Never rejects. */
   now(): Promise<void> {
     if (this.#underWay === undefined) return this.#begin();
-    // One for all calls during a write, or each of them would wait for the writes of the others.
+    // One write for all calls during a write: otherwise each would wait for the writes of the others.
     this.#next ??= this.#underWay.then(() => this.#begin());
     return this.#next;
   }
@@ -43,7 +43,7 @@ export class Flusher {
     return this.#nowWithin(READ_MS);
   }
 
-  /** A last writing, bounded in time; nothing is written on its own afterwards. */
+  /** A last write, bounded in time; the timer starts no more writes. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#nowWithin(CLOSE_MS);
@@ -63,7 +63,7 @@ export class Flusher {
 
   async #writeOnce(): Promise<void> {
     const isSomethingLeft = await this.#write();
-    // Waiting callers have the promise of the next write, which begins in the same tick.
+    // Waiting callers have the promise of the next write, which begins in this tick.
     if (this.#next === undefined) this.#underWay = undefined;
     if (isSomethingLeft) this.later();
   }

@@ -1,5 +1,5 @@
-// Exchanges a user name and a password for a token, and limits failed attempts. An unknown user takes the same work as a wrong
-// password.
+// Exchanges a user name and a password for a token, and limits failed attempts. An unknown user costs the
+// same work as a wrong password.
 
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -59,14 +59,14 @@ async function userOf(
   return user;
 }
 
-// Limits password guessing: failures are counted per user and address, and per address. An attempt is counted before it is checked, so
-// that concurrent attempts cannot exceed the limit; a success is subtracted again.
+// Limits password guessing: counts failures per user and address, and per address. An attempt is counted
+// before it is checked, so that concurrent attempts cannot exceed the limit; a success is subtracted again.
 
 /** Source: ADR 17. */
 const WINDOW_SECONDS = 60;
 const PER_USER_AND_ADDRESS = 10;
 const PER_ADDRESS = 60;
-/** Pairs, and addresses, that are counted at a time. */
+/** Most counted pairs, and most counted addresses. */
 const COUNTED_KEYS = 20_000;
 
 type LoginOrigin = Omit<LoginAttempt, 'password'>;
@@ -82,8 +82,8 @@ export class LoginThrottle {
   }
 
   /**
-   * Counts the attempt. TOO_MANY_ATTEMPTS; a refused attempt is not counted. The returned function subtracts it again: for an
-   * attempt that succeeded, or whose password was never checked.
+   * Counts the attempt. TOO_MANY_ATTEMPTS; a refused attempt is not counted. The returned function subtracts
+   * an attempt that succeeded, or whose password was never checked.
    */
   countAttempt(attempt: LoginOrigin): () => void {
     const nowMs = this.#now();
@@ -108,12 +108,12 @@ function counted(counter: WindowCounter, key: string, nowMs: number, limit: numb
     : { waitMs: 0, giveBack: () => counter.giveBack(key, nowMs + endsInMs) };
 }
 
-/** A hash, because the name may be a password in the wrong field, and of any length. */
+/** A hash, because the name may have any length, or be a password in the wrong field. */
 function pairOf({ username, address }: LoginOrigin): string {
   return hash('sha256', `${networkOf(address)} ${usernameKey(username)}`);
 }
 
-/** The /64 network of an IPv6 address: the owner of one address has all of them. */
+/** The /64 network of an IPv6 address: an owner of one address has the whole network. */
 function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
   if (!isIPv6(plain)) return plain;

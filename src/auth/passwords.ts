@@ -16,7 +16,7 @@ const HASHES_AT_ONCE = 2;
 const HASHES_WAITING = 20;
 const RETRY_AFTER_SECONDS = 2;
 
-/** One per process, so that its limit holds for all callers. */
+/** One per process, so that its limit applies to all callers. */
 export class Passwords {
   readonly #cost: number;
   readonly #dummyHash: string;
@@ -25,7 +25,7 @@ export class Passwords {
   /** `cost` is 4 to 31; each step doubles the time. */
   constructor(cost: number = BCRYPT_COST) {
     this.#cost = cost;
-    // The hash of no password: comparing costs the same, and the result is not used.
+    // The hash of no password: a comparison costs the same, and its result is not used.
     this.#dummyHash = `$2b$${String(cost).padStart(2, '0')}$${'C6UzMDM.H6dfI/f/IKcEeO'}${'7ZqpfUaeImyBHWjVhDrbT1lTzc4Hvqa'}`;
   }
 
@@ -35,17 +35,17 @@ export class Passwords {
   }
 
   /**
-   * True when the hash is of this password. Without a hash (no such user) and for an invalid password it resolves with false
-   * after the same work. TOO_MANY_ATTEMPTS.
+   * True when the hash is of this password. Without a hash (no such user) and for an invalid password,
+   * resolves with false after the same work. TOO_MANY_ATTEMPTS.
    */
   async matches(password: string, hash: string | undefined): Promise<boolean> {
     const canMatch = hash !== undefined && passwordFault(password) === undefined;
-    // bcrypt compares only the first 72 bytes of a longer one, hence the condition above.
+    // bcrypt compares only the first 72 bytes, hence the condition above.
     const isEqual = await this.#queue.run(() => this.compare(password, hash ?? this.#dummyHash));
     return canMatch && isEqual;
   }
 
-  /** One run of bcrypt. Open, so that a spec can see that it ran. */
+  /** One run of bcrypt. Protected, so that a spec can observe it. */
   protected compare(password: string, hash: string): Promise<boolean> {
     return bcrypt.compare(password, hash);
   }

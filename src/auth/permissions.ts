@@ -26,8 +26,8 @@ export function userPrincipal(user: User, { userPerHour }: HourlyLimits): Princi
 }
 
 /**
- * The permissions and templates of the key that its owner has at present; all of them for a key without an owner, which the operator
- * made. No hourly limit with the scope `admin`.
+ * The permissions and templates of the key that its owner also has now; all of them for a key of the
+ * operator, which has no owner. No hourly limit with the scope `admin`.
  */
 export function keyPrincipal(
   key: ApiKey,
@@ -77,7 +77,7 @@ function principal(
   };
 }
 
-/** The part of an account that decides how long its sessions may stay open, whichever credentials opened them. */
+/** The part of an account that decides how long its sessions may stay open, whatever credentials opened them. */
 export interface AccountStatus {
   /** The user, or the owner of the key. */
   readonly userId?: string;

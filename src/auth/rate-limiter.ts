@@ -1,5 +1,5 @@
-// Counts the requests of principals with an hourly limit, in memory or together with other nodes in Redis. When Redis is unavailable,
-// this process counts alone and refuses no request for it.
+// Counts the requests of principals with an hourly limit, in memory or, shared with other nodes, in Redis.
+// When Redis is unavailable, this process counts alone and refuses no request because of that.
 
 import { LRUCache } from 'lru-cache';
 import type { Principal } from '../domain/account.ts';
@@ -7,23 +7,23 @@ import type { Principal } from '../domain/account.ts';
 /** A fixed window that begins with the first request. Source: ADR 17. */
 export const WINDOW_SECONDS = 3_600;
 
-/** Principals that are counted in memory at a time. */
+/** Most principals that are counted in memory. */
 const COUNTED_PRINCIPALS = 50_000;
 
-/** Counts of all nodes; undefined, after a limited time, when they are unavailable. */
+/** Counts of all nodes; undefined, after a bounded time, when they are unavailable. */
 export interface SharedCounter {
   /** Adds `count` and compares with the limit in one step: a count over the limit is not added. */
   add(key: string, count: number, limit: number): Promise<Window | undefined>;
   close(): void;
 }
 
-/** The window of one principal, after what was counted. */
+/** The window of one principal after a count. */
 export interface RateLimit {
   readonly limit: number;
   readonly remaining: number;
   /** Unix time at which the window ends, in seconds. */
   readonly resetAtSeconds: number;
-  /** Set when this request is one too many. */
+  /** Set when this request exceeds the limit. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -39,8 +39,8 @@ export class RateLimiter {
   }
 
   /**
-   * Counts a request, or `count` of them at once, of a principal with this hourly limit; without a promise when this
-   * process counts for itself. When counting fails the request is allowed. A refused request is not counted.
+   * Counts a request, or `count` of them at once, of a principal with this hourly limit; without a promise
+   * when this process counts alone. Allows the request when counting fails. A refused request is not counted.
    */
   take(id: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
     if (this.#shared === undefined) return this.#count(id, limit, count);
@@ -52,8 +52,8 @@ export class RateLimiter {
   }
 
   /**
-   * The present window, without counting; an empty window would begin now. Undefined without a limit, and when Redis
-   * counts: this method has no promise.
+   * The present window, without counting; an empty window would begin now. Undefined without a limit, and
+   * when Redis counts, because this method is synchronous.
    */
   peek({ id, hourlyLimit: limit }: Principal): RateLimit | undefined {
     return limit === undefined || this.#shared !== undefined ? undefined : this.#count(id, limit, 0);
@@ -87,9 +87,9 @@ interface OpenWindow {
 }
 
 /**
- * Counts by key in windows that start with the first count, in this process, for a bounded number of keys. Synchronous and without
- * timers, because each call of a limited caller is counted: a promise would take three times as long as the counting, which is why
- * the in-memory limiter of rate-limiter-flexible is not used.
+ * Counts by key in windows that start with the first count, in this process, for a bounded number of keys.
+ * Synchronous and without timers, because each call of a limited caller is counted: a promise would take
+ * three times as long as the count, so the in-memory limiter of rate-limiter-flexible is not used.
  */
 export class WindowCounter {
   readonly #windowMs: number;
@@ -102,7 +102,7 @@ export class WindowCounter {
     this.#windows = new LRUCache({ maxSize: keys, sizeCalculation: () => 1 });
   }
 
-  /** The window after `count` was added, which begins it; 0 only reads it. A count over `limit` is not added. `nowMs`: since 1970. */
+  /** The window after adding `count`, which may begin it; 0 only reads. A count over `limit` is not added. `nowMs`: since 1970. */
   add(key: string, nowMs: number, count = 1, limit = Number.POSITIVE_INFINITY): Window {
     const open = this.#open(key, nowMs);
     const sum = (open?.count ?? 0) + count;
@@ -113,7 +113,7 @@ export class WindowCounter {
     return { count: sum, endsInMs };
   }
 
-  /** Subtracts one count from the window with this end, unless that window is over. */
+  /** Subtracts one from the window that ends at this time, unless it is over. */
   giveBack(key: string, endsAtMs: number): void {
     const window = this.#windows.peek(key);
     if (window?.endsAtMs === endsAtMs && window.count > 0) window.count -= 1;

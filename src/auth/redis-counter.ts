@@ -1,5 +1,5 @@
-// Counts in Redis. While Redis is unavailable no request waits for it: each call returns at once, a background check detects when it is
-// available again, and the log gets one warning a minute. The URL contains a password and is never logged.
+// Counts in Redis. While Redis is unavailable no request waits for it: each call returns at once, a background check
+// detects its return, and the log gets one warning a minute. The URL contains a password and is never logged.
 
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
@@ -11,11 +11,11 @@ import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
 
 /** Longest wait of a request for Redis. */
 const COMMAND_MS = 250;
-/** A connection without an answer for this long is closed: a proxy in between may have dropped it. */
+/** Time without an answer after which a connection is closed: a proxy may have dropped it. */
 const SILENCE_MS = 1_000;
 const CONNECT_MS = 2_000;
 const RECONNECT_LONGEST_MS = 1_000;
-/** Interval of the checks of a Redis that did not answer. */
+/** Interval of the checks after Redis did not answer. */
 const CHECK_MS = 1_000;
 const WARNING_MS = 60_000;
 
@@ -45,7 +45,7 @@ export interface RedisCounterOptions {
   readonly now: () => number;
 }
 
-/** Opens the connection and waits for it, 2 s at most; without it, a warning. ConfigError for an invalid URL. */
+/** Opens the connection and waits for it for at most 2 s, then warns. ConfigError for an invalid URL. */
 export async function openRedisCounter(options: RedisCounterOptions): Promise<SharedCounter> {
   if (!/^rediss?:\/\//.test(options.url) || !URL.canParse(options.url))
     throw new ConfigError('GATEWAY_REDIS_URL: must be redis://[user:password@]host[:port] or rediss://...');
@@ -79,7 +79,7 @@ class RedisCounter implements SharedCounter {
     this.#redis = redis;
     this.#log = log;
     this.#now = now;
-    // A lost connection is an event here and a refused command in add(), which handles it.
+    // A lost connection is an event here and a failed command in add(), which handles it.
     redis.on('error', (error: unknown) => this.#onFailure(error));
     redis.on('ready', () => {
       this.#isUnavailable = false;
@@ -140,7 +140,7 @@ class RedisCounter implements SharedCounter {
   #checkLater(): void {
     const nowMs = this.#now();
     if (nowMs < this.#nextCheckAtMs) return;
-    this.#nextCheckAtMs = nowMs + CHECK_MS; // the check before has ended: COMMAND_MS is less
+    this.#nextCheckAtMs = nowMs + CHECK_MS; // the previous check has ended: COMMAND_MS is less
     this.#redis.ping().then(
       () => {
         this.#isUnavailable = false;

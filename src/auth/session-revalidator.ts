@@ -1,5 +1,5 @@
-// Periodically checks that the principals with open sessions and streams may keep them, because an idle session sends no requests that
-// would be checked. The cache in authenticator.ts decides when the store is queried. Source: ADR 35.
+// Periodically checks that the principals with open sessions and streams may keep them, because an idle session sends
+// no requests that would be checked. The cache in authenticator.ts decides when to query the store. Source: ADR 35.
 
 import type { Logger } from 'pino';
 import { hasCode } from '../domain/errors.ts';
@@ -8,7 +8,7 @@ import { type AccountChange, idsBehind } from './accounts.ts';
 import { CredentialCache, type Identity, type StoreChange, type Verified } from './authenticator.ts';
 import { type AccountStatus, isActive, keyStatus, userStatus } from './permissions.ts';
 
-/** Interval of the checks: the longest time until an expiry, or a change that was not reported, takes effect. */
+/** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */
 const CHECK_MS = 2_000;
 const USER = 'user:';
 const KEY = 'key:';
@@ -26,7 +26,7 @@ export interface SessionRevalidatorOptions {
 
 export class SessionRevalidator {
   readonly #options: SessionRevalidatorOptions;
-  /** By id of the principal. Of a principal that was dropped, deletion and expiry are still detected, changes are not. */
+  /** By id of the principal. For a dropped principal, deletion and expiry are still detected, but not changes. */
   readonly #tracked = new CredentialCache<Tracked>();
   #open: (() => Iterable<string>) | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -45,8 +45,8 @@ export class SessionRevalidator {
   }
 
   /**
-   * Records a verified principal; `isLate` when the accounts changed during the query. A principal with another
-   * status than before is revoked: its sessions were opened under the former one.
+   * Records a verified principal; `isLate` when the accounts changed during the query. Revokes a principal
+   * whose status differs from the previous one: its sessions were opened under that one.
    */
   track({ principal: { id }, status }: Identity, askedAtMs: number, isLate: boolean): void {
     const before = this.#tracked.entries.get(id);
@@ -80,7 +80,7 @@ export class SessionRevalidator {
       for (let first = 0; first < stale.length; first += MOST_FOUND)
         await this.#query(stale.slice(first, first + MOST_FOUND));
     } catch (thrown) {
-      // An unavailable store is logged elsewhere; the next check queries the rest.
+      // The store logs its unavailability elsewhere; the next check queries the rest.
       if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
         this.#options.log.warn({ err: thrown }, 'the accounts of open sessions cannot be checked');
     } finally {
@@ -110,7 +110,7 @@ export class SessionRevalidator {
     const before = new Map(ids.map((id) => [id, this.#tracked.entries.get(id)]));
     const found = await this.#statusesOf(ids);
     for (const [id, tracked] of before) {
-      if (this.#tracked.entries.get(id) !== tracked) continue; // changed meanwhile: for the next check
+      if (this.#tracked.entries.get(id) !== tracked) continue; // changed meanwhile: left to the next check
       const status = found.get(id);
       const isOther = tracked !== undefined && tracked.stamp !== status?.stamp;
       if (status === undefined || isOther) this.#revoke(id);

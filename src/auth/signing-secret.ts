@@ -1,6 +1,6 @@
-// Reads or creates the secret that signs tokens: a setting of the operator, a file beside a SQLite database, or a value in a server
-// database. Encryption keys are derived from a secret outside the database only, since a key in the same database would protect nothing;
-// hence the two steps. Also reads and writes files with one secret line, such as that of the first password.
+// Reads or creates the secret that signs tokens: a setting of the operator, a file beside a SQLite database, or a value in a
+// server database. Encryption keys are derived only from a secret outside the database, since a key in the same database
+// would protect nothing; hence the two steps. Also reads and writes files with one secret line, such as the first password.
 
 import { randomBytes } from 'node:crypto';
 import { constants, type FileHandle, link, open, unlink } from 'node:fs/promises';
@@ -15,16 +15,16 @@ const SETTING_NAME = 'signing_secret';
 
 export interface SigningSecret {
   readonly secret: Uint8Array;
-  /** `process`: it ends with this process, and so do its tokens. */
+  /** `process`: it ends with this process, and its tokens with it. */
   readonly source: 'configured' | 'file' | 'database' | 'process';
 }
 
 const HINT = 'set GATEWAY_SECRET_KEY instead; a database there needs a folder that this user may write, too';
 
 /**
- * The secret that is not in the database: the configured one, else the one in `keyFile`, which is made when it is not
- * there. Undefined when there is neither: then sharedSecret. ConfigError for a secret that is too short, and for a file
- * that cannot be made or read or that others can read.
+ * The secret outside the database: the configured one, else the one in `keyFile`, which is created when it is
+ * missing. Undefined without both: then sharedSecret applies. ConfigError for a secret that is too short, and
+ * for a file that cannot be created or read or that others can read.
  */
 export async function localSecret(sources: {
   /** Text of GATEWAY_SECRET_KEY. */
@@ -41,7 +41,7 @@ export async function localSecret(sources: {
   return { secret: checkedSecret(kept, keyFile), source: 'file' };
 }
 
-/** The secret of all gateways on a server database; of this process alone when nothing is kept. DATABASE_UNAVAILABLE. */
+/** The secret of all gateways on a server database; without a database, of this process alone. DATABASE_UNAVAILABLE. */
 export async function sharedSecret({
   kind,
   settings,
@@ -51,7 +51,7 @@ export async function sharedSecret({
   return { secret: checkedSecret(kept, `the setting ${SETTING_NAME} of the database`), source: 'database' };
 }
 
-/** The warning at start when read access to the database allows signing tokens; undefined otherwise. */
+/** The warning at start when read access to the database is enough to sign tokens; else undefined. */
 export function secretWarning({ source }: SigningSecret): string | undefined {
   if (source !== 'database') return undefined;
   return 'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
@@ -72,9 +72,9 @@ function checkedSecret(text: string, source: string): Uint8Array {
 const LABEL = 'stagedoor encryption at rest';
 
 /**
- * The keys for a cipher: the first one encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY (several
- * while one replaces another), and after those from a signing secret that is not in the database, so that what it
- * encrypted stays readable. None: nothing sensitive can be stored.
+ * The keys for a cipher: the first encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY
+ * (several during a rotation), then from a signing secret outside the database, so that the values it
+ * encrypted stay readable. With no keys, nothing sensitive can be stored.
  */
 export function encryptionKeys(sources: {
   readonly configured: readonly string[];
@@ -86,19 +86,19 @@ export function encryptionKeys(sources: {
   return secrets.map((secret) => encryptionKeyFrom(secret, LABEL));
 }
 
-/** Largest file of one line. */
+/** Most bytes of a file with one line. */
 const LONGEST_BYTES = 4_096;
 const ROUNDS = 3;
 
 export interface SecretFile {
   readonly path: string;
-  /** Its content, for messages: "the signing secret". */
+  /** What the file contains, for messages: "the signing secret". */
   readonly what: string;
-  /** Advice where it cannot be created. */
+  /** Advice when it cannot be created. */
   readonly hint: string;
 }
 
-/** The line; undefined when there is no such file. ConfigError for one that cannot be read, or that others can read. */
+/** The line; undefined without a file. ConfigError for a file that cannot be read, or that others can read. */
 export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): Promise<string | undefined> {
   let file: FileHandle;
   try {
@@ -109,7 +109,7 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
     throw new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error) ?? 'unknown'}`, error);
   }
   try {
-    // Of the open file, because the path may name another one by now.
+    // Checks the open file, because the path may name another file by now.
     const stats = await file.stat();
     const { mode, size, uid } = stats;
     if (!stats.isFile()) throw new ConfigError(`${path}: this is no file with a secret`);
@@ -129,11 +129,11 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
 }
 
 /**
- * Writes the line unless there is one, with mode 0600; resolves with the present line, whichever process wrote it, once it
- * survives a power cut. Its folder must exist. ConfigError.
+ * Writes the line, with mode 0600, unless the file exists; resolves with the present line, whichever process
+ * wrote it, once it survives a power failure. The folder must exist. ConfigError.
  */
 export async function ensureSecretFile(file: SecretFile, line: string): Promise<string> {
-  // Repeated when another process deleted its file meanwhile, because its secret is void.
+  // Repeated because another process may have deleted its own file meanwhile, whose secret was void.
   for (let round = 0; round < ROUNDS; round += 1) {
     const kept = (await readSecretFile(file)) ?? (await makeSecretFile(file, line));
     if (kept !== undefined) return kept;
@@ -142,7 +142,7 @@ export async function ensureSecretFile(file: SecretFile, line: string): Promise<
 }
 
 /**
- * Writes the complete file under another name first; of several processes, one can link it to `path`. Undefined for the others.
+ * Writes the complete file under another name, then links it to `path`. Undefined when another process linked its file first.
  */
 async function makeSecretFile(file: SecretFile, line: string): Promise<string | undefined> {
   const { path } = file;
@@ -163,12 +163,12 @@ async function makeSecretFile(file: SecretFile, line: string): Promise<string | 
     throw cannotBeKept(file, codeOf(error) ?? 'unknown', error);
   } finally {
     await unlink(draft).catch(() => {
-      // It was never created; the error above describes the reason.
+      // The file was never created; the error above describes the reason.
     });
   }
 }
 
-/** Makes the name of a new file durable. Windows does that by itself. */
+/** Makes the name of a new file durable. Windows does this by itself. */
 async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return;
   const folder = await open(path, 'r');

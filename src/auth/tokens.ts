@@ -17,9 +17,9 @@ interface TokenClaims {
   /** Claim `jti`. */
   readonly id: string;
   /**
-   * Claim `credentials_at`: the time of the user's last change of credentials when the token was issued, in ms since 1970. It must
-   * still be that time. `iat` has whole seconds of one node's clock and would not distinguish tokens issued just before and just
-   * after a change.
+   * Claim `credentials_at`: the time of the user's last change of credentials when the token was issued, in
+   * ms since 1970. It must still be that time. `iat` would not distinguish tokens issued just before and just
+   * after a change: it has whole seconds of one node's clock.
    */
   readonly credentialsAtMs: number;
   readonly expiresAtMs: number;
@@ -86,7 +86,7 @@ async function verified(
     });
     return payload;
   } catch (error) {
-    // No cause: some errors of the library carry the claims.
+    // No cause: some errors of the library contain the claims.
     throw error instanceof JWTExpired ? tokenExpired() : invalidCredentials();
   }
 }

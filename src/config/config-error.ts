@@ -1,8 +1,8 @@
 // The error of a setting, one line with the problem and its source. The command line prints it and exits with code 2.
 
 /**
- * A setting that cannot be used. `message` is one line that names the source (`--port`, `GATEWAY_PORT`, `gateway.yaml:3, port`);
- * `others` are such lines about further settings.
+ * An invalid setting. `message` is one line that names the source (`--port`, `GATEWAY_PORT`, `gateway.yaml:3,
+ * port`); `others` are such lines about further settings.
  */
 export class ConfigError extends Error {
   readonly others: readonly string[];
@@ -30,7 +30,7 @@ export class ConfigErrors {
     }
   };
 
-  /** Throws one ConfigError for all; nothing if there is none. */
+  /** Throws one ConfigError for all errors, if any. */
   check(): void {
     const [first, ...rest] = this.#errors;
     if (first === undefined) return;

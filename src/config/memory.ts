@@ -4,7 +4,7 @@ import { totalmem } from 'node:os';
 
 /** In bytes: the limit of the control group, or the memory of the machine. */
 export function availableMemoryBytes(): number {
-  // 0 without a limit; without one some systems report a number beyond all memory.
+  // 0 without a limit; some systems then report a number beyond all memory.
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }

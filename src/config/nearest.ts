@@ -1,13 +1,13 @@
-// Finds the known word that a misspelt one stands for: the one with the fewest edits.
+// Finds the known word nearest to a misspelt one: the word with the fewest edits.
 
-/** The candidate nearest to `written` by edit distance; the first of several equals, `''` without candidates. */
+/** The candidate nearest to `written` by edit distance; the first of equals, `''` without candidates. */
 export function nearest(written: string, candidates: readonly string[]): string {
   return closest(written, candidates).word;
 }
 
 /**
- * The same, but only when it is so near that the difference is probably a typing error: one edit for every three letters, two at
- * most. Undefined when nothing resembles it.
+ * The same, but only when the difference is probably a typing error: one edit per three letters, two at most.
+ * Else undefined.
  */
 export function nearMiss(written: string, candidates: readonly string[]): string | undefined {
   const { word, edits } = closest(written, candidates);
@@ -15,7 +15,7 @@ export function nearMiss(written: string, candidates: readonly string[]): string
   return edits <= Math.min(MOST_SLIPS, Math.floor(letters / LETTERS_PER_SLIP)) ? word : undefined;
 }
 
-/** `did you mean "files"?` for such a near miss; undefined when nothing resembles the word. */
+/** `did you mean "files"?` for such a near miss; else undefined. */
 export function didYouMean(written: string, candidates: readonly string[]): string | undefined {
   const word = nearMiss(written, candidates);
   return word === undefined ? undefined : `did you mean "${word}"?`;

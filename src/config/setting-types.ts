@@ -1,5 +1,5 @@
-// A setting, and the types of its values: how each is read from text or YAML, written again, and named in documents. The table of
-// settings is settings.ts.
+// A setting, and the types of its values: how each is read from text or YAML, written again, and named in
+// documents. settings.ts has the table of settings.
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
@@ -8,16 +8,16 @@ import { jsonIn } from '../domain/json.ts';
 interface SettingRow<T> {
   /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
   readonly key: string;
-  /** On the command line, without the dashes. Default: the key; for a secret none, since other users of the machine can read
-   *  command lines. A secret that has one refuses the secret part of its value there. */
+  /** On the command line, without the dashes. Default: the key; none for a secret, because other users can read
+   *  command lines. A secret with a flag refuses the secret part of its value there. */
   readonly flag?: string;
-  /** What follows `MCP_GATEWAY_` or `GATEWAY_` in the environment. Default: the flag, else the key, in capitals. */
+  /** The name after `MCP_GATEWAY_` or `GATEWAY_` in the environment. Default: the flag, else the key, in capitals. */
   readonly variable?: string;
   /** Masked wherever it is shown; may also come from the file named by `<variable>_FILE`. */
   readonly secret?: true;
   readonly kind: SettingType<T>;
   readonly default: T;
-  /** The default in documents, when its own text is not clear. */
+  /** The default in documents, when the value itself is not clear. */
   readonly defaultText?: string;
   /** One sentence for help texts and documents. */
   readonly doc: string;
@@ -29,7 +29,7 @@ export interface Setting<T> extends SettingRow<T> {
 
 export type SettingNames = Pick<Setting<unknown>, 'key' | 'flag' | 'variable' | 'secret'>;
 
-/** Completes a row; checks its default against its type, which the type of the table would not. */
+/** Completes a row; checks the default against its type, which the type of the table would not. */
 export function setting<T>(row: SettingRow<T>): Setting<T> {
   const flag = row.flag ?? (row.secret ? undefined : row.key.replaceAll(/[_.]/g, '-'));
   const variable = (flag ?? row.key).replaceAll(/[-.]/g, '_').toUpperCase();
@@ -67,24 +67,24 @@ function isSetting(row: Setting<unknown> | SettingGroup): row is Setting<unknown
 export interface SettingType<T> {
   /** Completes "expected ..." in errors and fills a column of the documentation. */
   readonly type: string;
-  /** In which `show` writes a number: `seconds`. */
+  /** The unit of the number that `show` writes: `seconds`. */
   readonly unit?: string;
   /**
-   * Reads a value as it was written: text from a flag or a variable, any YAML value from the file. Undefined when it is
-   * not of this type. `folder` is where relative paths start.
+   * Reads a written value: text from a flag or a variable, any YAML value from the file. Undefined for
+   * another type. `folder` is the base of relative paths.
    */
   read(raw: unknown, folder: string): T | undefined;
-  /** Writes a value the way `read` reads it. */
+  /** Writes a value in the form that `read` reads. */
   show(value: T): string;
   /** Writes a value without its secret parts. Default: a secret is hidden as a whole. */
   mask?(value: T): string;
-  /** The fault of an unusable secret, without any part of it: completes "found ...". */
+  /** The fault of an invalid secret, without any part of it: completes "found ...". */
   describe?(raw: unknown): string;
-  /** True when the value holds something that must not stand on a command line. Default: it holds nothing. */
+  /** True when the value contains something that must not be on a command line. Default: false. */
   holdsSecret?(value: T): boolean;
 }
 
-/** A secret of at least `leastBytes`; its users would truncate one that is longer than `mostBytes`. */
+/** A secret of at least `leastBytes` and at most `mostBytes`: code that uses it would truncate a longer one. */
 export function secretText(leastBytes: number, mostBytes = 4096): SettingType<string> {
   return {
     type: `a text of ${leastBytes} to ${mostBytes} bytes`,
@@ -103,9 +103,9 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
   };
 }
 
-/** A URL, kept as it is written; a password in it is masked when it is shown. `schemes`: the accepted ones. */
+/** A URL, kept as written; a password in it is masked for display. `schemes`: the accepted ones. */
 export function url(type: string, schemes?: readonly string[]): SettingType<string> {
-  // To the last @: also a user name and a password that is not encoded may contain one.
+  // Up to the last @: a user name and an unencoded password may contain one, too.
   const PASSWORD = /^([^/]*\/\/[^/:]*):.*@/;
   return {
     type,
@@ -138,12 +138,12 @@ function matching(type: string, pattern: RegExp): SettingType<string> {
   return text(type, (raw) => (pattern.test(raw) ? raw : undefined));
 }
 
-/** Text that is shown as it is read. `read` returns undefined for text that is not of this type. */
+/** Text that is shown as `read` returns it. `read` returns undefined for text of another type. */
 function text(type: string, read: (raw: string) => string | undefined): SettingType<string> {
   return { type, read: (raw) => (typeof raw === 'string' ? read(raw) : undefined), show: String };
 }
 
-/** Lists of words: a YAML list of lists, or the same as JSON text. The word `none` is the empty list. */
+/** Lists of words: a YAML list of lists, or its JSON text. The word `none` is the empty list. */
 export const commandPatterns: SettingType<readonly (readonly string[])[]> = {
   type: 'lists of words such as [["npx", "-y", "@scope/server@1.2.3", "*path"]]',
   read: (raw) => {
@@ -160,7 +160,7 @@ function isCommand(value: unknown): value is readonly string[] {
   );
 }
 
-/** A file; absolute afterwards. */
+/** A file path, made absolute. */
 export const path: SettingType<string | undefined> = {
   type: 'a file path',
   read: (raw, folder) => (typeof raw === 'string' && raw !== '' ? resolve(folder, raw) : undefined),
@@ -193,7 +193,7 @@ export function integer(least: number, most: number, what = 'a whole number'): S
   };
 }
 
-/** Seconds as they are written, decimals allowed; the value is in whole milliseconds. Source: ADR 4. */
+/** Seconds as written, decimals allowed; the value is in whole milliseconds. Source: ADR 4. */
 export function seconds(least: number, most: number): SettingType<number> {
   return {
     type: `seconds from ${least} to ${most}`,
@@ -224,7 +224,7 @@ export function percent(least: number, most: number): SettingType<number> {
   );
 }
 
-/** A number that is written in another unit than its value has. */
+/** A number that is written in another unit than that of its value. */
 function converted(
   written: SettingType<number>,
   toValue: (written: number) => number,
@@ -268,7 +268,7 @@ export const hostHeader = text('host names', (raw) => {
   return /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?$/.test(host) ? host : undefined;
 });
 
-/** A value of the `Origin` header. Schemes of editors and browser extensions are accepted, too. */
+/** A value of the `Origin` header. Schemes of editors and browser extensions are also accepted. */
 export const origin = text('origins such as https://app.example.com', (raw) => {
   const written = raw.toLowerCase().replace(/\/$/, '');
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(written) || !URL.canParse(written)) return undefined;
@@ -293,10 +293,10 @@ function readNetwork(text: string): string | undefined {
   return /^\d{1,3}$/.test(prefix) && Number(prefix) <= longest ? `${address}/${Number(prefix)}` : undefined;
 }
 
-/** An address or a network; in CIDR form afterwards. */
+/** An address or a network, converted to CIDR form. */
 export const network = text('addresses or networks such as 10.0.0.0/8', readNetwork);
 
-/** Several of a type: a YAML list, or text with commas in between. The word `none` is the empty list. */
+/** Several values of a type: a YAML list, or text with commas. The word `none` is the empty list. */
 export function list<T>(item: SettingType<T>): SettingType<readonly T[]> {
   return {
     type: `${item.type}, separated by commas`,
@@ -314,7 +314,7 @@ export function list<T>(item: SettingType<T>): SettingType<readonly T[]> {
   };
 }
 
-/** The first item that cannot be used, by its place. */
+/** The fault of the first invalid item, with its position. */
 function describeFirst<T>(item: SettingType<T>, raw: unknown): string {
   const parts = splitList(raw) ?? [raw];
   const index = parts.findIndex((part) => item.read(part, '/') === undefined);
@@ -329,7 +329,7 @@ function splitList(raw: unknown): readonly unknown[] | undefined {
   return raw.split(',').map((part) => part.trim());
 }
 
-/** The value in lower case, for comparison; `''`, which matches no value, for anything but text. */
+/** The value in lower case, for comparison; `''`, which matches no value, for other types. */
 function asWord(raw: unknown): string {
   return typeof raw === 'string' ? raw.toLowerCase() : '';
 }

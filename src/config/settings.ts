@@ -1,6 +1,6 @@
-// TABLE of all settings. A row is a property of Config and says how it is written as a flag, in the environment and in
-// gateway.yaml, its type, its default and what it does. Help texts, `stagedoor config` and docs/reference/configuration.md
-// are made from it, in its order. Times are in milliseconds. Source: ADR 4.
+// TABLE of all settings. A row is a property of Config; it has the flag, the environment variable, the key in
+// gateway.yaml, the type, the default and the meaning. Help texts, `stagedoor config` and
+// docs/reference/configuration.md are made from it, in its order. Times are in milliseconds. Source: ADR 4.
 
 import { PASS_ENV } from '../domain/command.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
@@ -39,7 +39,7 @@ import {
   variableName,
 } from './setting-types.ts';
 
-/** The levels of pino, the most talkative first. */
+/** The levels of pino, from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -65,7 +65,7 @@ export const SETTINGS = {
     default: 'info',
     doc: 'Least serious messages that are logged.',
   }),
-  /** A listener for Prometheus alone; `port` undefined: there is none. */
+  /** A separate listener for Prometheus; none when `port` is undefined. */
   metrics: {
     port: setting<number | undefined>({
       key: 'metrics.port',
@@ -222,7 +222,7 @@ export const SETTINGS = {
     default: [],
     doc: 'Web origins accepted besides the same origin; on a public gateway besides `cors_origins`.',
   }),
-  /** In CIDR form, as all of `deniedNetworks`. */
+  /** In CIDR form, like `deniedNetworks`. */
   trustedProxies: setting({
     key: 'trusted_proxies',
     kind: list(network),
@@ -328,7 +328,7 @@ export const SETTINGS = {
     defaultText: 'none',
     doc: 'Redis that counts requests for several gateways together; without it each gateway counts its own requests.',
   }),
-  /** As it is written, see persistence/open.ts; may contain a password. */
+  /** As written; see persistence/open.ts. May contain a password. */
   databaseUrl: setting({
     key: 'database_url',
     flag: 'database',
@@ -338,7 +338,7 @@ export const SETTINGS = {
     default: 'sqlite:///gateway.db',
     doc: 'Database of registry and accounts; `memory://` loses them when the gateway stops. See docs/guides/databases.md.',
   }),
-  /** The first encrypts, all decrypt. */
+  /** The first key encrypts, all keys decrypt. */
   encryptionKeys: setting<readonly string[]>({
     key: 'encryption_key',
     secret: true,

@@ -14,27 +14,27 @@ import type { SettingNames } from './setting-types.ts';
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
 
-/** Variables by name; an empty one counts as not set. */
+/** Variables by name; an empty variable counts as not set. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface SourcesInput {
   readonly flags?: Flags;
   readonly env?: Environment;
-  /** Folder in which gateway.yaml is looked for and where relative paths start. */
+  /** The folder of gateway.yaml, and the base of relative paths. */
   readonly cwd: string;
   /** Text of a file, undefined when there is none. Default: the file system. */
   readonly readFile?: (path: string) => string | undefined;
-  /** Of this machine. Default: the system's. */
+  /** Host name of this machine. Default: the system's. */
   readonly hostName?: string;
 }
 
-/** A value as it was written. `source` names the place for messages: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. */
+/** A value as written. `source` names its place for messages: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. */
 export interface Found {
   readonly raw: unknown;
   readonly source: string;
-  /** The same with its line, where it is in a file. */
+  /** The source with its line, if the value is in a file. */
   readonly place?: string;
-  /** Where a relative path in the value starts. */
+  /** The base of a relative path in the value. */
   readonly folder: string;
 }
 
@@ -43,7 +43,7 @@ const SHARED_PREFIX = 'GATEWAY_';
 export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
 
 export class Sources {
-  /** Absolute paths of the files that were read by now. */
+  /** Absolute paths of the files read so far. */
   readonly files: string[] = [];
   readonly #input: SourcesInput;
   readonly #file: { readonly name: string; readonly values: ReadonlyMap<string, FileValue> } | undefined;
@@ -76,7 +76,7 @@ export class Sources {
     return a ?? b;
   }
 
-  /** One variable; of a secret also the file that `<variable>_FILE` names. */
+  /** One variable; for a secret also the file that `<variable>_FILE` names. */
   variable(prefix: Prefix, { variable, secret }: SettingNames): Found | undefined {
     const { env = {}, cwd: folder } = this.#input;
     const source = prefix + variable;
@@ -145,8 +145,8 @@ function readTextFile(path: string): string | undefined {
 const SERVICE_LINK = /^(SERVICE_(HOST|PORT(_.+)?)|PORT_\d+_.+)$/;
 
 /**
- * One line for each variable that looks like a setting and is none, with the nearest name and without the value. Other programs
- * have variables that begin with GATEWAY_, too: of those only near misses count.
+ * One line for each variable that looks like a setting but is none, with the nearest name and without the
+ * value. Other programs also have variables that begin with GATEWAY_: only near misses of those count.
  */
 export function unknownVariables(environment: Environment, settings: readonly SettingNames[]): string[] {
   const known = settings.flatMap(({ variable, secret }) =>
@@ -180,9 +180,9 @@ export interface FileValue {
 }
 
 /**
- * Values of a configuration file by key (`load_balancer.strategy`). `fileName` is how errors call the file.
- * Throws ConfigError for text that is not YAML and a document that is not a mapping; `attempt` records the error of each key that is not
- * in `keys`, with its line and the nearest key.
+ * Values of a configuration file by key (`load_balancer.strategy`). `fileName` names the file in errors.
+ * Throws ConfigError for text that is not YAML and for a document that is not a mapping; `attempt` records
+ * the error of each key that is not in `keys`, with its line and the nearest key.
  */
 export function readConfigFile(
   text: string,
