@@ -25,8 +25,8 @@ const TAG_BYTES = 16;
 const ENCRYPTED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;
 
 /**
- * A cipher with one or more keys of 32 bytes each: the first encrypts, all decrypt. To rotate, put a new key first and remove the old
- * one when no text needs it any more. RangeError without a key; `encrypt` throws one for a key of another length.
+ * A cipher with one or more keys of 32 bytes each: the first encrypts, all decrypt. To rotate, put a new key first and remove
+ * the old key when no text needs it any more. RangeError without a key; `encrypt` throws one for a key of another length.
  */
 export function createCipher(keys: readonly Uint8Array[]): Cipher {
   const ring = keys.map((key) => ({ id: keyIdOf(key), key }));
@@ -34,7 +34,7 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
   if (first === undefined) throw new RangeError('a cipher needs a key');
   return {
     encrypt(text, purpose) {
-      // A lone surrogate would come back as another character.
+      // Decryption would return another character for a lone surrogate.
       if (!text.isWellFormed()) throw new CipherError('the text to be encrypted is not well-formed Unicode');
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv(CIPHER, first.key, iv).setAAD(Buffer.from(purpose));
@@ -62,14 +62,14 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
 }
 
 /**
- * A key for `createCipher` from a secret, which is random text of at least 32 bytes and no password: HKDF with SHA-256 (RFC 5869), no
- * salt. `label` names the purpose of the key: keys of one secret with different labels are independent.
+ * Derives a key for `createCipher` from a secret, which is random text of at least 32 bytes and no password: HKDF with SHA-256
+ * (RFC 5869), no salt. `label` names the purpose of the key: keys of one secret with different labels are independent.
  */
 export function encryptionKeyFrom(secret: string | Uint8Array, label: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, '', label, KEY_BYTES));
 }
 
-/** The first 8 hexadecimal digits of the key's SHA-256: enough to find it again, too little to learn it. */
+/** The first 8 hexadecimal digits of the key's SHA-256: they identify the key and do not reveal it. */
 function keyIdOf(key: Uint8Array): string {
   return hash('sha256', key).slice(0, 8);
 }

@@ -1,5 +1,5 @@
-// The interface of one kind of database: its URL, its driver, its lock and the meaning of its errors. databases/ has the kinds; open.ts,
-// orm.ts and migrate.ts use them.
+// The interface of one kind of database: its URL, its driver, its lock and the meaning of its errors.
+// databases/ implements it; open.ts, orm.ts and migrate.ts use it.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Options } from '@mikro-orm/sql';
@@ -19,12 +19,12 @@ export interface DatabaseAddress {
 }
 
 export type Failure =
-  /** No connection, a lost one, too many, shutting down, or too slow. */
+  /** No connection, a lost connection, too many connections, a shutdown, or a timeout. */
   | 'unavailable'
   | 'credentials'
   | 'no-database'
   | 'damaged'
-  /** A conflict with another process or transaction: the same statement may work when repeated. */
+  /** A conflict with another process or transaction: the statement may succeed when repeated. */
   | 'conflict';
 
 export interface ConnectOptions {
@@ -40,7 +40,7 @@ export interface ConnectOptions {
 /** Runs plain SQL and resolves with its rows. */
 export type Execute = (sql: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
-/** The statements of each migration by its name, as it is recorded in the database, in the order in which they are applied. */
+/** The statements of each migration by its recorded name, in the order in which they are applied. */
 export type Migrations = Readonly<Record<string, readonly string[]>>;
 
 export interface Database {
@@ -59,19 +59,19 @@ export interface Database {
   driver(): Promise<NonNullable<Options['driver']>>;
   /** All other options of MikroORM. Throws StoreOpenError for an option with an invalid value. */
   options(connect: ConnectOptions): Partial<Options>;
-  /** Runs once on each new pool; `pool` is the driver's own. */
+  /** Runs once on each new pool; `pool` is the pool of the driver. */
   prepare?(execute: Execute, pool: unknown, connect: ConnectOptions): Promise<void>;
   migrations(): Promise<Migrations>;
   readonly lock: MigrationLock;
-  /** How to create the database itself; absent where only its administrator can. */
+  /** How to create the database itself; absent where only an administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
-  /** Selects `seconds` since 1970 by the clock of its machine. Absent for a file, whose clock is ours. */
+  /** Selects the server's clock as `seconds` since 1970. Absent for a file. */
   readonly clockSql?: string;
   /** Reads the whole file; throws an error of the driver that means `damaged`. Absent for servers. */
   check?(execute: Execute): Promise<void>;
   /**
-   * Inserts a row by the driver's own client, on the connection of the open transaction, with parameters: MikroORM writes values into
-   * the text of the statement, which takes twice the time for a long one. Absent for servers.
+   * Inserts a row with parameters by the driver's own client, on the connection of the open transaction: MikroORM
+   * writes values into the text of the statement, which takes twice the time for a long one. Absent for servers.
    */
   insert?(client: unknown, table: string, row: Readonly<Record<string, string | number>>): void;
   readonly writeBehind?: WriteBehind;
@@ -79,21 +79,21 @@ export interface Database {
   failure(error: DriverError): Failure | undefined;
 }
 
-/** Transactions of a file that do not wait for the disk, which would block the event loop. Absent for servers. */
+/** Commits to a file that do not wait for the disk, a wait that would block the event loop. Absent for servers. */
 interface WriteBehind {
-  /** From now on commits of the driver's client do not wait for the disk. Called outside of transactions, as is `end`. */
+  /** From now on commits of the driver's client do not wait for the disk. Called outside transactions, like `end`. */
   begin(client: unknown): void;
   end(client: unknown): void;
   /** Synchronizes what was written to the file, on another thread. */
   synchronize(file: string): Promise<void>;
 }
 
-/** The lock that lets one process migrate at a time. */
+/** The lock that lets only one process migrate at a time. */
 interface MigrationLock {
   /**
-   * `around`: the migrations run in the transaction that holds the lock and are undone with it.
-   * `beside`: definitions of tables end a transaction, so they run on other connections meanwhile.
-   * `alone`: there is one connection; `take` begins a transaction on it that the runner ends.
+   * `around`: the migrations run in the transaction that holds the lock, and roll back with it. `beside`:
+   * definitions of tables end a transaction, so they run on other connections. `alone`: there is one
+   * connection; `take` begins a transaction on it that the runner ends.
    */
   readonly scope: 'around' | 'beside' | 'alone';
   /** Takes the lock or fails after `waitMs`; `database` distinguishes the locks of one server. */
@@ -103,8 +103,8 @@ interface MigrationLock {
 }
 
 /**
- * The option `name` of a URL as true or false; `standard` when it is absent. Throws StoreOpenError for any other value: a misspelt
- * "yes" must not mean "no encryption".
+ * The option `name` of a URL as a boolean; `standard` when it is absent. Throws StoreOpenError for any other
+ * value: a misspelt "yes" must not mean "no encryption".
  */
 export function booleanOption(
   options: ReadonlyMap<string, string>,
@@ -118,13 +118,13 @@ export function booleanOption(
   throw urlRefused(`${name} is true or false`);
 }
 
-/** The same for anything thrown; undefined also when it is not an error of a driver. */
+/** The same for any thrown value; undefined also for an error that no driver raised. */
 export function failureOf({ failure }: Database, thrown: unknown): Failure | undefined {
   const error = driverErrorOf(thrown);
   return error && failure(error);
 }
 
-/** Repeats the work for `withinMs` while another process or transaction is in conflict with it. */
+/** Repeats the work, for `withinMs`, while it conflicts with another process or transaction. */
 export async function retryConflicts<T>(
   database: Database,
   withinMs: number,

@@ -1,5 +1,5 @@
-// The tables, the column types of each database, and values as JSON in a column. Each column stores its values exactly: compared by code
-// points, with lengths in bytes or characters, long documents, milliseconds. No entity leaves this folder.
+// The tables, the column types of each database, and values as JSON in a column. Each column stores its values exactly:
+// compared by code points, with lengths in bytes or characters, long documents, milliseconds. No entity leaves this folder.
 
 import { defineEntity, type InferEntity, p, raw, Type } from '@mikro-orm/core';
 import type { DatabaseKind } from './database.ts';
@@ -18,7 +18,7 @@ export function tablesFor(kind: DatabaseKind) {
       properties: {
         name: id(128).primary(),
         loadBalancer: document(),
-        /** Revision of the insert: the order of lists. */
+        /** Revision of the insert; lists are in this order. */
         position: counter(),
       },
     }),
@@ -117,12 +117,12 @@ export function tablesFor(kind: DatabaseKind) {
         requestId: text().nullable(),
       },
     }),
-    /** The audit log: calls of tools. They are many, so each row holds those of a moment. Source: ADR 82. */
+    /** The audit log: calls of tools. They are many, so a row holds those that are close in time. Source: ADR 82. */
     callBlocks: defineEntity({
       name: 'CallBlock',
       tableName: CALL_BLOCKS,
       properties: {
-        /** Of its newest entry. */
+        /** Id of its newest entry. */
         id: id(64).primary(),
         /** Number of its entries. */
         calls: number(),
@@ -130,7 +130,7 @@ export function tablesFor(kind: DatabaseKind) {
         entries: document(),
       },
     }),
-    /** One row that counts the changes of registry and accounts. Each change updates it first, which locks out other writers. */
+    /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */
     revision: defineEntity({
       name: 'Revision',
       tableName: 'revision',
@@ -160,12 +160,12 @@ function columnsFor(kind: DatabaseKind) {
       const column = p.string().length(length);
       return collation === '' ? column : column.collation(collation);
     },
-    /** Short text of any script. Oracle stores an empty text as null, hence nullable where it may be empty. */
+    /** Short text of any script. Oracle stores an empty text as null, so a column that may be empty is nullable. */
     text: (length = TEXT_LENGTH) => p.string().length(length * bytesPerCharacter),
     /** JSON or encrypted text: ASCII, up to megabytes. */
     document: () => (isOracle ? p.text().type(ClobType) : p.text().columnType(document)),
     number: () => p.integer(),
-    /** Oracle's integers have ten digits: for longer ones a comparison of schemas would always report a difference. */
+    /** Oracle's integers have ten digits: a longer type would always show up as a difference between schemas. */
     counter: () => p.bigint('number').columnType(isOracle ? 'number(10, 0)' : 'bigint'),
     /** 0 or 1: the type boolean is unknown to Oracle before 23. */
     flag: () => p.integer(),
@@ -175,7 +175,7 @@ function columnsFor(kind: DatabaseKind) {
 }
 
 interface Dialect {
-  /** Binary comparison; '' where it is the default of the database, or of the table (MySQL). */
+  /** Binary comparison; '' where the database, or the table (MySQL), compares so by default. */
   readonly collation: string;
   readonly document: string;
   /** Lengths are counted in bytes by Oracle, in characters by the others. */
@@ -210,19 +210,19 @@ class ClobType extends Type<string | null, unknown> {
 }
 
 /**
- * One value as JSON of printable ASCII characters without `'` and `$`: no database, character set or quoting mode misreads
- * it, and no collation changes it.
+ * One value as JSON of printable ASCII characters without `'` and `$`: no database, character set or quoting
+ * mode misreads it, and no collation changes it.
  */
 export function toDocument(value: unknown): string {
   return documentOf(JSON.stringify(value));
 }
 
-/** The same for a value that is JSON already. */
+/** The same for a value that is already JSON. */
 export function documentOf(json: string): string {
   return json.replace(/[^\x20-\x7e]|['$]/g, escapeOf);
 }
 
-/** The value of `toDocument`; its shape is that of the value that was written. */
+/** The value of `toDocument`, with the shape in which it was written. */
 export function fromDocument(text: string): unknown {
   return JSON.parse(text);
 }

@@ -1,12 +1,12 @@
-// A lock that the kernel releases when its process ends in any way. Node has no API for such locks, so that an exclusive transaction of
-// SQLite on an empty file is used. It works between containers that share a volume, and children do not inherit it.
+// A lock that the kernel releases when its process ends in any way. Node has no API for such locks, so the lock is an exclusive
+// transaction of SQLite on an empty file. It works between containers that share a volume, and child processes do not inherit it.
 
 import { type ConnectOptions, failureOf } from './database.ts';
 import { sqlite } from './databases/sqlite.ts';
 import { makeFile } from './open.ts';
 import { connectOrm } from './orm.ts';
 
-/** A locked file. It is never deleted: otherwise two processes could lock two files of one name. */
+/** A locked file. It is never deleted: otherwise two processes could lock two files of the same name. */
 export interface FileLock {
   release(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// The store without a database, whose contents end with the process. It stores and returns copies, so that no caller changes a stored
-// value by accident. The shared suite of both stores is spec/conformance.
+// The store without a database; its contents end with the process. It stores and returns copies, so that no
+// caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
 
 import {
   type ApiKey,
@@ -152,7 +152,7 @@ function memoryAudit(): AuditStore {
   };
 }
 
-/** Entries hold texts and numbers; one is copied for each call. */
+/** Copies an entry of texts and numbers without structuredClone, because this runs once per call. */
 function copyOf(entry: AuditEntry): AuditEntry {
   return entry.call === undefined ? { ...entry } : { ...entry, call: { ...entry.call } };
 }

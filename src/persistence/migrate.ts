@@ -1,5 +1,5 @@
-// Migrates the tables of a database, one process at a time. The database records the names of applied migrations; an unknown name is of a
-// newer program.
+// Migrates the tables of a database, one process at a time. The database records the names of applied
+// migrations; an unknown name comes from a newer program.
 
 import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
 import type { Database, Execute } from './database.ts';
@@ -35,8 +35,8 @@ export async function readMigrationStatus(
 }
 
 /**
- * Applies pending migrations under the lock of the database, for which it waits at most `waitMs`; none when a migration is unknown.
- * Resolves with the status afterwards; throws the driver's error.
+ * Applies pending migrations under the lock of the database, for which it waits for at most `waitMs`; applies
+ * none when a migration is unknown. Resolves with the new status; throws the driver's error.
  */
 export async function migrate(database: Database, orm: Orm, waitMs: number): Promise<MigrationStatus> {
   const { lock } = database;
@@ -94,7 +94,7 @@ async function applyPending(
     snapshot: false,
     silent: true,
     disableForeignKeys: false,
-    // With one connection the transaction is ours already.
+    // With one connection the open transaction is already that of the lock.
     transactional: lock.scope !== 'alone',
   });
   await new Migrator(orm.em).up(transaction === undefined ? {} : { transaction });

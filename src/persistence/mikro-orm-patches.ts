@@ -11,8 +11,8 @@ interface LiteralWriter {
 type Correction = (literal: string) => string;
 
 /**
- * Corrects text literals of a platform, because two databases read some of them differently than MikroORM writes them. Such a literal
- * is split into parts that the database concatenates.
+ * Corrects text literals of a platform: two databases read some literals differently than MikroORM writes
+ * them. Such a literal is split into parts that the database concatenates.
  */
 export function correctLiterals(platform: LiteralWriter, correct: Correction): void {
   const write = platform.escape.bind(platform);
@@ -36,8 +36,8 @@ export const withoutContinuedLines: Correction = (literal) => {
 };
 
 /**
- * Runs a statement on a connection that was just opened, before any other code can use it. `connection` is the parameter
- * of `onCreateConnection` of MikroORM's pooled drivers, which has no public type.
+ * Runs a statement on a new connection before any other code can use it. `connection` is the parameter of
+ * `onCreateConnection` of MikroORM's pooled drivers, which has no public type.
  */
 export async function runOn(connection: unknown, sql: string): Promise<void> {
   const executeQuery = partOf(connection, 'executeQuery');
@@ -46,7 +46,7 @@ export async function runOn(connection: unknown, sql: string): Promise<void> {
 }
 
 /**
- * The open sockets of one pool. `MikroORM.close` waits for the answers to running queries: without an answer it would never end.
+ * The open sockets of one pool. `MikroORM.close` waits for the answers to running queries, without an answer forever.
  */
 export class Sockets {
   readonly #ends = new Set<() => void>();
@@ -58,8 +58,8 @@ export class Sockets {
   }
 
   /**
-   * `connection` is a client with its socket in `stream` (mysql2) or `connection.stream` (pg), or it has `close()` (tedious).
-   * The socket is destroyed without the client: `end` of a client waits for its queries.
+   * `connection` is a client with its socket in `stream` (mysql2) or `connection.stream` (pg), or it has
+   * `close()` (tedious). The socket is destroyed without the client, whose `end` waits for its queries.
    */
   add(connection: unknown): void {
     const target =
@@ -73,7 +73,7 @@ export class Sockets {
     for (const event of ['close', 'end']) target.once(event, () => this.#ends.delete(end));
   }
 
-  /** Closes all of them now; their queries are rejected. */
+  /** Closes all sockets now; their queries are rejected. */
   destroy(): void {
     for (const end of this.#ends) end();
     this.#ends.clear();
@@ -92,8 +92,8 @@ function call(value: unknown, name: string): boolean {
 }
 
 /**
- * Refuses new connections. After `MikroORM.close` the next statement of running work would open a new pool, which would never be
- * closed.
+ * Refuses new connections. After `MikroORM.close` the next statement of running work would open a new pool
+ * that nothing closes.
  */
 export function refuseReconnects(connection: AbstractSqlConnection): void {
   connection.connect = () =>
@@ -101,8 +101,8 @@ export function refuseReconnects(connection: AbstractSqlConnection): void {
 }
 
 /**
- * A logger that only calls `onAnswer` for each statement that the database answered, because MikroORM has no other event for that. A
- * failed statement may have had no answer.
+ * A logger that only calls `onAnswer` for each statement that the database answered: MikroORM has no other
+ * event for this. A failed statement may have had no answer.
  */
 export function answerListener(onAnswer: () => void): Logger {
   return {

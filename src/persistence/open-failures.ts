@@ -1,5 +1,5 @@
-// When a database cannot be opened: creates it on a server that has none of that name, else makes the message for the operator. Apart
-// from open.ts, whose types embedding programs see: the types of a database are MikroORM's.
+// When a database cannot be opened: creates it on a server that lacks it, else makes the message for the
+// operator. Separate from open.ts, whose types embedding programs see: the types of a database are MikroORM's.
 
 import { codeOf } from '../domain/errors.ts';
 import { type DatabaseAddress, failureOf } from './database.ts';
@@ -59,7 +59,7 @@ const REASONS: Readonly<Record<string, string>> = {
   SQLITE_READONLY: 'it cannot be written',
 };
 
-/** One line, without the statement that MikroORM puts before some messages. */
+/** One line, without the statement with which MikroORM begins some messages. */
 function reasonOf({ code, message }: { readonly code: string; readonly message: string }): string {
   const known = REASONS[code];
   if (known !== undefined) return known;
@@ -69,9 +69,9 @@ function reasonOf({ code, message }: { readonly code: string; readonly message: 
 }
 
 /**
- * Creates the database itself when the server has none of that name. `found`: another process created it meanwhile;
- * `refused`: only an administrator can. Throws StoreOpenError when the user may not, and the driver's error when the server
- * did not answer.
+ * Creates the database itself when the server lacks it. `found`: another process created it meanwhile;
+ * `refused`: only an administrator can. Throws StoreOpenError when the user may not, and the driver's error
+ * when the server did not answer.
  */
 export async function createDatabase(
   { database, address }: ParsedDatabaseUrl,
@@ -85,9 +85,9 @@ export async function createDatabase(
     await orm.connection.execute(creation.sql(quoted));
     return 'made';
   } catch (thrown) {
-    // Several processes may start at once: one of them creates it.
+    // Several processes may start at once: one of them creates the database.
     if (isThereAlready(driverErrorOf(thrown))) return 'found';
-    // These do not concern the rights of the user.
+    // These failures do not concern the rights of the user.
     if (['unavailable', 'conflict'].includes(failureOf(database, thrown) ?? '')) throw thrown;
     throw new StoreOpenError(
       `${database.label} at ${address.host}:${address.port} has no database "${address.name}", ` +

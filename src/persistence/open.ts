@@ -1,5 +1,5 @@
-// Opens the store of a URL. A driver is loaded only for a URL that needs it. Each failure becomes a StoreOpenError: one line for the
-// operator.
+// Opens the store of a URL. A driver is loaded only for a URL that needs it. Each failure becomes a
+// StoreOpenError: one line for the operator.
 
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -26,7 +26,7 @@ export interface OpenStoreOptions {
   readonly migrations: 'apply' | 'require';
   /** Longest time of one operation, in ms. Default 5 000. DATABASE_UNAVAILABLE after it. */
   readonly statementTimeoutMs?: number | undefined;
-  /** Gets a line for the operator when the database was created, because its name may be a typing error. */
+  /** Called with a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
 }
 
@@ -37,13 +37,13 @@ const MIGRATION_WAIT_MS = 60_000;
 const MIGRATION_STATEMENT_MS = 600_000;
 /** Longest time of all migrations together, in ms. */
 const MIGRATION_MS = MIGRATION_WAIT_MS + MIGRATION_STATEMENT_MS;
-/** Longest wait for each other answer while a database is opened, in ms. */
+/** Longest wait for any other answer while a database is opened, in ms. */
 const ANSWER_MS = 10_000;
 const CONNECTIONS = 10;
 /** Permission bits of the group and of others. */
 const OPEN_TO_OTHERS = 0o066;
 
-/** Opens the store that the URL names. Throws StoreOpenError; nothing is left open then. */
+/** Opens the store of the URL. Throws StoreOpenError, and leaves nothing open then. */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const parsed = parseDatabaseUrl(url, options.cwd);
   if (parsed === undefined) return new MemoryStore();
@@ -68,8 +68,8 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
 }
 
 /**
- * The migrations of a database; nothing is created or changed. A file is read completely, so that any damage is found. Rejects with
- * StoreOpenError.
+ * The migrations of a database; creates and changes nothing. Reads a file completely, to find any damage.
+ * Rejects with StoreOpenError.
  */
 export async function migrationStatus(
   url: string,
@@ -144,7 +144,7 @@ async function connect(
   return withTimeout(connectOrm(database, options), ANSWER_MS, (orm) => orm.destroy());
 }
 
-/** Creates a missing file and checks access, because SQLite would create it readable for all users, with unclear errors. */
+/** Creates a missing file and checks access: SQLite would make it readable for all users and raise unclear errors. */
 async function fileIsUsable(
   { description }: ParsedDatabaseUrl,
   { mayCreate, onNotice }: Creation,
@@ -187,7 +187,7 @@ export async function makeFile(file: string): Promise<boolean> {
   }
 }
 
-/** A warning when other users can read a SQLite file, with the command against it. Windows has no such modes. */
+/** A warning when other users can read a SQLite file, with the command that prevents it. Windows has no such modes. */
 export async function fileExposureOf(file: string): Promise<string | undefined> {
   if (process.platform === 'win32') return undefined;
   // SQLite creates the journal with the mode of the file, and does not change the mode of an existing one.
@@ -200,7 +200,7 @@ export async function fileExposureOf(file: string): Promise<string | undefined> 
   return `other users can read the database: run "chmod 600 ${paths.join(' ')}"`;
 }
 
-/** Quoted for a shell. */
+/** The path, quoted for a shell. */
 function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
@@ -226,7 +226,7 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   refuseNewer(description.printable, await migrated(parsed, orm));
 }
 
-/** On separate connections, since statements have a time limit; SQLite has one connection and no limit. */
+/** On separate connections, because the statements of the others have a time limit; SQLite has one connection and no limit. */
 async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationStatus> {
   const { migrate } = await import('./migrate.ts');
   const { database } = parsed;
@@ -235,7 +235,7 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
   try {
     return await withTimeout(migrate(database, migrating, MIGRATION_WAIT_MS), MIGRATION_MS);
   } finally {
-    // Not closed: everything is committed or lost by now, and closing a pool that lost a connection may never end.
+    // Not closed: by now everything is committed or lost, and closing a pool that lost a connection may never end.
     migrating.destroy();
   }
 }

@@ -1,5 +1,5 @@
-// Users and API keys in a database. Each change of an account locks the row of the revision first, so that two nodes cannot demote the
-// last two admins at the same time.
+// Users and API keys in a database. Each change of an account first locks the row of the revision, so that
+// two nodes cannot demote the last two admins at the same time.
 
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
@@ -125,7 +125,7 @@ export class OrmAccounts implements AccountStore {
       );
   }
 
-  /** One statement for all of them: `set last_used_at = case id when .. then .. end`. */
+  /** One statement for all keys: `set last_used_at = case id when .. then .. end`. */
   #touch(touches: readonly { readonly id: string; readonly at: Date }[]): Promise<void> {
     return this.#session.write(async (em, { apiKeys }) => {
       const isOlder = touches.map(({ id, at }) => ({
@@ -191,7 +191,7 @@ function rowOfUser(user: User) {
   } satisfies Omit<UserRow, 'position'>;
 }
 
-/** The casts here and below are types that the `rowOf` functions wrote. */
+/** The casts here and below are the types that the `rowOf` functions wrote. */
 function userOf(row: UserRow): User {
   return {
     id: row.id,

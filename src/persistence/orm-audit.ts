@@ -1,5 +1,5 @@
-// The audit log on a database: a change is a row of one table, and the calls of tools of a moment are a row of another. A list merges
-// the two.
+// The audit log on a database: a change is a row of one table, and tool calls that are close in time share a
+// row of another. A list merges the two.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
@@ -24,12 +24,12 @@ import type { AuditBounds, AuditPage, AuditStore } from './store.ts';
 
 /** Rows that one operation writes or deletes. */
 const BATCH = 500;
-/** Changes that one operation looks through: about 4 ms of a file. */
+/** Changes that one operation reads: about 4 ms on a file. */
 const WINDOW = 5_000;
-/** Calls that one operation looks through or deletes, about, and rows of them. */
+/** Calls, approximately, that one operation reads or deletes, and their rows. */
 const CALL_WINDOW = 2_500;
 const BLOCK_WINDOW = 500;
-/** Calls that are kept beyond their bound, as a part of it. */
+/** Share of calls that may be kept beyond their bound. */
 const SLACK = 0.05;
 
 export class OrmAudit implements AuditStore {
@@ -39,7 +39,7 @@ export class OrmAudit implements AuditStore {
     this.#session = session;
   }
 
-  /** Each batch is an operation of its own: the time limit of one operation does not limit the list, and others run in between. */
+  /** Each batch is a separate operation: the timeout of one operation does not limit the list, and others run in between. */
   async append(changes: readonly AuditEntry[]): Promise<void> {
     for (let start = 0; start < changes.length; start += BATCH)
       await this.#appendBatch(changes.slice(start, start + BATCH));
@@ -51,7 +51,7 @@ export class OrmAudit implements AuditStore {
       await this.#session.write((em, { audit }) => this.#insert(em, audit, batch));
     } catch (thrown) {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
-      // A batch whose answer was lost is written again, and some of it is there already.
+      // A batch whose answer was lost is written again, although some of it may be stored.
       await this.#session.write(async (em, { audit }) => {
         const where = { id: { $in: batch.map(({ id }) => id) } };
         const known = await em.findAll(audit, { where, fields: ['id'], disableIdentityMap: true });
@@ -79,7 +79,7 @@ export class OrmAudit implements AuditStore {
       });
     } catch (thrown) {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
-      // A block whose answer was lost is written again, and is there already.
+      // A block whose answer was lost is written again, although it may be stored.
       const known = await this.#session.run((em, { callBlocks }) => em.count(callBlocks, { id }));
       if (known === 0) throw thrown;
     }
@@ -94,8 +94,8 @@ export class OrmAudit implements AuditStore {
   }
 
   /**
-   * Looks through the table in windows of its ids, newest first: there is no index but that of the ids, and a query that matches
-   * little would read the whole table, for a file in one turn of the event loop.
+   * Reads the table in windows of its ids, newest first: the ids are the only index, and a query with few
+   * matches would read the whole table, on a file in one turn of the event loop.
    */
   async #findChanges({ limit, before, from, filter = {} }: AuditPage): Promise<AuditEntry[]> {
     const { actor, action, status } = filter;
@@ -119,15 +119,15 @@ export class OrmAudit implements AuditStore {
   }
 
   /**
-   * Blocks are read newest first, in windows. Those of several nodes overlap, so an entry is in the result when it is newer than the
-   * last block that was read.
+   * Reads blocks in windows, newest first. Blocks of several nodes overlap, so an entry is in the result only
+   * when it is newer than the last block that was read.
    */
   async #findCalls({ limit, before, from, filter = {} }: AuditPage): Promise<AuditEntry[]> {
     const found: AuditEntry[] = [];
     const texts = [filter.actor, filter.template, filter.tool].flatMap((text) =>
       text === undefined ? [] : [toDocument(text)],
     );
-    // The block of an entry before that id may end after it.
+    // The block of an entry before that id may end after the id.
     for (let top = before === undefined ? undefined : idAt(timeOf(before) + BLOCK_MS + 1); ; ) {
       const blocks = await this.#session.run((em, tables) => newestBlocks(em, tables, between(from, top)));
       const matching = blocks.filter(({ entries }) => texts.every((text) => entries.includes(text)));
@@ -148,8 +148,8 @@ export class OrmAudit implements AuditStore {
   }
 
   /**
-   * In slices, for the same reason as there are windows. It counts from the old end: a count of all rows is cheaper than walking over
-   * all that are kept.
+   * In slices, for the same reason as the windows. It finds the boundary from the old end: a count of all
+   * rows is cheaper than a walk over all kept rows.
    */
   async #trimChanges(keep: number, from: string | undefined): Promise<void> {
     const over = await this.#session.run(async (em, { audit }) => {
@@ -171,7 +171,7 @@ export class OrmAudit implements AuditStore {
     });
   }
 
-  /** The block at the boundary is cut only when many calls too many are in it: it is parsed and written again. */
+  /** Cuts the block at the boundary, which has to be parsed and written again, only when it has many surplus calls. */
   async #trimCalls(keep: number, from = ''): Promise<void> {
     let surplus = (await this.#session.run(countCalls)) - keep;
     for (;;) {
@@ -246,7 +246,7 @@ async function newestBlocks(
     .execute('all', false);
 }
 
-/** The first blocks from one end, as plain rows: to make entities of them takes three times as long. */
+/** The first blocks from one end, as plain rows: making entities takes three times as long. */
 function sizesFrom(
   order: 'asc' | 'desc',
   em: SqlEntityManager,
@@ -257,7 +257,7 @@ function sizesFrom(
   return query.orderBy({ id: order }).limit(BLOCK_WINDOW).execute('all', false);
 }
 
-/** The first blocks, as many as have that number of calls, or just more. */
+/** The first blocks that together have this number of calls or slightly more. */
 function upTo<Block extends { readonly calls: number }>(most: number, blocks: readonly Block[]): Block[] {
   let before = 0;
   return blocks.filter(({ calls }) => {
@@ -274,8 +274,8 @@ async function countCalls(em: SqlEntityManager, { callBlocks }: Tables): Promise
 }
 
 /**
- * Deletes blocks from the old end, of which all calls are among the `surplus` oldest or have smaller ids than `from`; resolves with the
- * number of calls, 0 when no such block is left.
+ * Deletes blocks from the old end whose calls are all among the `surplus` oldest or have ids below `from`;
+ * resolves with the number of deleted calls, 0 when there is no such block.
  */
 async function deleteBlocks(
   em: SqlEntityManager,
@@ -294,7 +294,7 @@ async function deleteBlocks(
   return deleted;
 }
 
-/** Takes the `surplus` oldest calls, but not all, out of the oldest block. */
+/** Removes the `surplus` oldest calls, but not all, from the oldest block. */
 async function cutOldestBlock(em: SqlEntityManager, { callBlocks }: Tables, surplus: number): Promise<void> {
   const [block] = await em.findAll(callBlocks, {
     orderBy: { id: 'asc' },

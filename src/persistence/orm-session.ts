@@ -1,5 +1,5 @@
-// Runs the operations of the store on its database: in order, with a time limit, repeated after a conflict, with errors that tell whether
-// the database was available. Its only table is the revision.
+// Runs the operations of the store on its database: in order, with a timeout, repeated after a conflict, with
+// errors that tell whether the database was available. Its only table is the revision.
 
 import { statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,15 +23,15 @@ const PROBE_BYTES = 64 * 1024;
 const LONGEST_PAUSE_MS = 50;
 /** Longest time from a commit that did not wait for the disk until the file is synchronized, in ms. */
 const SYNCHRONIZE_MS = 1_000;
-/** Longest wait of close() for earlier operations, in ms, so that a server without answers does not delay the end. */
+/** Longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
 const CLOSE_MS = 2_000;
 
 export interface OrmSessionDeps {
   readonly database: Database;
   readonly orm: Orm;
-  /** Opens another one like `orm`. Absent for a database in memory, which would be empty afterwards. */
+  /** Opens another `orm`. Absent for a database in memory, which would be empty afterwards. */
   readonly reconnect?: (() => Promise<Orm>) | undefined;
-  /** Longest time of one operation, waiting for its turn included, in ms. */
+  /** Longest time of one operation, including its wait in the queue, in ms. */
   readonly timeoutMs: number;
   readonly file?: string | undefined;
 }
@@ -41,7 +41,7 @@ type Change<T> = (em: SqlEntityManager, tables: Tables, revision: number) => Pro
 
 interface Operation {
   startedAt: number | undefined;
-  /** Its caller got an error already: it must not change anything from now on. */
+  /** Its caller already got an error: it must not change anything from now on. */
   hasEnded: boolean;
   /** `unknown` once a commit was sent. */
   delivered: Delivered;
@@ -51,7 +51,7 @@ export class OrmSession {
   readonly #deps: OrmSessionDeps;
   /** For a file: true while the path names the file that was opened. */
   readonly #isInPlace: (() => boolean) | undefined;
-  /** The writers of this process wait here, since they would hold connections while they wait for the row of the revision. */
+  /** The writers of this process wait here: waiting for the row of the revision, they would hold connections. */
   readonly #writers = new SerialQueue();
   /** For a file, which has one connection: no other statement may run during a transaction. */
   readonly #everyOperation: SerialQueue | undefined;
@@ -59,7 +59,7 @@ export class OrmSession {
   #connecting: Promise<Orm> | undefined;
   /** A lost connection is never returned to its pool, and closing the pool would wait for it. */
   #hasLostConnection = false;
-  /** The file had no space for the last change, so that an answer to a query does not prove that it takes changes. */
+  /** The file had no space for the last change: an answer to a query does not prove that changes succeed again. */
   #refusesChanges = false;
   #isClosed = false;
   #synchronizing: NodeJS.Timeout | undefined;
@@ -80,16 +80,16 @@ export class OrmSession {
   }
 
   /**
-   * Runs a transaction that other nodes need not notice; also for a single statement, so that the outcome is unknown only after a lost
-   * answer to the commit.
+   * Runs a transaction that other nodes need not notice. A single statement also gets a transaction, so that
+   * the outcome is unknown only when the answer to the commit is lost.
    */
   write<T>(work: Work<T>): Promise<T> {
     return this.#changing((em, tables, operation) => transaction(em, tables, operation, work));
   }
 
   /**
-   * As `write`, but on a file the commit does not wait for the disk. Transactions outlive this process; a power failure loses those of
-   * the last second, and of the time that the disk needs.
+   * As `write`, but on a file the commit does not wait for the disk. Transactions survive the end of this
+   * process; a power failure loses those of the last second, and of the time that the disk needs.
    */
   async writeBehind<T>(work: Work<T>): Promise<T> {
     const { writeBehind } = this.database;
@@ -108,14 +108,14 @@ export class OrmSession {
   }
 
   /**
-   * Runs a transaction that changes the registry or the accounts. It increments the revision first, whose row is the lock of the writers
-   * of all nodes. `revision` is the new number.
+   * Runs a transaction that changes the registry or the accounts. It first increments the revision, whose row
+   * is the lock of the writers of all nodes. `revision` is the new number.
    */
   change<T>(work: Change<T>): Promise<T> {
     return this.write(async (em, tables) => {
       const next = raw('?? + 1', ['counter']);
       const changed = await em.nativeUpdate(tables.revision, { name: REVISION }, { counter: next });
-      // SQL Server counts the row twice, once for returning the counter.
+      // SQL Server also counts the row that returns the counter.
       if (changed === 0) throw new Error('the table "revision" has lost its row');
       const row = await em.findOneOrFail(tables.revision, { name: REVISION });
       return work(em, tables, row.counter);
@@ -123,8 +123,8 @@ export class OrmSession {
   }
 
   /**
-   * As `change`, but rolled back, revision included, when the work returns false because it changed nothing. With `atRevision` it is done
-   * only if that is the present revision.
+   * As `change`, but rolls back, including the revision, when the work returns false because it changed
+   * nothing. With `atRevision`, only if that is the present revision.
    */
   async changeIf(work: Change<boolean>, atRevision?: number): Promise<boolean> {
     const unchanged = new Error('nothing was changed');
@@ -141,8 +141,8 @@ export class OrmSession {
   }
 
   /**
-   * Resolves when the database answers. A file that had no space for the last change still answers queries, so that a large row is
-   * written: a small one may fit into the present pages of the journal.
+   * Resolves when the database answers. A file that had no space for the last change still answers queries,
+   * so a large row is written: a small one may fit into the present pages of the journal.
    */
   async probe(): Promise<void> {
     if (!this.#refusesChanges) {
@@ -212,10 +212,10 @@ export class OrmSession {
       throw databaseUnavailable(new Error(`no answer within ${timeoutMs} ms`), operation.delivered);
     });
     const begin = (): Promise<T> => {
-      // Too late: its caller got an error already.
+      // Too late: its caller already got an error.
       if (operation.hasEnded) return giveUp;
       operation.startedAt = performance.now();
-      // An operation without an answer also releases the queue.
+      // An operation without an answer must also release the queue.
       return Promise.race([this.#attempts(work, operation), giveUp]);
     };
     try {
@@ -225,7 +225,7 @@ export class OrmSession {
     }
   }
 
-  /** Does the work, again after each conflict until its time is over. */
+  /** Does the work, and repeats it after each conflict until its time is over. */
   async #attempts<T>(work: OperationWork<T>, operation: Operation): Promise<T> {
     for (;;) {
       try {
@@ -248,7 +248,7 @@ export class OrmSession {
             operation.delivered,
           );
         }
-        // The database rolled the conflicting transaction back.
+        // The database rolled back the conflicting transaction.
         operation.delivered = 'no';
         if (!operation.hasEnded) await delay(Math.random() * LONGEST_PAUSE_MS);
         if (operation.hasEnded) throw databaseUnavailable(withoutValues(thrown, facts));
@@ -257,8 +257,8 @@ export class OrmSession {
   }
 
   /**
-   * A pool whose connections all wait for a server that does not answer would stay full forever. A server that answered another
-   * operation meanwhile is slow or busy, and the pool stays. The connection of a file has no other user.
+   * Drops a pool whose connections all wait for a server that does not answer, which would stay full forever. A server that
+   * answered another operation meanwhile is only slow or busy, and the pool stays. The connection of a file has no other user.
    */
   #dropSilentPool({ startedAt }: Operation): void {
     const { database, timeoutMs } = this.#deps;
@@ -269,8 +269,8 @@ export class OrmSession {
   }
 
   /**
-   * The next operation opens a new connection. After SQLITE_FULL or SQLITE_IOERR the old connection cannot be used: SQLite has rolled
-   * back, the rollback of the driver fails, and every later statement would wait for the end of that transaction.
+   * The next operation opens a new connection. After SQLITE_FULL or SQLITE_IOERR the old connection is unusable: SQLite has
+   * rolled back, the rollback of the driver fails, and every later statement would wait for the end of that transaction.
    */
   #dropConnection(): void {
     if (this.#deps.reconnect === undefined) return;
@@ -306,7 +306,7 @@ function transaction<T>(
 ): Promise<T> {
   return em.transactional(async (inner) => {
     const result = await work(inner, tables);
-    // The commit follows: until then nothing is changed.
+    // The commit follows: nothing is changed before it.
     if (operation.hasEnded) throw new Error('the time of this change is over');
     operation.delivered = 'unknown';
     return result;
@@ -319,15 +319,15 @@ const CLOSED = 'the store is closed';
 const MOVED = 'the database file was moved, deleted or replaced: put it back, or start the gateway again';
 
 /**
- * Reads the identity of the file; the returned function tells whether the path still names it. SQLite continues to write to a file
- * that was moved or deleted: changes would be acknowledged, and lost at the next start.
+ * Reads the identity of the file; the returned function is true while the path still names it. SQLite continues
+ * to write to a file that was moved or deleted: changes would be acknowledged, and lost at the next start.
  */
 function fileIdentity(path: string): () => boolean {
   const opened = identityOf(path);
   return () => identityOf(path) === opened;
 }
 
-/** Undefined when there is no such file. Synchronous, so that nothing happens between the check and the statement; 3 us. */
+/** Undefined without a file. Synchronous, so that nothing happens between the check and the statement; 3 us. */
 function identityOf(path: string): string | undefined {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;

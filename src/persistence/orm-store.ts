@@ -1,5 +1,6 @@
-// The store in a database: templates, instances, tombstones and settings. Accounts are orm-accounts.ts, the audit log is orm-audit.ts. Rows
-// are converted to domain types; the secrets of an instance (values of environment variables and headers) are encrypted in its row.
+// The store in a database, without accounts (orm-accounts.ts) and the audit log (orm-audit.ts). Rows become
+// domain types; secrets of an instance (values of environment variables and headers) are encrypted in its
+// row.
 
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
@@ -181,7 +182,7 @@ function ormSettings(session: OrmSession): SettingStore {
     },
     exchange: (name, before, after) =>
       session.write(async (em, { settings }) => {
-        // Locks the row, if there is one, until the end of the transaction.
+        // Locks an existing row until the end of the transaction.
         await em.nativeUpdate(settings, { name }, { name });
         const row = await em.findOne(settings, { name });
         if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
@@ -193,7 +194,7 @@ function ormSettings(session: OrmSession): SettingStore {
   };
 }
 
-/** False when another node was first. */
+/** False when another node inserted it first. */
 async function insertUnlessThere(
   em: SqlEntityManager,
   settings: Tables['settings'],
@@ -232,7 +233,7 @@ function rowOfInstance(definition: InstanceDefinition) {
   } satisfies Omit<ReplacedColumns, SecretField>;
 }
 
-/** The casts are types that `rowOfInstance` wrote. */
+/** The casts are the types that `rowOfInstance` wrote. */
 function instanceOf(
   row: InstanceRow,
   secrets: Pick<InstanceDefinition, 'env' | 'headers' | 'locked'>,

@@ -9,10 +9,10 @@ export interface Orm {
   readonly orm: MikroORM;
   readonly tables: Tables;
   readonly connection: AbstractSqlConnection;
-  /** When its database last answered a statement, by `performance.now()`, in ms. */
+  /** Time of the last answer of its database, by `performance.now()`, in ms. */
   lastAnswerAt(): number;
   close(): Promise<void>;
-  /** At once: closes its sockets, which rejects running queries. Oracle's driver does not expose sockets: its queries end with their timeout. */
+  /** Closes its sockets at once, which rejects running queries. Oracle's driver exposes none: its queries end at their timeout. */
   destroy(): void;
 }
 
@@ -30,10 +30,10 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
   const orm = new MikroORM({
     driver: await database.driver(),
     entities: Object.values(tables),
-    // MikroORM would check for its database with further statements.
+    // MikroORM would check the existence of its database with further statements.
     ensureDatabase: false,
     forceUtcTimezone: true,
-    // Rows become domain types at once; nothing is changed through an entity.
+    // Rows become domain types at once; no entity is changed.
     disableIdentityMap: true,
     loggerFactory: () => answerListener(onAnswer),
     ...database.options(options),
@@ -46,7 +46,7 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
   const destroy = () => {
     sockets.destroy();
     void close().catch(() => {
-      // The sockets are closed, which is the reason of the error.
+      // The sockets are closed, which causes this error.
     });
   };
   try {

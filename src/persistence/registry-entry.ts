@@ -1,5 +1,5 @@
-// Reads one entry of a registry document. Fields have several names, because documents come from several tools. registry-file.ts finds
-// the entries in a document.
+// Reads one entry of a registry document. Fields have several names, because documents come from several
+// tools. registry-file.ts finds the entries in a document.
 
 import { hash } from 'node:crypto';
 import { Compile } from 'typebox/schema';
@@ -12,17 +12,17 @@ import { issuesOf, pathTo } from '../domain/validation.ts';
 
 export interface RegistryEntry {
   readonly template: string;
-  /** The id is that of the entry, else the key of the entry, else it is made from the fingerprint. */
+  /** The id is that of the entry, else its key, else derived from the fingerprint. */
   readonly input: InstanceInput & { readonly id: string };
   /** SHA-256 of the template and the input, in hexadecimal digits. */
   readonly fingerprint: string;
-  /** As it is written: the instance had this server id where the entry was exported. */
+  /** As written: the server id of the instance where the entry was exported. */
   readonly serverId?: string;
 }
 
 export interface EntrySource {
   readonly value: unknown;
-  /** Where the entry is: `templates.demo.instances[0]`. */
+  /** Path of the entry: `templates.demo.instances[0]`. */
   readonly path: string;
   readonly template: string;
   readonly key: string | undefined;
@@ -53,7 +53,7 @@ export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'sse' | 'stdio'> = ne
   ['stdio', 'stdio'],
 ]);
 
-/** Fields that are read elsewhere, and fields of API records: a saved answer of the API is a registry document, too. */
+/** Fields that other code reads, and fields of API records: a saved answer of the API is a registry document, too. */
 const OTHER_NAMES: readonly string[] = [
   ...['template_name', 'template', 'config', 'server_id', 'source', 'node_id', 'status', 'healthy', 'state'],
   ...['in_flight', 'created_at', 'updated_at', 'last_check', 'last_health_check', 'health', 'latency_ms'],
@@ -70,8 +70,8 @@ const MASK = '***';
 const instanceInput = Compile(InstanceInput);
 
 /**
- * Reads an entry; `entry` is undefined when it cannot be used. `problems` also name fields without effect. A registration of
- * `entry.input` does not fail for reasons in the input alone.
+ * Reads an entry; `entry` is undefined when it is unusable. `problems` also name fields without effect. A
+ * registration of `entry.input` does not fail for reasons in the input alone.
  */
 export function readEntry(source: EntrySource): { entry?: RegistryEntry; problems: string[] } {
   const { value, path, template, key } = source;
@@ -164,7 +164,7 @@ function translate(fields: ReadonlyMap<string, EntryValue>): Record<string, unkn
   return input;
 }
 
-/** `PORT: 8080` is a number in YAML, and text for the program. */
+/** `PORT: 8080` is a number in YAML, but text for the program. */
 function asTexts(values: JsonObject): Record<string, unknown> {
   const isPlain = (value: unknown) => typeof value === 'number' || typeof value === 'boolean';
   return Object.fromEntries(

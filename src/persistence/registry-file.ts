@@ -1,5 +1,5 @@
-// Reads a registry document: a file, JSON or YAML, in which an operator lists instances. The file is never written. registry-entry.ts
-// reads one entry; registry-sync.ts synchronizes the registry with the file.
+// Reads a registry document: a JSON or YAML file in which an operator lists instances. The file is never
+// written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
 import { Compile } from 'typebox/schema';
@@ -13,13 +13,13 @@ import { type EntrySource, type RegistryEntry, readEntry } from './registry-entr
 export interface RegistryContents {
   readonly templates: readonly TemplateSettings[];
   readonly entries: readonly RegistryEntry[];
-  /** One line each, with the path in the document: unusable values and unknown fields. */
+  /** One line for each unusable value and unknown field, with its path in the document. */
   readonly problems: readonly string[];
   /** True when entries, or sections with entries, could not be used. */
   readonly isPartial: boolean;
 }
 
-/** A file that cannot be read, or text that is no registry document at all. `message` is one line. */
+/** A file that cannot be read, or text that is no registry document. `message` is one line. */
 export class RegistryFileError extends Error {
   override readonly name = 'RegistryFileError';
 }
@@ -104,7 +104,7 @@ function readTemplate(name: string, template: JsonObject, path: string, contents
   }
 }
 
-/** Servers name their template; by default it has the key of the server, which is the name for clients. */
+/** Reads servers. The template of a server defaults to its key, which is the name for clients. */
 function readServers(section: unknown, contents: Contents): void {
   for (const { key, value, path } of itemsOf(section, 'servers', contents)) {
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
@@ -115,7 +115,7 @@ function readServers(section: unknown, contents: Contents): void {
   }
 }
 
-/** Servers in the format of MCP clients: each is a template with one instance, both with the name of the server. */
+/** Reads servers in the format of MCP clients: each is a template with one instance, both with the name of the server. */
 function readClientServers(section: unknown, contents: Contents): void {
   for (const [name, value] of entriesOf(section, 'mcpServers: must be an object by name', contents)) {
     const path = pathTo('mcpServers', name);
@@ -131,7 +131,7 @@ function readClientServers(section: unknown, contents: Contents): void {
   }
 }
 
-/** A valid template name: lower case, with a dash for everything between letters and digits. */
+/** A valid template name: lower case, with a dash in place of all other characters. */
 function slugOf(name: string): string {
   const letters = name
     .normalize('NFKD')
@@ -158,7 +158,7 @@ function itemsOf(section: unknown, path: string, contents: Contents): Omit<Entry
   return entries.map(([key, value]) => ({ key, value, path: pathTo(path, key) }));
 }
 
-/** The members of an object; none of a missing section. Anything else is the problem. */
+/** The members of an object; none for a missing section. Reports `problem` for any other value. */
 function entriesOf(section: unknown, problem: string, contents: Contents): [string, unknown][] {
   if (section === undefined || section === null) return [];
   if (isJsonObject(section)) return Object.entries(section);
@@ -199,7 +199,7 @@ async function parse(text: string, name: string): Promise<unknown> {
   const body = text.replace(/^\uFEFF/, '');
   const isYaml = /\.ya?ml$/i.test(name) || !(/\.json$/i.test(name) || /^\s*[[{]/.test(body));
   try {
-    // Its warnings would be written to standard error.
+    // yaml would write its warnings to standard error.
     return isYaml ? (await import('yaml')).parse(body, { logLevel: 'error' }) : JSON.parse(body);
   } catch (thrown) {
     // Parsers quote the text around the error, which may contain a secret and line breaks.

@@ -1,21 +1,21 @@
-// Watches the registry and the accounts for changes by polling the revision of the store, so that the nodes of one database notice each
-// other's changes. Source: ADR 19.
+// Watches the registry and the accounts for changes by polling the revision of the store, so that the nodes
+// of one database notice each other's changes. Source: ADR 19.
 
 import { catchError, defer, exhaustMap, map, type Observable, of, scan, timer } from 'rxjs';
 import { GatewayError, reasonOf } from '../domain/errors.ts';
 import type { Store } from './store.ts';
 
 export type RevisionChange =
-  /** The revision differs from the last one. */
+  /** The revision differs from the previous one. */
   | { readonly kind: 'changed' }
-  /** It is the same, or the first one. */
+  /** The revision is the same, or the first one. */
   | { readonly kind: 'answered' }
   /** The store did not answer; the reason, if known, as a clause without values. */
   | { readonly kind: 'away'; readonly reason?: string };
 
 /**
- * One value per query, every `everyMs`, the first at once. Cold: each subscriber polls separately. Never errors and never completes. There is one query
- * at a time (exhaustMap): a slow database gets fewer queries, and answers stay in order.
+ * One value per query, every `everyMs`, the first at once. Cold: each subscriber polls separately. Never errors,
+ * never completes. One query at a time (exhaustMap): a slow database gets fewer queries, and answers stay in order.
  */
 export function watchRevision(
   store: Pick<Store, 'revision'>,
@@ -46,7 +46,7 @@ function withChange(seen: Seen, answer: RevisionReading): Seen {
   return { revision: answer, change: { kind: isAnother ? 'changed' : 'answered' } };
 }
 
-/** The cause of DATABASE_UNAVAILABLE, whose message does not name it. */
+/** The cause of DATABASE_UNAVAILABLE, because its message does not name the cause. */
 function clauseOf(error: unknown): string {
   const behind = error instanceof GatewayError ? (error.facts.cause ?? error) : error;
   return reasonOf(behind);

@@ -1,6 +1,6 @@
 // Errors of databases: those for the operator when a store cannot be opened, and the properties of a driver's error.
 
-/** A database that cannot be used. The message is one line, with the problem and its remedy, and without a password. */
+/** An unusable database. The message is one line, with the problem and its remedy, and without a password. */
 export class StoreOpenError extends Error {
   override readonly name: string = 'StoreOpenError';
 }
@@ -32,7 +32,7 @@ export interface DriverError {
   readonly message: string;
 }
 
-/** The properties of a driver's error, also when MikroORM or a pool wrapped it; undefined for a thrown value that is no error. */
+/** The properties of a driver's error, even if MikroORM or a pool wrapped it; undefined for any other thrown value. */
 export function driverErrorOf(thrown: unknown): DriverError | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const { message } = thrown;
@@ -46,8 +46,8 @@ export function driverErrorOf(thrown: unknown): DriverError | undefined {
 }
 
 /**
- * The part of a driver's error that may be logged: its class, its codes, and the violated constraint. The message of the driver contains
- * the statement or the failing row, with hashes. Other errors are returned unchanged.
+ * The part of a driver's error that may be logged: its class, its codes, and the violated constraint. The
+ * driver's message contains the statement or the failing row, with hashes. Returns other errors unchanged.
  */
 export function withoutValues(thrown: unknown, facts: DriverError | undefined): unknown {
   if (!(thrown instanceof Error) || facts === undefined || (facts.code === '' && facts.number === 0))

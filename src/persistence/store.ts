@@ -7,19 +7,19 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 
 /**
- * Every method rejects with DATABASE_UNAVAILABLE within a limited time when its database does not answer; `delivered` tells whether a
- * change may have been made.
+ * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer;
+ * `delivered` tells whether a change may have been made.
  */
 export interface Store {
   /** `memory` or the name of the database. */
   readonly kind: string;
-  /** Absolute path of its file; undefined, or absent, for a server and for memory. */
+  /** Absolute path of its file; undefined for a server and for memory. */
   readonly file?: string | undefined;
   readonly accounts: AccountStore;
   readonly settings: SettingStore;
   readonly audit: AuditStore;
   listTemplates(): Promise<TemplateSettings[]>;
-  /** Inserts or replaces by name. False, and nothing is changed, when the revision is another one than `atRevision`. Default: any. */
+  /** Inserts or replaces by name. Changes nothing and resolves with false when the revision is not `atRevision`. Default: any. */
   saveTemplate(settings: TemplateSettings, atRevision?: number): Promise<boolean>;
   /** Stored instances of the template stay. False when there was no such template. */
   deleteTemplate(name: string): Promise<boolean>;
@@ -27,7 +27,7 @@ export interface Store {
   listInstances(): Promise<InstanceDefinition[]>;
   /**
    * Inserts or replaces by template and id; resolves when it is durable. DUPLICATE_SERVER when another instance has its server id,
-   * CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. `atRevision` and result: as `saveTemplate`.
+   * CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. `atRevision` and result: as in `saveTemplate`.
    */
   saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean>;
   /** False when there was none. */
@@ -55,7 +55,7 @@ export const MOST_FOUND = 500;
 
 /** Users and API keys. User names are unique without regard to case. */
 export interface AccountStore {
-  /** In the order of their creation, as all lists of accounts. */
+  /** In the order of their creation, like all lists of accounts. */
   listUsers(): Promise<User[]>;
   /** The existing ones of at most MOST_FOUND ids, in any order. */
   findUsers(ids: readonly string[]): Promise<User[]>;
@@ -64,15 +64,15 @@ export interface AccountStore {
   /** DUPLICATE_USERNAME. */
   insertUser(user: User): Promise<void>;
   /**
-   * One transaction. A `credentialsChangedAt` that is not later than the last one is increased. USER_NOT_FOUND; LAST_ADMIN when no
-   * active admin would be left.
+   * One transaction. Increases a `credentialsChangedAt` that is not later than the previous one.
+   * USER_NOT_FOUND; LAST_ADMIN when no active admin would be left.
    */
   changeUser(id: string, change: UserChange): Promise<User>;
   /** One transaction, together with the user's API keys. USER_NOT_FOUND, LAST_ADMIN. */
   deleteUser(id: string): Promise<void>;
   /**
-   * One transaction: records an ended token of a user and drops those that have expired. False, and nothing is changed, when
-   * too many are recorded.
+   * One transaction: records an ended token of a user and drops expired ones. Changes nothing and resolves
+   * with false when too many are recorded.
    */
   endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean>;
   /** True while a token of a user is recorded as ended. */
@@ -90,15 +90,15 @@ export interface AccountStore {
 /** Values shared by all nodes, such as the signing secret of a server database. */
 export interface SettingStore {
   read(name: string): Promise<string | undefined>;
-  /** Writes the value unless there is one; resolves with the present value, whichever node wrote it. */
+  /** Writes the value if there is none; resolves with the present value, whichever node wrote it. */
   ensure(name: string, value: string): Promise<string>;
-  /** Compare and swap: replaces `before` by `after`; `undefined` is no value. False when there is another value. */
+  /** Compare and swap: replaces `before` by `after`; `undefined` means no value. False when there is another value. */
   exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean>;
 }
 
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
-  /** Changes and logins. Those that are there already are ignored, as is a block: the answer to an earlier attempt may be lost. */
+  /** Changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be lost. */
   append(changes: readonly AuditEntry[]): Promise<void>;
   appendCalls(block: CallBlock): Promise<void>;
   /** Newest first. */
@@ -108,20 +108,20 @@ export interface AuditStore {
 
 export interface AuditPage {
   readonly limit: number;
-  /** Entries with smaller ids only: that of the last entry of the page before. */
+  /** Only entries with smaller ids: the id of the last entry of the previous page. */
   readonly before?: string | undefined;
-  /** Entries with this id, or greater ones, only. */
+  /** Only entries with this id or greater ones. */
   readonly from?: string | undefined;
   readonly filter?: AuditFilter | undefined;
 }
 
-/** What is kept; everything older is deleted. */
+/** Bounds of the kept entries; all older entries are deleted. */
 export interface AuditBounds {
   /** Newest changes and logins. */
   readonly changes: number;
   /** Newest calls. */
   readonly calls: number;
-  /** The least id that is kept. Default: any. */
+  /** The smallest id that is kept. Default: any. */
   readonly from?: string | undefined;
 }
 

@@ -1,5 +1,5 @@
-// A time limit for a promise. A server that accepts a connection may never answer, and its own limits do not help when its messages are
-// lost.
+// A timeout for a promise. A server that accepts a connection may never answer, and its own limits do not
+// help when its messages are lost.
 
 import { setTimeout as delay } from 'node:timers/promises';
 

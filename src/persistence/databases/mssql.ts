@@ -31,7 +31,7 @@ export const mssql: Database = {
       min: 0,
       max: connections,
       idleTimeoutMillis: 60_000,
-      // Without these the pool would knock for 30 s, five times a second, also with a wrong password.
+      // Without these the pool would try for 30 s, five times a second, even with a wrong password.
       acquireTimeoutMillis: connectTimeoutMs,
       propagateCreateError: true,
     };
@@ -49,7 +49,7 @@ export const mssql: Database = {
           connectTimeout: connectTimeoutMs,
           requestTimeout: statementTimeoutMs,
           cancelTimeout: connectTimeoutMs,
-          // Another database than the named one must not be taken for it.
+          // No other database must replace the named one.
           fallbackToDefaultDb: false,
           appName: 'stagedoor',
           ...(instanceName === undefined ? {} : { instanceName, port: undefined }),

@@ -1,4 +1,4 @@
-// MySQL 8 and MariaDB 10.5 and later. Definitions of tables end a transaction here: the lock lives beside them.
+// MySQL 8 and MariaDB 10.5 and later. Definitions of tables end a transaction, so the lock is outside of it.
 
 import type { Database } from '../database.ts';
 import { runOn } from '../mikro-orm-patches.ts';
@@ -38,8 +38,8 @@ export const mysql: Database = {
       },
       onCreateConnection: async (connection) => {
         const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000));
-        // Values are written into statements with escaping backslashes: a server with NO_BACKSLASH_ESCAPES would
-        // read them as SQL. MariaDB alone reads what is between /*M! and */.
+        // MikroORM escapes values in statements with backslashes: a server with NO_BACKSLASH_ESCAPES would
+        // read them as SQL. Only MariaDB reads the part between /*M! and */.
         await runOn(
           connection,
           `set session sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', ` +
@@ -75,7 +75,7 @@ export const mysql: Database = {
   },
 };
 
-/** Too many connections, shutting down, gone, killed, read only, full, out of something, took too long. */
+/** Too many connections, shutting down, gone, killed, read only, full, out of resources, too slow. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
   1021, 1026, 1037, 1038, 1040, 1041, 1053, 1077, 1079, 1080, 1114, 1129, 1130, 1152, 1158, 1159, 1160, 1161,
   1184, 1203, 1226, 1290, 1317, 1792, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,

@@ -1,4 +1,4 @@
-// Oracle 19 and later, by the thin driver: no Oracle client is needed. The tables belong to the user of the URL.
+// Oracle 19 and later, with the thin driver, which needs no Oracle client. The tables belong to the user of the URL.
 
 import type { Database, Execute } from '../database.ts';
 import { booleanOption } from '../database.ts';
@@ -13,7 +13,7 @@ export const oracle: Database = {
   urlOptions: ['service_name', 'tls'],
   isFile: false,
   defaultPort: 1521,
-  // Before 23.
+  // Not before Oracle 23.
   insertsRows: false,
   clockSql: `select (cast(sys_extract_utc(systimestamp) as date) - date '1970-01-01') * 86400 as "seconds" from dual`,
   driver: async () => {
@@ -33,7 +33,7 @@ export const oracle: Database = {
       clientUrl: `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}/${options.get('service_name') ?? name}?connect_timeout=${seconds}`,
       user,
       password,
-      // A schema of other databases is a user here.
+      // In Oracle a schema is a user.
       dbName: user,
       pool: { min: 0, max: connections, idleTimeoutMillis: 60 },
       driverOptions: { queueTimeout: connectTimeoutMs, queueMax: 1_000, connectTimeout: seconds },
@@ -49,7 +49,7 @@ export const oracle: Database = {
   migrations: async () => (await import('../migrations/oracle.ts')).migrations,
   lock: {
     scope: 'beside',
-    // DBMS_LOCK needs a grant that few users have; a table of our own can be locked by its owner.
+    // DBMS_LOCK needs a grant that few users have; the owner of a table can lock it.
     take: async (execute, waitMs) => {
       await createLockTable(execute);
       await execute(`lock table "stagedoor_lock" in exclusive mode wait ${Math.ceil(waitMs / 1000)}`);

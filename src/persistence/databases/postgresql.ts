@@ -1,10 +1,10 @@
-// PostgreSQL 12 and later. Definitions of tables are part of transactions here, so a migration happens as a whole.
+// PostgreSQL 12 and later. Definitions of tables are part of transactions, so a migration is atomic.
 
 import type { Database } from '../database.ts';
 import { runOn } from '../mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
-/** Key of the advisory lock: "stag" in ASCII. Locks of different databases of one server do not meet. */
+/** Key of the advisory lock: "stag" in ASCII. Databases of one server have separate locks. */
 const LOCK_KEY = 0x73746167;
 
 export const postgresql: Database = {
@@ -21,7 +21,7 @@ export const postgresql: Database = {
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections, sockets }) => {
     const { host, port, user, password, name, options } = address;
     return {
-      // A socket file is named by its folder, in the query.
+      // The query of the URL names the folder of a socket file.
       host: options.get('host') ?? host,
       port,
       user,
@@ -36,7 +36,7 @@ export const postgresql: Database = {
         onPoolCreated: (pool: unknown) => sockets.watch(pool, 'connect'),
       },
       onCreateConnection: (connection) =>
-        // Values are written into statements: the server must read backslashes as the writer does.
+        // MikroORM writes values into statements: the server must read backslashes in the same way.
         runOn(
           connection,
           `set standard_conforming_strings = on; set client_encoding = 'UTF8'; ` +
@@ -58,8 +58,8 @@ export const postgresql: Database = {
     if (code === '3D000') return 'no-database';
     if (code.startsWith('28')) return 'credentials';
     if (['40001', '40P01', '55P03'].includes(code)) return 'conflict';
-    // Connection exceptions, insufficient resources, a database that takes no connections, an operator's intervention, a
-    // cancelled statement. `isFatal` alone would not do: some servers translate the word.
+    // Connection exceptions, insufficient resources, a database that accepts no connections, an operator's
+    // intervention, a cancelled statement. `isFatal` alone is not enough: some servers translate the word.
     if (isFatal || /^(?:08|53|55000|57|58|25P03|25006)/.test(code) || isNetworkError(code))
       return 'unavailable';
     // pg gives these no code.
@@ -71,7 +71,7 @@ export const postgresql: Database = {
   },
 };
 
-/** As libpq reads it; `prefer` and `allow` would allow an attacker in between to turn encryption off, and are refused. */
+/** As libpq reads it. `prefer` and `allow` are refused: an attacker in between could turn encryption off. */
 function sslOf(mode: string | undefined): false | { rejectUnauthorized: boolean } {
   if (mode === undefined || mode === 'disable') return false;
   if (mode === 'require' || mode === 'no-verify') return { rejectUnauthorized: false };

@@ -1,11 +1,11 @@
-// SQLite: a file, or memory. One connection per process; other processes wait for each other at the file.
+// SQLite: a file, or memory. One connection per process; processes wait for each other's locks on the file.
 
 import { open } from 'node:fs/promises';
 import { type Database, type Execute, retryConflicts } from '../database.ts';
 
 /**
- * Longest wait inside SQLite for another process, in ms. It blocks the whole event loop, so it is short; a longer
- * wait repeats the statement.
+ * Longest wait inside SQLite for another process, in ms. It blocks the event loop, so it is short; to wait
+ * longer, the statement is repeated.
  */
 const BUSY_TIMEOUT_MS = 25;
 
@@ -21,9 +21,9 @@ export const sqlite: Database = {
   driver: async () => (await import('@mikro-orm/sqlite')).SqliteDriver,
   options: ({ address }) => ({ dbName: address.name, driverOptions: { timeout: BUSY_TIMEOUT_MS } }),
   prepare: async (execute, _pool, { connectTimeoutMs }) => {
-    // Changing to WAL needs the file for itself, and fails at once when it is not: SQLite does not wait there.
+    // The change to WAL needs exclusive access and fails at once without it: SQLite does not wait there.
     await retryConflicts(sqlite, connectTimeoutMs, () => execute('pragma journal_mode = wal'));
-    // What was acknowledged survives a power cut.
+    // Acknowledged changes survive a power failure.
     await execute('pragma synchronous = full');
     await execute('pragma foreign_keys = on');
   },
@@ -46,7 +46,7 @@ export const sqlite: Database = {
   },
   writeBehind: {
     begin: (client) => betterSqlite(client).pragma('synchronous = normal'),
-    // After an operation that took too long its connection is closed.
+    // The connection is closed after an operation that took too long.
     end: (client) => betterSqlite(client).open && betterSqlite(client).pragma('synchronous = full'),
     synchronize: async (file) => {
       const log = await open(`${file}-wal`, 'r+');
