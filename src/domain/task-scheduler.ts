@@ -51,9 +51,7 @@ export class TaskScheduler {
     return this.#waiting.size;
   }
 
-  /**
-   * Runs the task now, or in a later turn when this one is used up or others wait. Bound: a timer can call it.
-   */
+  /** Runs the task now, or in a later turn when this one is used up or others wait. Bound: a timer can call it. */
   readonly run = (task: Task): void => {
     if (this.#mayRunNow()) task();
     else this.#wait(task);
