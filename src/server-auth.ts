@@ -1,4 +1,4 @@
-// Opens authentication on the storage of a server, creates the first admin, and returns the messages about that.
+// Opens authentication on the storage of a server, creates the first admin, and returns messages about it.
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
@@ -20,7 +20,7 @@ interface Announcements {
 
 export interface ServerAuth {
   readonly auth: Auth;
-  /** Creates the first admin where there is none; does nothing while authentication is off. Throws ConfigError. */
+  /** Creates the first admin if there is none; does nothing while authentication is off. Throws ConfigError. */
   ensureAdmin(): Promise<Announcements>;
   /** Also deletes the first password of accounts in memory, which end with this process. */
   close(): Promise<void>;

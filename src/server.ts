@@ -1,5 +1,5 @@
-// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, closed in the reverse order. The command
-// line handles signals and exit codes.
+// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, closed in reverse
+// order. The command line handles signals and exit codes.
 
 import { type Logger, pino } from 'pino';
 import {
@@ -31,7 +31,7 @@ import type { Otlp } from './tracing/otlp.ts';
 import { otelVariables } from './tracing/otlp-variables.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'places'> {
-  /** URL of the metrics that are served without credentials, if they are. */
+  /** URL of the listener that serves metrics without credentials, if any. */
   readonly metricsUrl: string | undefined;
   /** One line each: problems that did not prevent the start. */
   readonly warnings: readonly string[];
@@ -40,8 +40,8 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'places'> {
   readonly gateway: Gateway;
   readonly auth: Auth;
   /**
-   * Ends in order: not ready, no new calls, calls in flight finish within the grace time, children stop, event streams
-   * end, connections close, the database closes. Idempotent.
+   * Ends in order: readiness fails, new calls are refused, calls in flight finish within the grace time,
+   * children stop, event streams end, connections close, the database closes. Idempotent.
    */
   close(): Promise<void>;
 }
@@ -52,27 +52,27 @@ export interface ServerOptions {
   readonly onFacts?: (facts$: Observable<GatewayEvent>) => void;
   /** Version of the package, shown as `build`. Default `unknown`. */
   readonly build?: string;
-  /** Where a relative SQLite path starts. Default: the working folder. */
+  /** Base of a relative SQLite path. Default: the working folder. */
   readonly folder?: string;
   /** Variables that configure engines and clusters, for sync. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Variables `OTEL_*`; the exporter reads some of them from the environment itself. Default: the environment. */
   readonly otel?: Readonly<Record<string, string | undefined>>;
-  /** True when notices are shown on a terminal. Default false: the first password is written to a file. */
+  /** True when a terminal shows the notices. Default false: the first password is written to a file. */
   readonly isTerminal?: boolean;
   /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
   readonly signal?: AbortSignal;
 }
 
-/** Longest wait for answers that are still being sent when all calls have ended, in ms. */
+/** Longest wait for answers that are still being sent after the end of all calls, in ms. */
 const LAST_ANSWERS_MS = 2_000;
 
 /**
- * Starts a gateway. Resolves when it listens and has applied its registry file; instances may still be starting. Rejects with
- * StoreOpenError, ConfigError, ListenError or RegistryFileError, with nothing left running.
+ * Starts a gateway. Resolves when it listens and has applied its registry file; instances may still be starting.
+ * Rejects with StoreOpenError, ConfigError, ListenError or RegistryFileError, and leaves nothing running.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
-  /** How to close what is open, newest first. */
+  /** Close functions of what is open, newest first. */
   const opened: (() => Promise<unknown>)[] = [];
   try {
     return await start(config, options, opened);
@@ -99,7 +99,7 @@ async function start(
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
   options.signal?.throwIfAborted();
-  // Bound before anything is created: an accidental second start must create no database, no first admin and no children.
+  // Bound before anything is created: an accidental second start must create no database, first admin or child process.
   let serve = createStartingApp();
   const listeners = await openListeners(config, (request, response) => serve(request, response));
   onUndo(() => listeners.close(0));
@@ -174,12 +174,12 @@ async function start(
     return announcements;
   });
   const [announced] = await Promise.all([accountsAreReady, loaded]);
-  // Not earlier: a start without its database reports that itself.
+  // Not earlier: a start without its database reports this itself.
   const databaseLog = logDatabase(storeChanges$, log);
 
   const close = async (): Promise<void> => {
     const drained = gateway.close(); // it is not ready and refuses new calls from now on
-    // Connections are accepted until the calls have ended: clients answer the questions of servers on further connections.
+    // Connections are accepted until the calls have ended: clients answer requests of servers on further connections.
     listeners.drain();
     try {
       await drained;
@@ -251,7 +251,7 @@ async function claimNode(
   return claimNodeOfServer(store.settings, nodeId, { onNotice: (line) => log.warn(line) });
 }
 
-/** Logs once when the database becomes unavailable, with the reason, and once when it is back, until it is unsubscribed. */
+/** Logs once when the database becomes unavailable, with the reason, and once when it is available again. */
 export function logDatabase(
   storeChanges$: Observable<RevisionChange>,
   log: Pick<Logger, 'info' | 'error'>,
@@ -275,7 +275,7 @@ function logRestored(gateway: Gateway, log: Logger): void {
   if (instances > 0) log.info({ instances }, `${what} restored from the database`);
 }
 
-/** Logs an error: a part that cannot be closed must not leave the others open. */
+/** Logs an error: one part that cannot be closed must not leave the others open. */
 async function closeQuietly(close: () => Promise<unknown>, log: Logger | undefined): Promise<void> {
   try {
     await close();
@@ -284,7 +284,7 @@ async function closeQuietly(close: () => Promise<unknown>, log: Logger | undefin
   }
 }
 
-/** One line for each node whose programs are listed here and do not run here. */
+/** One line for each node whose programs are listed here but do not run here. */
 function foreignPrograms(gateway: Gateway): string[] {
   const foreign = gateway.servers().filter(({ snapshot }) => snapshot.state === 'stopped');
   const byNode = Map.groupBy(foreign, ({ definition }) => definition.locked ?? definition.nodeId);
@@ -297,7 +297,7 @@ function foreignPrograms(gateway: Gateway): string[] {
   });
 }
 
-/** Synchronizes the registry with the deployments from now on; returns a line for each unusable entry. */
+/** Synchronizes the registry with the deployments, now and at their changes; returns a line for each unusable entry. */
 async function follow(gateway: Gateway, log: Logger): Promise<readonly string[]> {
   const { added, changed, removed, unchanged, skipped, warnings } = await gateway.followDeployments();
   log.info(lengthsOf({ added, changed, removed, unchanged, skipped }), 'deployments synced');

@@ -1,5 +1,5 @@
-// Opens the signing secret, the encryption keys and the database, in this order, because a secret outside the database encrypts values
-// in it. For the server, and for commands that work without one.
+// Opens the signing secret, the encryption keys and the database, in this order: a secret outside the
+// database encrypts values in it. For the server, and for commands that work without one.
 
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -16,7 +16,7 @@ import type { ProtectedPath } from './templates/command-exposure.ts';
 
 export interface Storage {
   readonly store: Store;
-  /** The secret that signs tokens; created in the database if there is none. Commands sign nothing and do not call this. */
+  /** The secret that signs tokens; created in the database if there is none. Not called by commands, which sign nothing. */
   signingSecret(): Promise<SigningSecret>;
   /** Absolute path of the SQLite file; undefined for servers and memory. */
   readonly file: string | undefined;
@@ -31,13 +31,13 @@ export interface StorageOptions extends Pick<OpenStoreOptions, 'migrations' | 'o
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Rejects with StoreOpenError or ConfigError, of one line, with nothing left open. */
+/** Rejects with StoreOpenError or ConfigError of one line, and leaves nothing open. */
 export async function openStorage(config: Config, options: StorageOptions): Promise<Storage> {
   const { folder, migrations, env = process.env, onNotice } = options;
   const description = describeDatabase(config.databaseUrl, folder);
   const { file } = description;
   const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
-  // Without a database no secret is created, either.
+  // Without a database, no secret is created.
   const mayMakeKey = keyFile !== undefined && existsSync(migrations === 'apply' ? dirname(keyFile) : keyFile);
   const local = await localSecret({
     configured: config.secretKey,
@@ -65,7 +65,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   };
 }
 
-/** The folder for the state on this machine: that of the setting, else of the SQLite file, else of the user. */
+/** The folder for the state on this machine: of the setting, else of the SQLite file, else of the user. */
 export function stateFolderOf(
   { stateFolder, databaseUrl }: Pick<Config, 'stateFolder' | 'databaseUrl'>,
   folder: string,
@@ -76,7 +76,7 @@ export function stateFolderOf(
   return file === undefined ? userStateFolder(env) : dirname(file);
 }
 
-/** Different for each database, because databases may share a folder and the password is valid for one of them. */
+/** Different for each database: databases may share a folder, and the password is valid for only one of them. */
 function passwordFileName({ kind, file, printable }: DatabaseDescription): string {
   const name = 'initial-admin-password';
   if (file !== undefined) return basename(file) === 'gateway.db' ? name : `${name}-${basename(file)}`;

@@ -1,5 +1,5 @@
-// Clients that are configured by a file, in the order in which they are shown: the form of the entry, and the path of the file. Their
-// snippet is the section of the file with one entry, in the language of the file.
+// Clients that are configured by a file, in the order in which they are shown: the form of the entry, and the
+// path of the file. Their snippet is the section of the file with one entry, in the language of the file.
 
 import { stringify as yaml } from 'yaml';
 import {
@@ -95,7 +95,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     ],
     documentation: ['https://code.visualstudio.com/docs/copilot/reference/mcp-configuration'],
   }),
-  // Cursor: the entry of the person, for all projects.
+  // Cursor: the user's entry, for all projects.
   fileKind({
     name: 'cursor',
     title: 'Cursor',
@@ -111,7 +111,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     ],
     documentation: ['https://cursor.com/docs/context/mcp'],
   }),
-  // Windsurf: Cascade reads one file of the person, and calls the URL serverUrl.
+  // Windsurf: Cascade reads one file per user, and calls the URL serverUrl.
   fileKind({
     name: 'windsurf',
     title: 'Windsurf',
@@ -131,7 +131,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     ],
     documentation: ['https://docs.windsurf.com/windsurf/cascade/mcp'],
   }),
-  // Cline: no variables in its file, and a word of its own for Streamable HTTP.
+  // Cline: no variables in its file, and its own name for Streamable HTTP.
   fileKind({
     name: 'cline',
     title: 'Cline',
@@ -153,7 +153,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     documentation: ['https://docs.cline.bot/mcp/mcp-overview'],
     needsKeyInFile: true,
   }),
-  // Continue: a file of its own for each server, with a list of entries; secrets come from .env files.
+  // Continue: one file per server, with a list of entries; secrets come from .env files.
   fileKind({
     name: 'continue',
     title: 'Continue',
@@ -345,13 +345,13 @@ function fileKind({
   return { ...kind, transports, language: file.format, file, snippet };
 }
 
-/** A file in JSON with a map from names of servers to entries of the usual form. */
+/** A JSON file with a map from names of servers to entries of the usual form. */
 function jsonFile(locations: FileLocations, form: EntryForm, section = ['mcpServers']): ConfigFile {
   return { format: 'json', locations, section, entry: (connection) => serverEntry(connection, form) };
 }
 
 interface EntryForm {
-  /** How a variable is named; without it the key is a placeholder. */
+  /** Writes a reference to a variable; without it the key is a placeholder. */
   readonly reference?: (variable: string) => string;
   /** First members of an entry of this transport, such as its type. */
   readonly stdio?: Readonly<Record<string, unknown>>;
@@ -361,7 +361,7 @@ interface EntryForm {
   readonly urlName?: string;
 }
 
-/** The entry that most clients have: command, args, env; or url, headers. */
+/** The entry of most clients: command, args, env; or url, headers. */
 function serverEntry(
   connection: Connection,
   { reference, stdio, http, last, urlName = 'url' }: EntryForm,
@@ -375,7 +375,7 @@ function serverEntry(
   return { ...stdio, command, args, ...unlessEmpty('env', env), ...last };
 }
 
-/** The whole file as it would be with this one server. Without a line end. */
+/** The content of a file that has only this server. Without a line end. */
 export function configText(file: ConfigFile, connection: Connection): string {
   const { format, section, entry, isList, preamble } = file;
   const { template } = connection;

@@ -6,7 +6,7 @@ import type { ConnectKind } from './kind.ts';
 import { PYTHON_CLIENTS } from './python-clients.ts';
 import { curl, postman } from './request-tools.ts';
 
-/** Every kind of client there is a snippet for: apps and editors, tools of the command line, libraries. */
+/** Every kind of client with a snippet: apps and editors, command line tools, libraries. */
 export const CONNECT_KINDS: readonly ConnectKind[] = [
   ...FILE_CLIENTS,
   postman,

@@ -1,23 +1,23 @@
-// An integration of `stagedoor connect`: the setup of one kind of MCP client for a template. Each has a file in this folder and a
-// line in its index.ts; the command, docs/reference/clients.md and the specs are made from the table.
+// An integration of `stagedoor connect`: the setup of one kind of MCP client for a template. index.ts lists
+// all integrations; the command, docs/reference/clients.md and the specs are made from that table.
 
 export type Connection = ProgramConnection | EndpointConnection;
 
 interface AnyConnection {
   readonly template: string;
   readonly url: string;
-  /** The credentials that the client needs; undefined when the gateway, or the program, needs none. */
+  /** The credentials that the client needs; undefined when neither the gateway nor the program needs any. */
   readonly key: Key | undefined;
 }
 
 /** The client starts a program and speaks to it over its standard input and output. */
 export interface ProgramConnection extends AnyConnection {
   readonly transport: 'stdio';
-  /** Our own bridge to the gateway, the registered command, or a command in a container. */
+  /** The bridge to the gateway, the registered command, or a command in a container. */
   readonly program: 'bridge' | 'command' | 'container';
   readonly command: string;
   readonly args: readonly string[];
-  /** Variables of the program besides the key. */
+  /** Variables of the program in addition to the key. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -29,20 +29,20 @@ export interface EndpointConnection extends AnyConnection {
 
 /** The API key. It is sent as X-API-Key, or handed to the bridge as STAGEDOOR_API_KEY. */
 export interface Key {
-  /** The variable of the person's environment that holds it. */
+  /** The variable in the user's environment that holds the key. */
   readonly variable: string;
-  /** The key itself; only when it is to be written into the snippet. */
+  /** The key itself; only when the snippet is to contain it. */
   readonly value?: string;
 }
 
-/** The path of a client's configuration. `~` is the home folder, `%NAME%` a variable of Windows; relative paths are in the project. */
+/** The path of a client's configuration. `~` is the home folder, `%NAME%` a variable of Windows; other paths are in the project. */
 export interface FileLocations {
   readonly macos: string;
   readonly windows: string;
   readonly linux: string;
 }
 
-/** The same place below the home folder, or in the project, on every system. */
+/** The same path below the home folder, or in the project, on every system. */
 export function everywhere(path: string): FileLocations {
   const windows = path.startsWith('~/') ? `%USERPROFILE%\\${path.slice(2).replaceAll('/', '\\')}` : path;
   return { macos: path, windows, linux: path };
@@ -72,7 +72,7 @@ export interface ConnectKind {
   /** The supported transports; the first is the default. */
   readonly transports: readonly [Connection['transport'], ...Connection['transport'][]];
   readonly language: 'json' | 'yaml' | 'toml' | 'sh' | 'js' | 'python';
-  /** The file that is written by `--write`, and whose section the snippet is. */
+  /** The file that `--write` changes; the snippet is its section. */
   readonly file?: ConfigFile;
   readonly snippet: (connection: Connection) => string;
   readonly steps: (connection: Connection) => readonly string[];
@@ -82,10 +82,10 @@ export interface ConnectKind {
   readonly needsKeyInFile?: boolean;
 }
 
-/** Stands for the key where a client can read no variable. */
+/** Replaces the key where a client can read no variable. */
 export const KEY_PLACEHOLDER = 'YOUR_API_KEY';
 
-/** The key as it is written for a client. `reference` names a variable as the client does; without it: the placeholder. */
+/** The text for the key in a snippet. `reference` writes a variable in the client's syntax; without it: the placeholder. */
 function keyText({ variable, value }: Key, reference?: (variable: string) => string): string {
   return value ?? (reference === undefined ? KEY_PLACEHOLDER : reference(variable));
 }
@@ -104,7 +104,7 @@ export function headersOf(
   return key === undefined ? {} : { 'X-API-Key': keyText(key, reference) };
 }
 
-/** The member, unless it is empty: for entries without empty members. */
+/** The member, or nothing when its value is empty. */
 export function unlessEmpty<Name extends string>(
   name: Name,
   value: Readonly<Record<string, unknown>>,
@@ -112,17 +112,17 @@ export function unlessEmpty<Name extends string>(
   return Object.keys(value).length === 0 ? {} : ({ [name]: value } as Record<Name, unknown>);
 }
 
-/** The variable from which the client reads the key; undefined when the key is written into the snippet, or not needed. */
+/** The variable from which the client reads the key; undefined when the snippet contains the key, or needs none. */
 export function keyVariable({ key }: Connection): string | undefined {
   return key?.value === undefined ? key?.variable : undefined;
 }
 
-/** The connection with a key only if it is written into the snippet: for clients that list the names of variables. */
+/** The connection, with a key only if the snippet contains it: for clients that list the names of variables. */
 export function withWrittenKey<C extends Connection>(connection: C): C {
   return keyVariable(connection) === undefined ? connection : { ...connection, key: undefined };
 }
 
-/** A step of the setup that is needed where the key is in a variable. */
+/** A step of the setup that is needed only when the key is in a variable. */
 export function keyStep(connection: Connection, text: (variable: string) => string): readonly string[] {
   const variable = keyVariable(connection);
   return variable === undefined ? [] : [text(variable)];

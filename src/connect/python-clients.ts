@@ -76,7 +76,7 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
     install: 'fastmcp',
     documentation: ['https://gofastmcp.com/clients/transports'],
   }),
-  // LangChain: tools for its agents, through its own adapter.
+  // LangChain: tools for its agents, through its adapter.
   pythonKind({
     name: 'langchain',
     title: 'LangChain',
@@ -133,7 +133,7 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
     install: '"autogen-ext[mcp]" autogen-agentchat',
     documentation: ['https://microsoft.github.io/autogen/stable/reference/python/autogen_ext.tools.mcp.html'],
   }),
-  // OpenAI Agents SDK: a server for its agents, which it keeps open while they run.
+  // OpenAI Agents SDK: a server for its agents, open while they run.
   pythonKind({
     name: 'openai-agents',
     title: 'OpenAI Agents SDK',
@@ -156,7 +156,7 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
   }),
 ];
 
-/** The row of a library. `install` is what pip installs, `trouble` what goes wrong with this library alone. */
+/** The row of a library. `install`: the packages for pip; `trouble`: problems of this library only. */
 function pythonKind({
   program,
   install,
@@ -186,7 +186,7 @@ function pythonKind({
   };
 }
 
-/** `os` is imported where the lines use it. */
+/** Imports `os` only when the lines use it. */
 function textOf({ imports, main }: PythonProgram): string {
   const usesEnvironment = main.some((line) => line.includes('os.environ'));
   return [
@@ -204,7 +204,7 @@ function textOf({ imports, main }: PythonProgram): string {
   ].join('\n');
 }
 
-/** How libraries are told of a server, as expressions of Python: `url`, `headers`; or `command`, `args`, `env`. */
+/** The server in the form of Python expressions: `url`, `headers`; or `command`, `args`, `env`. */
 function membersOf(connection: Connection): Readonly<Record<string, string>> {
   const { key } = connection;
   const keyExpression =
@@ -221,12 +221,12 @@ function membersOf(connection: Connection): Readonly<Record<string, string>> {
   return {
     command: pyString(command),
     args: `[${args.map(pyString).join(', ')}]`,
-    // On top of the variables of this program.
+    // In addition to the variables of this program.
     ...(Object.keys(variables).length === 0 ? {} : { env: `{**os.environ, ${pyDict(variables).slice(1)}` }),
   };
 }
 
-/** The members as arguments of a call: `command="...", args=[...]`; with `isBare` the first one without its name. */
+/** The members as arguments of a call: `command="...", args=[...]`; with `isBare` the first has no name. */
 function pyArguments(connection: Connection, isBare = false): string {
   return Object.entries(membersOf(connection))
     .map(([name, expression], index) => (isBare && index === 0 ? expression : `${name}=${expression}`))

@@ -14,7 +14,7 @@ export interface ClusterAccess {
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
   readonly isVerified: boolean;
-  /** Read for each request: tokens of pods are renewed. Undefined: none. */
+  /** Read for each request, because tokens of pods are renewed. Undefined: none. */
   readonly token: () => string | undefined;
 }
 
@@ -27,13 +27,13 @@ export interface Resource {
 /** Longest wait for one page of a list, in ms. */
 const PAGE_MS = 5_000;
 const PAGE_ITEMS = 500;
-/** Servers end a watch after this time, in s; it goes on with a new one. */
+/** Servers end a watch after this time, in s; then a new one continues it. */
 const WATCH_SECONDS = 290;
-/** Longest silence of a watch, which gets bookmarks; then the connection counts as lost, in ms. */
+/** Longest silence of a watch, which gets bookmarks, until the connection counts as lost, in ms. */
 const SILENCE_MS = (WATCH_SECONDS + 30) * 1_000;
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** The cluster of this pod, else the one of the kubeconfig; undefined when there is none. SourceError. */
+/** The cluster of this pod, else that of the kubeconfig; undefined when there is none. SourceError. */
 export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterAccess | undefined> {
   const { KUBECONFIG: named, HOME: home, KUBERNETES_SERVICE_HOST: host } = env;
   if (!named && host && existsSync(join(ACCOUNT, 'token'))) {
@@ -51,7 +51,7 @@ export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterA
   return present.length === 0 ? undefined : readKubeconfig(present);
 }
 
-/** The current context. An entry is taken from the first file that has its name, as by kubectl. */
+/** Reads the current context. An entry comes from the first file that has its name, as in kubectl. */
 async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess | undefined> {
   const { parse } = await import('yaml');
   const documents = files.map((file) => {
@@ -150,7 +150,7 @@ export class Cluster {
       });
       if (signal.aborted) return;
       if (isExpired) {
-        // The events in between are lost: everything is listed again.
+        // The events in between are lost: the caller must list everything again.
         at = await this.version(resource);
         onChange();
       } else if (events === 0 && performance.now() - beganAtMs < 1_000) {
@@ -204,8 +204,8 @@ export class Cluster {
     }
   }
 
-  /** Sends a request; after a 401 once more, because the token may have been renewed. Throws for every answer that is no success,
-   *  except the 410 of a watch. */
+  /** Sends a request; after a 401 once more, because the token may have been renewed. Throws for every failure, except the 410 of a
+   *  watch. */
   async #ask({ api, plural, ...selector }: Resource, query: Query, signal: AbortSignal): Promise<Response> {
     const within = this.#namespace === '*' ? '' : `/namespaces/${encodeURIComponent(this.#namespace)}`;
     const url = `${this.#access.server}${api}${within}/${plural}?${new URLSearchParams({ ...query, ...selector })}`;

@@ -1,5 +1,5 @@
-// Containers of Docker and Podman, which have the same API: finds the engines, the containers that are to be instances, the way each
-// is reached, and changes of them. dockerode is loaded with the first engine.
+// Containers of Docker and Podman, which have the same API: finds the engines, the containers that are marked
+// as instances, their endpoints, and changes of them. dockerode is loaded with the first engine.
 
 import { hash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
@@ -25,9 +25,9 @@ import {
 /** Label that makes a container an instance of the template it names. */
 const TEMPLATE = 'stagedoor.template';
 const PORT = 'stagedoor.port';
-/** Program to run in it, which speaks MCP on its standard input and output. */
+/** Program to run in the container; it speaks MCP on its standard input and output. */
 const COMMAND = 'stagedoor.command';
-/** A convention that other tools use. */
+/** The convention of other tools. */
 const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as const;
 
 /** Longest wait for all answers of one listing, in ms. */
@@ -35,7 +35,7 @@ const LIST_MS = 5_000;
 /** Containers that are inspected at the same time. */
 const INSPECTED_AT_A_TIME = 16;
 
-/** The engine at the named address; without one, as for the engines' own tools, those at the default sockets that exist. */
+/** The engine at the named address; without a name those at the existing default sockets, like the engines' tools. */
 function containerSources(
   context: DiscoveryContext,
   named: string | undefined,
@@ -164,7 +164,7 @@ function programOf(
   return { command: program, args: words };
 }
 
-/** The URL at which this process reaches a port of the container; else why there is none, as a clause. */
+/** The URL at which this process reaches a port of the container; else the reason why it has none, as a clause. */
 function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, engine: string): string {
   const { Ports: published = {}, Networks: networks } = details.NetworkSettings;
   const host = engine.startsWith('unix:') ? '127.0.0.1' : new URL(engine).hostname;
@@ -178,7 +178,7 @@ function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, e
   const bindings: readonly { HostIp?: string; HostPort?: string }[] = published?.[`${port}/tcp`] ?? [];
   const binding = bindings.find(({ HostIp: ip = '' }) => !ip.includes(':')) ?? bindings[0];
   const address = Object.values(networks ?? {}).find((each) => each?.IPAddress)?.IPAddress;
-  // Ports are published on the machine of the engine, whose loopback address is another one inside a container.
+  // Ports are published on the machine of the engine; inside a container, the loopback address is not that machine's.
   if (binding?.HostPort && !(isInContainer() && address)) {
     const ip = /^(0\.0\.0\.0|::|)$/.test(binding.HostIp ?? '') ? host : String(binding.HostIp);
     return `http://${hostAndPort(ip, binding.HostPort)}`;

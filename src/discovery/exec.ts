@@ -1,5 +1,5 @@
-// Programs in containers, run by the engine's exec with its streams attached. The API of engines cannot signal such a
-// program: it is found by a variable that it and all it starts inherit.
+// Programs in containers, run by the engine's exec with its streams attached. The API of engines cannot
+// signal such a program, so a variable that it and all its child processes inherit identifies it.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { connect } from './containers.ts';
 
 const MARK = 'STAGEDOOR_PROGRAM';
 
-/** Signals every process of the container whose environment holds the mark. It needs nothing but a shell. */
+/** Signals every process of the container whose environment contains the mark. It needs only a shell. */
 const SIGNAL_SCRIPT = `
 for file in /proc/[0-9]*/environ; do
   while IFS= read -r line || [ -n "$line" ]; do
@@ -23,10 +23,10 @@ done 2>/dev/null
 exit 0
 `;
 
-/** Checks for the number of a process that was just started. */
+/** Checks for the id of a process that was just started. */
 const START_CHECKS = 10;
 const START_CHECK_MS = 20;
-/** An engine reports the end of a process a moment after its stream ended. */
+/** An engine reports the end of a process shortly after the end of its stream. */
 const END_CHECKS = 10;
 const END_CHECK_MS = 50;
 /** Longest wait for an engine while the program runs, in ms. */
@@ -71,7 +71,7 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
 /** Bounds one request to the engine. */
 type EngineBound = () => AbortSignal;
 
-/** Finds the process if this machine runs it. For a moment it has no environment yet. */
+/** Finds the process if this machine runs it. A new process has no environment for a moment. */
 async function pidOf(exec: Docker.Exec, mark: string, within: EngineBound): Promise<number | undefined> {
   try {
     for (let checks = 0; checks < START_CHECKS; checks += 1) {
@@ -111,7 +111,7 @@ async function isSignalled(
   }
 }
 
-/** Why the program ended, as a clause. */
+/** The reason of the end of the program, as a clause. */
 async function reasonOf(exec: Docker.Exec, within: EngineBound): Promise<string> {
   try {
     for (let checks = 0; checks < END_CHECKS; checks += 1) {
@@ -126,7 +126,7 @@ async function reasonOf(exec: Docker.Exec, within: EngineBound): Promise<string>
   }
 }
 
-/** Undefined for a process of another user; and on another machine or system, where there is none. */
+/** Undefined for a process of another user, and on another machine or system. */
 function environmentOf(pid: number): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1');
@@ -135,7 +135,7 @@ function environmentOf(pid: number): string | undefined {
   }
 }
 
-/** Splits the stream of the engine: frames with a header of 8 bytes, the number of the stream first and the length last. */
+/** Splits the stream of the engine into frames. Their header has 8 bytes: the number of the stream first, the length last. */
 function demultiplexer({ onOutput, onError }: ProgramOutput): (chunk: Buffer) => void {
   let header = Buffer.alloc(0);
   let left = 0;

@@ -1,5 +1,5 @@
-// Kubernetes: the pods behind labelled Services, and behind those of Deployments of another platform. Each ready pod is one
-// instance. The connection to the API server is cluster.ts.
+// Kubernetes: the pods of labelled Services, and those of Deployments of another platform. Each ready pod is
+// one instance. cluster.ts has the connection to the API server.
 
 import { hash } from 'node:crypto';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
@@ -11,9 +11,9 @@ import type { DiscoveryContext, Provider, Source } from './provider.ts';
 
 /** Label of a Service: its pods are instances of that template. */
 const TEMPLATE = 'stagedoor/template';
-/** Annotation of a Service: name or number of the port, where there are several. */
+/** Annotation of a Service with several ports: name or number of the port. */
 const PORT = 'stagedoor/port';
-/** Names of ports, best first, without an annotation. */
+/** Names of ports without an annotation, best first. */
 const PORT_NAMES: readonly unknown[] = ['mcp', 'http'];
 /** A convention of another platform: the label of its Deployments, and the label with the template. */
 const MANAGED = 'app.kubernetes.io/managed-by=mcp-platform';
@@ -114,7 +114,7 @@ function listingOf(
   return { deployments: [...found.values()], skipped: [...skipped.values()] };
 }
 
-/** The template in the label of the Service, else of the Deployment whose pods it selects; undefined: none. */
+/** The template in the label of the Service, else in that of the Deployment whose pods it selects; undefined: none. */
 function templateOf(service: JsonObject, deployments: readonly JsonObject[]): string | undefined {
   const { labels, namespace } = metadataOf(service);
   if (typeof labels[TEMPLATE] === 'string') return labels[TEMPLATE];

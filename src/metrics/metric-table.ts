@@ -1,6 +1,6 @@
 // TABLE of all metrics of the gateway itself: name, kind, labels, and the source of the numbers. docs/guides/observability.md is
-// generated from it. Names and units follow the conventions of Prometheus and OpenMetrics; labels are bounded by the registry and by
-// catalogues, and never name a principal or an argument. `instance_id`, because Prometheus uses `instance` for the gateway.
+// generated from it. Names and units follow the conventions of Prometheus and OpenMetrics. The registry and catalogues bound the
+// labels, which never name a principal or an argument. `instance_id`, because Prometheus uses `instance` for the gateway.
 
 import type { BucketCounts } from '../actors/durations.ts';
 import type { InstanceCounts, Metrics, TemplateCounts } from '../actors/metrics.ts';
@@ -40,7 +40,7 @@ export type Metric =
   | (MetricBase<number> & { readonly kind: 'counter' | 'gauge' })
   | (MetricBase<BucketCounts> & { readonly kind: 'histogram' });
 
-/** True for a metric of single templates, which a caller of some templates may see. */
+/** True for a metric by template, which a viewer of some templates may also see. */
 export function isOfTemplates({ labels }: Metric): boolean {
   return labels.includes('template');
 }
@@ -291,7 +291,7 @@ function ofRequests<V>(reading: Reading, of: (times: BucketCounts) => V): Series
   );
 }
 
-/** Of the instances that run on this node. */
+/** For each instance that runs on this node. */
 function ofEachInstance(
   { templates, traffic }: Reading,
   of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => readonly Series<number>[],
@@ -322,7 +322,7 @@ function ofClients(
   return templates.map(({ template, clients }) => [{ template }, of(clients)]);
 }
 
-/** All states, so that a graph does not lose a line when nothing is in that state. */
+/** All states, so that a graph keeps the line of a state without instances. */
 function statesOf(template: string, instances: readonly InstanceSnapshot[]): Series<number>[] {
   return INSTANCE_STATES.map((state) => [
     { template, state },

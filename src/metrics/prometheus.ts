@@ -1,6 +1,6 @@
-// The text of `GET /metrics`, made by prom-client. That package is loaded at the first scrape: it takes longer to load than all of
-// the app. Its objects are made anew for each scrape: the traffic is counted in actors/metrics.ts, and the rest is read at
-// the scrape, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
+// The text of `GET /metrics`, made by prom-client. That package is loaded at the first scrape: it takes longer to
+// load than the whole app. Its objects are made for each scrape, from the counts of actors/metrics.ts and the present
+// state, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
 
 import type { RequestListener } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -21,20 +21,20 @@ type Viewer = Pick<Principal, 'templates'>;
 /** The format that every Prometheus reads. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Gauges named like counters, which Prometheus objects to; each is the sum of a gauge that stays. */
+/** Gauges with names of counters, which Prometheus rejects; each is the sum of a gauge that is kept. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_active_${each}_total`);
 
 export type MetricsSource = Pick<Gateway, 'databaseStatus' | 'metrics' | 'snapshot'>;
 
-/** The metrics of one gateway. Its HTTP answers are counted from the construction on. */
+/** The metrics of one gateway. It counts HTTP answers from its construction on. */
 export class Prometheus {
   /** HTTP answers of the app by status, and by error code: bounded by their catalogues. */
   readonly #http = { statuses: new Map<number, number>(), errors: new Map<ErrorCode, number>() };
   readonly #gateway: MetricsSource;
   readonly #build: string;
-  /** The text that is being made: scrapes at the same time share it. */
+  /** The text that is being made; concurrent scrapes share it. */
   #all: Promise<string> | undefined;
-  /** Metrics of the process. Its collectors observe the event loop and the garbage collector from the first scrape on. */
+  /** Metrics of the process. Its collectors observe the event loop and the garbage collector after the first scrape. */
   #process: Registry | undefined;
 
   constructor(gateway: MetricsSource, build: string) {
@@ -47,7 +47,7 @@ export class Prometheus {
     if (code !== undefined) increment(this.#http.errors, code);
   }
 
-  /** All metrics; for a viewer of some templates those of these templates only. Default: a viewer of all. */
+  /** All metrics; for a viewer of some templates, only those of these templates. Default: a viewer of all. */
   text(viewer: Viewer = {}): Promise<string> {
     if (viewer.templates !== undefined) return this.#textFor(viewer);
     this.#all ??= this.#textFor(viewer).finally(() => {
@@ -90,7 +90,7 @@ export class Prometheus {
   }
 }
 
-/** The numbers of a metric as prom-client keeps them. Its own histograms only observe single values. */
+/** The numbers of a metric as prom-client keeps them. Its histograms can only observe single values. */
 function valuesOf(metric: Metric, reading: Reading): Value[] {
   if (metric.kind !== 'histogram')
     return metric.read(reading).map(([labels, value]): Value => ({ labels, value }));
@@ -114,9 +114,9 @@ interface Value {
 }
 
 /**
- * The handler of a dedicated listener: serves `GET /metrics` only, without credentials. The bound address decides which callers reach it; on
- * loopback the Host must be this machine, so that no web page reads it by DNS rebinding. `metrics`: undefined while the gateway starts.
- * `onFault`: receives an error that no answer shows.
+ * The handler of a dedicated listener: serves only `GET /metrics`, without credentials. The bound address decides
+ * which callers reach it; on loopback the Host must be this machine, so that no web page reads it by DNS
+ * rebinding. `metrics`: undefined while the gateway starts. `onFault`: receives an error that no answer shows.
  */
 export function metricsListener(
   host: string,

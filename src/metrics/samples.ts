@@ -1,6 +1,6 @@
-// `gateway.sampled`: once a second the load of the gateway, its templates and its instances, for readers of the event stream.
-// Nothing is computed without a reader. One sample is made for all readers; its parts are serialized when they change, and each
-// reader gets the parts that it may see and that changed since its last sample. Source: ADR 75.
+// `gateway.sampled`: once a second the load of the gateway, its templates and its instances, for readers of the
+// event stream. Without a reader nothing is computed. One sample serves all readers; its parts are serialized
+// when they change, and a reader gets the visible parts that changed since its last sample. Source: ADR 75.
 
 import {
   defer,
@@ -34,7 +34,7 @@ const INTERVAL_MS = 1_000;
 
 export interface SampleSelection {
   readonly viewer: Principal;
-  /** This template only. Default: all that the viewer may use. */
+  /** Only this template. Default: all that the viewer may use. */
   readonly template?: string | undefined;
 }
 
@@ -52,8 +52,8 @@ export class Samples {
   }
 
   /**
-   * Cold: the samples as text until the gateway is closed; the first one comes at once and with all parts. While `reader` is behind
-   * it gets none, and the next one has all changes.
+   * Cold: the samples as text until the gateway is closed; the first comes at once and has all parts. While
+   * `reader` is behind it gets none, and the next one has all changes.
    */
   read(selection: SampleSelection, reader: { readonly isBehind: boolean }): Observable<string> {
     return defer(() => {
@@ -70,7 +70,7 @@ export class Samples {
   }
 }
 
-/** `times`: of a template. */
+/** `times`: only for a template. */
 interface Load extends Tally {
   readonly times?: DurationHistogram | undefined;
 }
@@ -92,11 +92,11 @@ class Sample {
   readonly number: number;
   readonly atMs = performance.now();
   readonly parts: ReadonlyMap<string, TemplatePart>;
-  /** What was counted up to now, by the counts, which begin anew with their template or instance. */
+  /** Totals so far, by their count objects, which are replaced with their template or instance. */
   readonly counted = new Map<object, Load>();
   readonly #metrics: SampledGateway['metrics'];
   readonly #head: string;
-  /** Texts by viewer, template and last sample: readers of the same kind share one. */
+  /** Texts by viewer, template and last sample: equal readers share one. */
   readonly #texts = new Map<string, string>();
 
   constructor(gateway: SampledGateway, before: Sample | undefined) {
@@ -110,7 +110,7 @@ class Sample {
     this.parts = new Map(parts);
   }
 
-  /** For a reader whose last sample had that number. */
+  /** The text for a reader whose last sample had the number `seen`. */
   textFor({ viewer, template }: SampleSelection, seen: number): string {
     const isAdmin = mayDo(viewer, ['admin']);
     const { templates } = viewer;
@@ -155,7 +155,7 @@ class Sample {
     return { ...this.#renewed(text, known), snapshot, load, inFlight, instances: new Map(instances) };
   }
 
-  /** What was added since the sample before; nothing in the first one. */
+  /** The increase since the previous sample; zero in the first. */
   #loadOf(counts: TemplateCounts | InstanceCounts | undefined, before: Sample | undefined): Load {
     if (counts === undefined) return { requests: 0, failures: 0 };
     const total = totalOf(counts);

@@ -1,6 +1,6 @@
-// Reads a folder of template definitions: one folder per template, with its name and a template.json inside. Anything else in the
-// place of that file (a folder, a pipe, a loop of links, a file that is far too large) is a TemplateError with one issue; reading
-// never blocks, and reads nothing large. The form of a definition is in definition.ts.
+// Reads a folder of template definitions: one folder per template, named like it, with a template.json. Anything
+// else in place of that file (a folder, a pipe, a loop of links, a file that is far too large) is a TemplateError
+// with one issue; reading never blocks and never reads a large file. definition.ts has the form of a definition.
 
 import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
@@ -15,12 +15,12 @@ export interface Catalogue {
   readonly problems: readonly string[];
 }
 
-/** The templates that come with this package, the servers of `gateway start --demo`. */
+/** The templates of this package, the servers of `gateway start --demo`. */
 const BUNDLED_TEMPLATES = fileURLToPath(new URL('../../templates', import.meta.url));
 
 /**
- * Reads all templates of a folder. An unusable file is a problem, not a failure, and so is a folder that cannot be read; a folder
- * inside without template.json is no template.
+ * Reads all templates of a folder. An unusable file or folder is a problem, not a failure; a subfolder
+ * without template.json is no template.
  */
 export async function readCatalogue(folder: string = BUNDLED_TEMPLATES): Promise<Catalogue> {
   let names: string[];
@@ -47,7 +47,7 @@ async function readMember(
   const label = `${name}/template.json`;
   try {
     const template = readTemplate(await readTemplateText(join(folder, name, 'template.json')), name);
-    // The folder is what makes ids unique.
+    // Names of folders make ids unique.
     if (template.id === name) return { template, problems: [] };
     return { problems: [`${label}: id: is "${template.id}", but the folder is "${name}"`] };
   } catch (thrown) {
@@ -59,7 +59,7 @@ async function readMember(
 
 const MOST_TEMPLATE_BYTES = 1024 * 1024;
 
-/** The code of the system, such as ENOENT, when the file could not be opened. */
+/** `code`: of the system, such as ENOENT, when the file could not be opened. */
 export class TemplateFileError extends TemplateError {
   readonly code: string | undefined;
 
@@ -73,7 +73,7 @@ export class TemplateFileError extends TemplateError {
 /** The text of the file. Throws TemplateFileError; its issue completes "<path>: ". */
 export async function readTemplateText(path: string): Promise<string> {
   try {
-    // Opening a pipe would wait for its other end.
+    // Without this flag, opening a pipe would wait for its other end.
     const file = await open(path, NO_WAITING);
     try {
       const stats = await file.stat();

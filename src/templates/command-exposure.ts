@@ -1,5 +1,5 @@
-// Finds out whether a command gets a file or a folder that would make its program an admin: the database, the key, the state or the
-// configuration of the gateway. It reads the file system as it is now; the caller decides what is refused. Source: ADR 51.
+// Checks whether a command gets a file or folder that would make its program an admin: the database, the key, the state or
+// the configuration of the gateway. It reads the present file system; the caller decides what is refused. Source: ADR 51.
 
 import { realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -16,7 +16,7 @@ export interface ProtectedPath {
 
 export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'workingDir' | 'env' | 'force'>;
 
-/** Longest wait for the file system, in ms: a folder of the network may not answer. */
+/** Longest wait for the file system, in ms: a network folder may not answer. */
 const LOOK_MS = 2_000;
 
 export function protectedDatabase(file: string): ProtectedPath[] {
@@ -28,9 +28,9 @@ export function protectedDatabase(file: string): ProtectedPath[] {
 }
 
 /**
- * Why the command may not be registered or started, as one sentence; undefined when it may. Checked are its working folder, if it
- * has one, its words, and the text behind each `=` of a word, as paths that start in that folder (default `from`, the gateway's
- * own). Links are followed; the path must not be one of `paths` or a folder above one of them.
+ * The reason why the command may not be registered or started, as one sentence; undefined when it may. Checks its working
+ * folder, if any, its words, and the text after each `=` of a word, as paths that start in that folder (default `from`,
+ * the gateway's folder). Links are followed; no path may be one of `paths` or a folder above one of them.
  */
 export async function exposureOf(
   program: ExposedProgram,
@@ -76,7 +76,7 @@ async function firstExposure(
     if (identity !== undefined && !byIdentity.has(identity)) byIdentity.set(identity, holder);
   }
   for (const { text, path } of named) {
-    // By name for what does not exist yet; by identity because of links, and of systems that ignore the case of letters.
+    // By name for paths that do not exist yet; by identity because of links and of systems that ignore letter case.
     const identity = await identityOf(path);
     const holder =
       byPath.get(resolve(path)) ?? (identity === undefined ? undefined : byIdentity.get(identity));
@@ -95,7 +95,7 @@ function sentence(text: string, { protectedPath: { path, what }, isItself }: Hol
 
 const UNANSWERED = `The paths of the command could not be looked at within ${LOOK_MS / 1000} s; allow it with "force": true (--force).`;
 
-/** The word, and the text behind each `=` in it, if short enough for a path. */
+/** The word, and the text after each `=` in it, if short enough for a path. */
 function valuesOf(word: string): string[] {
   const values = word.length <= PATH_CHARACTERS ? [word] : [];
   const first = Math.max(0, word.length - PATH_CHARACTERS - 1);
@@ -104,10 +104,10 @@ function valuesOf(word: string): string[] {
   return values;
 }
 
-/** No system opens a longer path; it bounds what one word of a command costs. */
+/** No system opens a longer path; it bounds the cost of one word of a command. */
 const PATH_CHARACTERS = 4_096;
 
-/** Not normalized: `link/..` is the folder above the target of the link. Some programs know `~` although no shell is there. */
+/** Not normalized: `link/..` is the folder above the link's target. Some programs expand `~` without a shell. */
 function pathOf(text: string, folder: string, home: string): string {
   if (text === '~' || /^~[/\\]/.test(text)) return `${home}/${text.slice(1)}`;
   return resolve(text) === text || /^[/\\]/.test(text) ? text : `${folder}/${text}`;
@@ -116,7 +116,7 @@ function pathOf(text: string, folder: string, home: string): string {
 /** The path as written, and with the links in its existing part followed. */
 async function placesOf(path: string): Promise<string[]> {
   for (const above of upwardsFrom(path)) {
-    const real = await realpath(above).catch(() => undefined); // not there: the next one may be
+    const real = await realpath(above).catch(() => undefined); // does not exist: the next one may
     if (real !== undefined) return [path, join(real, path.slice(above.length))];
   }
   return [path];
@@ -127,7 +127,7 @@ function upwardsFrom(path: string): string[] {
   return above === path ? [path] : [path, ...upwardsFrom(above)];
 }
 
-/** Of the file or folder that a path leads to; undefined when it leads nowhere that this user can see. */
+/** Identity of the file or folder at a path; undefined when this user sees none. */
 async function identityOf(path: string): Promise<string | undefined> {
   const stats = await stat(path, { bigint: true }).catch(() => undefined);
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;

@@ -1,5 +1,5 @@
-// A template definition, templates/<id>/template.json, which describes a kind of MCP server, and its placeholders: names in
-// `${...}` that are filled when an instance is made. Finding the files is catalogue.ts; making an instance is launch.ts.
+// A template definition, templates/<id>/template.json, which describes a kind of MCP server, and its placeholders: names
+// in `${...}` that are filled when an instance is made. catalogue.ts finds the files; launch.ts makes an instance.
 
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
@@ -13,9 +13,9 @@ const Texts = Type.Array(Type.String());
 const Text = Type.String({ minLength: 1 });
 
 /**
- * The file. The first ten fields are the spec's; `command`, `args`, `transport`, `endpoint`, `docker_image` and `config_schema` say how
- * an instance is reached. Other fields are tolerated and dropped. `command`, `args` and `environment` may hold
- * placeholders.
+ * The file. `command`, `args`, `transport`, `endpoint`, `docker_image` and `config_schema` tell how an
+ * instance is reached. Unknown fields are accepted and dropped. `command`, `args` and `environment` may
+ * contain placeholders.
  */
 export const TemplateFile = Type.Object({
   id: TemplateId,
@@ -38,20 +38,20 @@ export const TemplateFile = Type.Object({
   args: Type.Optional(Texts),
   transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
   endpoint: Type.Optional(Text),
-  /** Image of the containers that it runs in, with its tag: `command` is run there, not on this machine. */
+  /** Image, with its tag, of the containers in which `command` runs instead of on this machine. */
   docker_image: Type.Optional(Text),
-  /** JSON Schema of the settings an instance takes; kept as it is. */
+  /** JSON Schema of the settings of an instance; not changed. */
   config_schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
 export type TemplateDefinition = Static<typeof TemplateFile>;
 
-/** The fields that apply to its instances, however these were registered. */
+/** The fields that apply to its instances, whatever registered them. */
 export type TemplateRules = Pick<
   TemplateDefinition,
   'id' | 'environment' | 'requires' | 'ports' | 'command' | 'args' | 'transport'
 >;
 
-/** A definition that cannot be used. `issues` has one line per fault, `message` all of them. */
+/** An unusable definition. `issues` has one line per fault, `message` all of them. */
 export class TemplateError extends Error {
   readonly issues: readonly string[];
 
@@ -66,8 +66,8 @@ const templateFile = Compile(TemplateFile);
 const fields = Object.keys(TemplateFile.properties);
 
 /**
- * Reads the text of a template.json, also in the forms that other platforms write (tolerant.ts); `folder` is the name of its
- * folder. Throws TemplateError with every fault, not only the first.
+ * Reads the text of a template.json, including the forms of other platforms (tolerant.ts); `folder` is the
+ * name of its folder. Throws TemplateError with all faults.
  */
 export function readTemplate(text: string, folder?: string): TemplateDefinition {
   const { value } = tolerated(parseTemplate(text), folder);
@@ -78,7 +78,7 @@ export function readTemplate(text: string, folder?: string): TemplateDefinition 
   return templateFile.Parse(known);
 }
 
-/** Rules that the schema cannot express: unmatched quotes, and placeholders that nothing fills. */
+/** Rules that the schema cannot express: unmatched quotes, and placeholders without a value. */
 function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefinition): string[] {
   const issues: string[] = [];
   const split = splitCommand(command ?? '');
@@ -98,7 +98,7 @@ function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefin
   return issues;
 }
 
-/** Settings are checked with the schema; a pattern that is no regular expression cannot be compiled. */
+/** The schema checks settings; a pattern that is no regular expression cannot be compiled. */
 function faultsOfSchema({ config_schema = {} }: TemplateDefinition): string[] {
   try {
     Compile(Type.Unsafe(config_schema));
@@ -108,21 +108,21 @@ function faultsOfSchema({ config_schema = {} }: TemplateDefinition): string[] {
   }
 }
 
-/** The value of the text. Throws TemplateError, in one line that repeats nothing. */
+/** The value of the text. Throws TemplateError with one line that repeats nothing of the text. */
 export function parseTemplate(text: string): unknown {
   try {
     return JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (thrown) {
-    // The message quotes the text around the mistake, line breaks included.
+    // The message quotes the text around the error, including line breaks.
     throw new TemplateError([`not JSON: ${messageOf(thrown).replace(/, (\.\.\.)?".*/s, '')}`], thrown);
   }
 }
 
-/** The only placeholder that has a value: the absolute path of an empty folder that only this instance uses. */
+/** The only placeholder with a value: the absolute path of an empty folder for this instance alone. */
 const SCRATCH = `\${SCRATCH}`;
 const PLACEHOLDER = /\$\{[A-Z][A-Z0-9_]*\}/g;
 
-/** Fills the placeholders of a text. Anything else, `$HOME` or `${lower}`, stays as it is. */
+/** Fills the placeholders of a text. Other text, such as `$HOME` or `${lower}`, is kept. */
 export function fillPlaceholders(text: string, scratch: string): string {
   return text.replaceAll(SCRATCH, () => scratch);
 }

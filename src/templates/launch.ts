@@ -1,6 +1,6 @@
-// From a template definition to a program: the input that registers an instance, and the program that replaces `npx -y package` when
-// that package is installed beside the gateway. Then nothing is downloaded, no wrapper process stays, and it works on Windows, where
-// npx is a script and no program. It creates no folder and registers nothing; the transports start the process.
+// From a template definition to a program: the input that registers an instance, and the program that replaces `npx -y package`
+// when that package is installed beside the gateway. Then nothing is downloaded, no wrapper process remains, and it works on
+// Windows, where npx is a script and no program. It creates no folder and registers nothing; the transports start the process.
 
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,9 +11,9 @@ import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './def
 import { mappedSettings, type SettingValues, withDefaults } from './settings.ts';
 
 /**
- * The input that registers an instance of a template, placeholders filled. A command is split into words before they are
- * filled, so a folder with spaces in its path stays one word. `settings` and the defaults of others become words behind those
- * of the command, variables and headers. Environment and words are given to a command only, headers to an endpoint.
+ * The input that registers an instance of a template, with placeholders filled. A command is split into words first,
+ * so a folder with spaces in its path stays one word. `settings` and the defaults of others become words after those
+ * of the command, variables and headers. Only a command gets environment and words, only an endpoint headers.
  */
 export function instanceInputOf(
   template: TemplateDefinition,
@@ -21,7 +21,7 @@ export function instanceInputOf(
   settings: SettingValues = {},
 ): InstanceInput {
   const { endpoint, transport, environment = {} } = template;
-  // The command of an image is run in its containers, which the gateway does not start.
+  // The command of an image runs in its containers, which the gateway does not start.
   const command = template.docker_image === undefined ? template.command : undefined;
   const fill = (text: string) => fillPlaceholders(text, scratch);
   const filled = (texts: Readonly<Record<string, string>>) =>
@@ -55,16 +55,16 @@ export interface Launch {
 }
 
 export interface LaunchOptions {
-  /** Folder from which node_modules folders are looked for, upwards. Default: that of this file. */
+  /** Folder from which node_modules folders are searched upwards. Default: that of this file. */
   readonly from?: string;
   /** The Node that runs the program. Default: this one. */
   readonly node?: string;
 }
 
 /**
- * What to start for a command. `npx -y <package>[@version] ...` becomes Node with the package's program when the package
- * is installed and, if a version is given, in exactly that version. Anything else (other options of npx, `@latest`, a
- * program that Node alone does not run) stays as it is.
+ * The program to start for a command. `npx -y <package>[@version] ...` becomes Node with the package's
+ * program when the package is installed and, if a version is given, in exactly that version. Anything else
+ * (other options of npx, `@latest`, a program that Node alone does not run) stays unchanged.
  */
 export function resolveLaunch(launch: Launch, options: LaunchOptions = {}): Launch {
   const { from = import.meta.dirname, node = process.execPath } = options;
@@ -72,21 +72,21 @@ export function resolveLaunch(launch: Launch, options: LaunchOptions = {}): Laun
   const isNpx = /^npx(\.cmd)?$/i.test(launch.command) && (yes === '-y' || yes === '--yes');
   const { name, version } =
     /^(?<name>(@[\w~][\w.~-]*\/)?[\w~][\w.~-]*)(@(?<version>.+))?$/.exec(wanted ?? '')?.groups ?? {};
-  // npx takes a `--` of its own out of the arguments; its rules are best left to it.
+  // npx removes a `--` after the package from the arguments; its rules are best left to npx.
   if (!isNpx || name === undefined || rest[0] === '--') return launch;
   const program = findProgram(name, version, from);
   return program === undefined ? launch : { command: node, args: [program, ...rest] };
 }
 
-/** The same for an instance: how it is opened, while its definition stays as it was registered. */
+/** The same for an instance: the definition for its start; the registered one is unchanged. */
 export function launchOf(definition: InstanceDefinition, options?: LaunchOptions): InstanceDefinition {
   const { command, args } = definition;
   return command === undefined ? definition : { ...definition, ...resolveLaunch({ command, args }, options) };
 }
 
 /**
- * Adds the variables of the template's `environment` that the instance does not set itself, except those with a placeholder, which
- * has no value for an instance that was registered by its command.
+ * Adds the variables of the template's `environment` that the instance does not set, except those with a
+ * placeholder, which has no value for an instance that was registered by its command.
  */
 export function withTemplateEnvironment(
   definition: InstanceDefinition,
@@ -121,7 +121,7 @@ function readManifest(path: string): JsonObject | undefined {
   }
 }
 
-/** The program npx would choose: the only one, else the one named like the package without its scope. */
+/** The program that npx would choose: the only one, else the one named like the package without its scope. */
 function programOf(name: string, { bin }: JsonObject): string | undefined {
   if (typeof bin === 'string') return bin;
   if (!isJsonObject(bin)) return undefined;

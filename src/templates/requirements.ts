@@ -1,11 +1,11 @@
-// The requirements of a template, such as `"requires": ["node>=20"]`: which can be checked, and whether they are met where a program
-// is to be started. Requirements in other forms are for people; they are reported as unchecked.
+// The requirements of a template, such as `"requires": ["node>=20"]`: which of them can be checked, and whether the
+// machine that starts the program meets them. Requirements in other forms are for people and are reported as unchecked.
 
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import type { InstanceDefinition } from '../domain/instance.ts';
 
-/** Runtimes whose version can be asked, and the names of their programs. */
+/** Runtimes that report their version, and the names of their programs. */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   node: ['node'],
   python: ['python3', 'python'],
@@ -22,7 +22,7 @@ const FORM = /^([a-z]+)((?:\s*,?\s*(?:>=|<=|==|=|>|<)\s*\d+(?:\.\d+){0,3})*)$/;
 const BOUND = /(>=|<=|==|=|>|<)\s*([\d.]+)/g;
 
 const ANSWER_MS = 5_000;
-/** Lifetime of a cached answer: a later installation is noticed. */
+/** Lifetime of a cached answer, after which a later installation is noticed. */
 const KEPT_MS = 60_000;
 const MOST_KEPT = 64;
 
@@ -39,7 +39,7 @@ export type ProgramVariables = Readonly<Record<string, string>>;
 export class Requirements {
   readonly #answers = new Map<string, { readonly atMs: number; readonly version: Promise<Version> }>();
 
-  /** Why a program may not be started, as a clause about the first requirement that is not met; undefined when it may. */
+  /** The reason why a program may not be started, as a clause about the first unmet requirement; undefined when it may. */
   async unmet(
     requires: readonly string[],
     { command = '' }: Pick<InstanceDefinition, 'command'>,
@@ -55,7 +55,7 @@ export class Requirements {
   }
 
   async #problemOf({ names, bounds }: Requirement, command: string, environment: ProgramVariables) {
-    // The program itself when it is that runtime, else the one in its PATH.
+    // The program itself if it is that runtime, else the runtime in its PATH.
     const own = basename(command).replace(/\.exe$/i, '');
     const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
     let problem: string | undefined;
@@ -90,7 +90,7 @@ interface Bound {
   readonly parts: readonly number[];
 }
 
-/** The numbers of a version, or why there are none, as a clause. */
+/** The numbers of a version, or the reason why there are none, as a clause. */
 type Version = { readonly parts: readonly number[] } | string;
 
 function read(text: string): Requirement | undefined {
@@ -107,7 +107,7 @@ function numbersOf(version: string): number[] {
   return version.split('.').map(Number);
 }
 
-/** `==3.10` is any 3.10; in all other comparisons missing parts are 0. */
+/** `==3.10` matches any 3.10; in all other comparisons missing parts are 0. */
 function fits(version: readonly number[], { operator, parts }: Bound): boolean {
   if (operator === '==' || operator === '=')
     return parts.every((part, index) => (version[index] ?? 0) === part);

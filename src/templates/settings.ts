@@ -13,23 +13,23 @@ export interface MappedSettings {
   readonly unmapped: readonly string[];
 }
 
-/** A setting, its schema and its places; one without a place has no effect. */
+/** A setting with its schema and its places; without a place it has no effect. */
 export interface TemplateSetting {
   readonly name: string;
   readonly schema: JsonValue | undefined;
   readonly variable: string | undefined;
-  /** The option before the value; empty when the value alone is a word. */
+  /** The option before the value; empty when the value is a word without an option. */
   readonly argument: string | undefined;
   readonly header: string | undefined;
   readonly separator: string | undefined;
 }
 
-/** The settings in the order of the schema, which is that of the words. */
+/** The settings in the order of the schema, which is also the order of the words. */
 export function settingsOf(definition: TemplateDefinition | undefined): readonly TemplateSetting[] {
   const { config_schema: schema, environment = {} } = definition ?? {};
   return Object.entries(isJsonObject(schema?.properties) ? schema.properties : {}).map(([name, property]) => {
     const rules = isJsonObject(property) ? property : {};
-    // Without a mapping, the place is the variable of the template's environment whose name is that of the setting in capitals.
+    // Default: the variable of the template's environment that has the name of the setting in capitals.
     const capitals = name.toUpperCase();
     const declared = Object.hasOwn(environment, capitals) ? capitals : undefined;
     // Every user of the machine can read the words of a command.
@@ -71,7 +71,7 @@ export function withDefaults(definition: TemplateDefinition, values: SettingValu
   return { ...Object.fromEntries(defaults), ...values };
 }
 
-/** Puts each value at its place; checks no value. */
+/** Puts each value in its place, without checks. */
 export function mappedSettings(definition: TemplateDefinition, values: SettingValues): MappedSettings {
   const args: string[] = [];
   const env: Record<string, string> = {};
@@ -109,7 +109,7 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Lists with their separator, by default as most programs read them from a variable; other structures as JSON. */
+/** Lists with their separator, by default that of most variables; other structures as JSON. */
 function textOf(value: unknown, separator = ','): string {
   if (Array.isArray(value) && value.every((item) => typeof item !== 'object')) return value.join(separator);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);

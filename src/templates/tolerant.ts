@@ -1,5 +1,5 @@
-// Converts definitions of other platforms to the form of our schema: `ports` as an object, `capabilities` as descriptions,
-// `docker_image` with `docker_tag`, `transport` as an object and so on, and reports each conversion. Source: ADR 57.
+// Converts definitions of other platforms to the form of this schema (`ports` as an object, `capabilities` as descriptions,
+// `docker_image` with `docker_tag`, `transport` as an object and so on) and reports each conversion. Source: ADR 57.
 
 import { posix } from 'node:path';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts
 export interface Remark {
   /** JSON pointer; empty for the whole document. */
   readonly pointer: string;
-  /** Of the file, from 1; absent where it is not known. */
+  /** Line of the file, from 1; absent when unknown. */
   readonly line?: number;
   /** Completes "<pointer> ": `is read as [7071]`. */
   readonly message: string;
@@ -19,7 +19,7 @@ export interface Tolerated {
   readonly readings: readonly Remark[];
 }
 
-/** `folder` is the name of the definition's folder, the default of the id. Values in our form stay unchanged. */
+/** `folder` is the name of the definition's folder, the default of the id. Values in the form of the schema stay unchanged. */
 export function tolerated(value: unknown, folder?: string): Tolerated {
   if (!isJsonObject(value)) return { value, readings: [] };
   const readings: Remark[] = [];
@@ -58,7 +58,7 @@ function ports(definition: JsonObject, note: Note): JsonObject {
 
 const CAPABILITIES: readonly unknown[] = ['read', 'write', 'tools', 'resources', 'prompts'];
 
-/** Descriptions of what the server can do, such as `{ "name": "greeting" }`, are those of tools. */
+/** Descriptions of abilities, such as `{ "name": "greeting" }`, are descriptions of tools. */
 function capabilities(definition: JsonObject, note: Note): JsonObject {
   const { capabilities: written } = definition;
   if (!Array.isArray(written) || !written.some(isJsonObject)) return definition;
@@ -82,10 +82,10 @@ function image(definition: JsonObject, note: Note): JsonObject {
   return { ...rest, docker_image: whole };
 }
 
-/** A list of words. An empty one is the image's own command. */
+/** A list of words. An empty list means the command of the image. */
 function command(definition: JsonObject, note: Note): JsonObject {
   const { command: written, ...rest } = definition;
-  // A value that is no word is a fault of the definition.
+  // A value that is not a word is a fault of the definition.
   if (!Array.isArray(written) || !written.every((word) => typeof word === 'string')) return definition;
   const [program, ...words] = written;
   if (program === undefined) {
@@ -109,7 +109,7 @@ function transport(definition: JsonObject, note: Note): JsonObject {
   const { transport: written, ...rest } = definition;
   if (!isJsonObject(written)) return definition;
   const named = [written.default, written.supported].flat().filter((name) => typeof name === 'string');
-  // An unknown one stays, so that it is refused by its name.
+  // An unknown transport stays, so that it is refused by its name.
   const known = named.map((name) => TRANSPORTS[name]).find((name) => name !== undefined) ?? named[0];
   const port = Number.isInteger(written.port) && rest.ports === undefined ? written.port : undefined;
   note('transport', known === undefined ? 'names no transport' : `is read as "${known}"`);
@@ -131,7 +131,7 @@ function environment(definition: JsonObject, note: Note): JsonObject {
   return { ...definition, environment: { ...written, ...texts } };
 }
 
-/** `required: true` in a property is no JSON Schema; it belongs to the list of the schema. */
+/** `required: true` in a property is not JSON Schema; it belongs in the list of the schema. */
 function settings(definition: JsonObject, note: Note): JsonObject {
   const { config_schema: schema } = definition;
   if (!isJsonObject(schema) || !isJsonObject(schema.properties)) return definition;

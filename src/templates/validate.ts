@@ -1,5 +1,5 @@
-// Checks the text of a template.json against schemas/template.schema.json, with the reference validator of draft-07, and reports
-// the place of each violation. The gateway itself reads definitions with definition.ts, which is lighter and reports less.
+// Checks the text of a template.json against schemas/template.schema.json, with the reference validator of draft-07, and
+// reports the place of each violation. The gateway reads definitions with definition.ts, which is lighter and reports less.
 
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -25,7 +25,7 @@ export interface ValidationOptions {
   readonly folder?: string;
 }
 
-/** Throws TemplateError for a text that is no JSON. */
+/** Throws TemplateError for a text that is not JSON. */
 export async function validateTemplate(
   text: string,
   { isTolerant = false, folder }: ValidationOptions = {},
@@ -102,7 +102,7 @@ function pointerTo(parent: string, name: string): string {
   return `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** The line in which the value at a pointer begins; a missing value is at its parent. */
+/** The line in which the value at a pointer begins; for a missing value, the line of its parent. */
 async function linesOf(text: string): Promise<(pointer: string) => number | undefined> {
   const { findNodeAtLocation, parseTree } = await import('jsonc-parser');
   let root: ReturnType<typeof parseTree>;

@@ -1,5 +1,5 @@
-// The standard variables of OpenTelemetry that decide whether and how spans are sent. Cheap to import: otlp.ts is loaded only when
-// they name a collector. The exporter itself reads the other variables OTEL_EXPORTER_OTLP_*. Source: ADR 76.
+// The standard variables of OpenTelemetry that decide whether and how spans are sent. Cheap to import: otlp.ts is loaded
+// only when they name a collector. The exporter itself reads the other OTEL_EXPORTER_OTLP_* variables. Source: ADR 76.
 
 const NAMES = [
   'OTEL_SDK_DISABLED',

@@ -1,4 +1,4 @@
-// Sends the spans of this process to an OTLP collector over HTTP, as configured by the variables OTEL_*. Loaded only where they
+// Sends the spans of this process to an OTLP collector over HTTP, as configured by the OTEL_* variables. Loaded only when they
 // name a collector: the SDK and the exporter cost 80 ms and 25 MB. Names and defaults are those of OpenTelemetry. Source: ADR 76.
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -30,7 +30,7 @@ export interface Otlp {
   close(): Promise<void>;
 }
 
-/** Starts the exporter. Undefined when the program has registered another tracer provider, which gets the spans then. */
+/** Starts the exporter. Undefined when the program has registered another tracer provider, which then gets the spans. */
 export async function startOtlp(variables: OtelVariables, log: Log): Promise<Otlp | undefined> {
   const report = reporterFor(log);
   const provider = new TracerProvider({
@@ -60,7 +60,7 @@ export async function startOtlp(variables: OtelVariables, log: Log): Promise<Otl
   };
 }
 
-/** `http/protobuf` unless JSON is asked for. */
+/** `http/protobuf` unless JSON is requested. */
 async function exporterOf(
   { OTEL_EXPORTER_OTLP_PROTOCOL: general, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: own }: OtelVariables,
   report: Report,
@@ -114,7 +114,7 @@ function batching(variables: OtelVariables) {
 
 type Report = (message: string) => void;
 
-/** Only the first line of a message: what follows may be a stack, or the answer of a collector. */
+/** Only the first line of a message: the rest may be a stack, or the answer of a collector. */
 function reporterFor(log: Log): Report {
   let quietUntilMs = Number.NEGATIVE_INFINITY;
   return (message) => {

@@ -30,15 +30,15 @@ import type {
 } from '../domain/trace.ts';
 import { VERSION } from '../domain/version.ts';
 
-/** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose it. */
+/** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose these names. */
 const NAME_UNITS = 128;
 
-/** The span of an HTTP request that arrives now, with the registered provider. */
+/** The span of an HTTP request that arrives now, from the registered provider. */
 export function requestSpan(headers: RequestHeaders): RequestSpan {
   return new RequestSpan(currentTracer(), headers);
 }
 
-/** For calls of an embedding program: its active span is the parent of their attempts. */
+/** For calls of an embedding program: its active span is the parent of the attempts. */
 export function embeddedTrace(): RequestTrace {
   const parent = context.active();
   const tracer = currentTracer();
@@ -49,7 +49,7 @@ function currentTracer(): Tracer {
   return trace.getTracer('stagedoor', VERSION);
 }
 
-/** The clock of a span and its children: wall clock at the start, monotonic from there on. Milliseconds since 1970. */
+/** The clock of a span and its children: wall clock at the start, monotonic after it. Milliseconds since 1970. */
 class SpanClock {
   readonly startMs = Date.now();
   readonly #startedAt = performance.now();
@@ -83,8 +83,8 @@ export interface RequestEnd {
 }
 
 /**
- * Begins when its MCP request is known, since that may name its parent in `_meta`, with the time of its arrival. Source: semantic
- * conventions for MCP, "Context propagation".
+ * Begins when the MCP request is known, since its `_meta` may name the parent, with the time of arrival.
+ * Source: semantic conventions for MCP, "Context propagation".
  */
 export class RequestSpan implements RequestTrace {
   readonly #tracer: Tracer;
@@ -120,7 +120,7 @@ export class RequestSpan implements RequestTrace {
           'network.transport': 'tcp',
           'network.protocol.name': 'http',
         },
-        // The span of the HTTP client, where it is not the one that made the message.
+        // The span of the HTTP client, when another span made the message.
         ...(ofMeta !== undefined && ofHeader !== undefined && ofMeta.spanId !== ofHeader.spanId
           ? { links: [{ context: ofHeader }] }
           : {}),
@@ -299,7 +299,7 @@ function fail(span: Span, error: string | number): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-// --- W3C Trace Context, without the registered propagator, because MCP reserves exactly its names in `_meta`. Baggage is not read.
+// --- W3C Trace Context, without the registered propagator, because MCP reserves exactly its names in `_meta`. Baggage is ignored.
 // Source: https://www.w3.org/TR/trace-context/; SEP-414; ADR 76.
 
 /** Version, trace id, parent id, flags; a later version may add fields. */

@@ -1,5 +1,5 @@
-// Whether this process traces, checked once per request. The API of OpenTelemetry costs 14 ms and 6 MB, so it is loaded only after
-// a tracer provider is registered, by an embedding program or by otlp.ts. Source: ADR 76.
+// Whether this process traces, checked once per request. The API of OpenTelemetry costs 14 ms and 6 MB, so it
+// is loaded only after an embedding program or otlp.ts registered a tracer provider. Source: ADR 76.
 
 type Spans = typeof import('./spans.ts');
 
@@ -10,7 +10,7 @@ export class Tracing {
   #spans: Spans | undefined;
   #loading: Promise<void> | undefined;
 
-  /** Undefined while no provider is registered, and while the API loads after that. */
+  /** Undefined while no provider is registered, and while the API is loading after that. */
   get spans(): Spans | undefined {
     if (!isRegistered()) return undefined;
     if (this.#spans === undefined) void this.ready();
@@ -32,7 +32,7 @@ function isRegistered(): boolean {
   return global[REGISTRY]?.trace !== undefined;
 }
 
-/** What the API of OpenTelemetry adds to the global object. */
+/** The additions of the OpenTelemetry API to the global object. */
 interface Registry extends Partial<typeof globalThis> {
   readonly [REGISTRY]?: { readonly trace?: unknown };
 }
