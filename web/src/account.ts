@@ -1,5 +1,5 @@
-// The account that uses the console: signing in and out, and what the account may do. The gateway decides on each request
-// anyway; the console only hides what would be refused.
+// The account that uses the console: sign-in and sign-out, and the rights of the account. The gateway decides
+// on each request; the console only hides actions that it would refuse.
 
 import { computed, effect, signal } from '@preact/signals';
 import { ApiError, change, get, messageOf, refusals } from './api.ts';
@@ -7,14 +7,14 @@ import type { Account, Scope } from './types.ts';
 
 /** `undefined` until it is known, `null` when sign-in is needed. */
 export const account = signal<Account | null | undefined>(undefined);
-/** Why the account is not known, when the gateway does not answer. */
+/** The reason why the account is unknown, when the gateway does not answer. */
 export const accountError = signal<string | undefined>(undefined);
-/** An account was signed in before, on this page: its session has expired. */
+/** An account was signed in on this page before: its session has expired. */
 export const hasExpired = signal(false);
 
 export const isAdmin = computed(() => mayDo('admin'));
 export const mayWrite = computed(() => mayDo('gateway:write'));
-/** Authentication is off: the gateway takes commands and changes of accounts from the command line only. */
+/** Authentication is off: the gateway accepts commands and changes of accounts only from the command line. */
 export const isOpen = computed(() => account.value?.kind === 'anonymous');
 export const mayCall = computed(() => mayDo('tools:call'));
 
@@ -22,7 +22,7 @@ function mayDo(scope: Scope): boolean {
   return account.value?.scopes.includes(scope) ?? false;
 }
 
-/** Of the account that read what this page holds: state, calls and their arguments. */
+/** The account with which this page read its data: state, calls and their arguments. */
 let ownerId: string | undefined;
 
 /** Reads the account that the cookie belongs to, or the anonymous one while authentication is off. */

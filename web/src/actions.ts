@@ -1,4 +1,4 @@
-// What an operator does to instances and templates. The answer is the instance as it is then, and is shown at once.
+// Actions of an operator on instances and templates. The answer is the new record of the instance, which is shown at once.
 
 import { change } from './api.ts';
 import { attempt } from './parts/notices.tsx';
@@ -34,7 +34,7 @@ export function deregister({ template_name: template, id }: Instance): Promise<b
   }, `${id} is deregistered.`);
 }
 
-/** Null brings a setting back to the default of the gateway. */
+/** Null resets a setting to the default of the gateway. */
 export function setBalancer(
   template: string,
   settings: Readonly<Record<string, string | number | null>>,

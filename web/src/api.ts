@@ -1,9 +1,9 @@
-// Requests to the gateway. Each carries the header that makes the session cookie valid, which a foreign page cannot send.
-// An answer 401 ends the session of the page; the page stays, and asks for sign-in.
+// Requests to the gateway. Each carries the header that makes the session cookie valid, which a foreign page
+// cannot send. An answer 401 ends the session; the page stays and asks for sign-in.
 
 import { signal } from '@preact/signals';
 
-/** The script lies in `console/assets/` (in development in `console/src/`), also behind a path prefix of a proxy. */
+/** The script is in `console/assets/` (in development in `console/src/`), also behind a path prefix of a proxy. */
 const script = import.meta.url;
 const GATEWAY = new URL('../../', script);
 export const CONSOLE = new URL('../', script);
@@ -27,8 +27,8 @@ export class ApiError extends Error {
 }
 
 /**
- * The address of a path of the gateway: `mcp/everything`. Names in it may come from the address of the page, which a foreign
- * page chooses: ApiError for a path that means another one (`mcp/../auth/logout`).
+ * The address of a path of the gateway: `mcp/everything`. Names in it may come from the address of the page,
+ * which a foreign page can choose: ApiError for a path that leads elsewhere (`mcp/../auth/logout`).
  */
 export function urlOf(path: string): string {
   const url = new URL(path, GATEWAY);
@@ -77,13 +77,13 @@ export async function get<T>(path: string): Promise<T> {
   return (await send('GET', path)).json();
 }
 
-/** Any other request. A type is for answers that have a body; an empty answer is null. */
+/** Any other request. The type is that of the answer; an empty answer is null. */
 export async function change<T = unknown>(method: string, path: string, body?: unknown): Promise<T> {
   const text = await (await send(method, path, body)).text();
   return JSON.parse(text === '' ? 'null' : text);
 }
 
-/** The text of an error for a person. */
+/** The text of an error for display. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

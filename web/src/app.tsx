@@ -1,4 +1,4 @@
-// The frame around all pages: navigation, connection, theme, account; and sign-in in place of the page without an account.
+// The frame around all pages: navigation, connection, theme, account. Without an account it shows sign-in in place of the page.
 
 import type { FunctionComponent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';

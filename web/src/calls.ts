@@ -1,5 +1,5 @@
-// The newest calls, put together from the events of their attempts. Events may come in thousands per second: they are
-// collected, and shown four times a second.
+// The newest calls, assembled from the events of their attempts. Thousands of events may come per second:
+// they are collected, and shown four times a second.
 
 import { signal } from '@preact/signals';
 import type { GatewayEvent } from './types.ts';
@@ -7,7 +7,7 @@ import type { GatewayEvent } from './types.ts';
 const KEPT_CALLS = 1_000;
 const SHOW_MS = 250;
 
-/** One try of a call at one instance. */
+/** One attempt of a call at one instance. */
 export interface Attempt {
   readonly instance: string;
   readonly at: string;
@@ -36,7 +36,7 @@ export interface Call {
 export class Calls {
   /** Newest first. */
   readonly shown = signal<readonly Call[]>([]);
-  /** Events that came too fast to be read. */
+  /** Number of events that came too fast to be read. */
   readonly missed = signal(0);
   readonly isPaused = signal(false);
   readonly #calls = new Map<string, Call>();
@@ -48,7 +48,7 @@ export class Calls {
     this.missed.value = 0;
   }
 
-  /** Keeps what is shown; calls go on being collected. */
+  /** Freezes the shown calls; new ones are still collected. */
   pause(isPaused: boolean): void {
     this.isPaused.value = isPaused;
     this.#show();

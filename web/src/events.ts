@@ -1,18 +1,18 @@
-// The one event stream of the console. It reconnects by itself, resumes after the last event that it read, and notices a
-// connection that died while the machine slept. What the events mean is store.ts.
+// The one event stream of the console. It reconnects by itself, resumes after the last event that it read,
+// and detects a connection that broke while the machine slept. store.ts interprets the events.
 
 import { signal } from '@preact/signals';
 import { ApiError, send } from './api.ts';
 import { readEvents } from './sse.ts';
 import type { GatewayEvent } from './types.ts';
 
-/** `refused`: the caller may not read events; it is not tried again. */
+/** `refused`: the caller may not read events; there is no further attempt. */
 export type Connection = 'connecting' | 'live' | 'offline' | 'refused';
 export const connection = signal<Connection>('connecting');
 
-/** The gateway sends a comment every 15 s: a stream that is silent for longer than this is dead. */
+/** The gateway sends a comment every 15 s: a stream that is silent for longer than this is broken. */
 const SILENCE_MS = 20_000;
-/** The gateway answers at once: a request that waits for longer than this is lost. */
+/** The gateway answers at once: a request without an answer after this time is lost. */
 const ANSWER_MS = 10_000;
 const CHECK_MS = 5_000;
 const DELAYS_MS = [250, 500, 1_000, 2_000, 5_000];
@@ -58,7 +58,7 @@ export class EventStream {
     this.#wake();
   }
 
-  /** Selects other events. All kept events of these types come again, so that a page begins with the recent past. */
+  /** Selects other events. All kept events of these types are sent again, so that a page begins with the recent past. */
   select(types: readonly string[]): void {
     if (types.join() === this.#types.join()) return;
     this.#types = types;
@@ -110,7 +110,7 @@ export class EventStream {
     this.#readAtMs = Date.now();
   }
 
-  /** The tab is shown again, or the network is back: a stream that had time to die is opened anew at once. */
+  /** The tab is visible or the network is available again: replaces a stream that may have broken meanwhile. */
   readonly #onReturn = (): void => {
     if (document.visibilityState === 'hidden') return;
     this.#checkSilence();

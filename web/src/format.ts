@@ -1,4 +1,4 @@
-// Numbers, times and durations as a person reads them.
+// Formats numbers, times and durations for display.
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
@@ -19,7 +19,7 @@ export function milliseconds(ms: number | null | undefined): string {
   return ms < 60_000 ? `${short.format(ms / 1_000)} s` : duration(ms);
 }
 
-/** A share as a percentage; something small is never shown as nothing. */
+/** A share as a percentage; a small share is never shown as zero. */
 export function percent(part: number, total: number): string {
   if (total === 0) return '–';
   const value = (part / total) * 100;

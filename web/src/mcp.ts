@@ -1,5 +1,5 @@
-// A client of the MCP endpoint of a template, of revision 2026-07-28: each request stands alone, progress and log messages
-// come on the stream of its answer, and a server that asks something answers with its questions.
+// A client of the MCP endpoint of a template, of revision 2026-07-28: requests are independent, progress and
+// log messages come on the stream of the answer, and a server that needs input answers with questions.
 
 import { ApiError, send } from './api.ts';
 import { formSchema } from './schema.ts';
@@ -10,7 +10,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 const PREFIX = 'io.modelcontextprotocol/';
 const REVISION = '2026-07-28';
 
-/** A question of a server to the user, by a form. */
+/** A question of a server to the user, answered by a form. */
 export interface Question {
   readonly key: string;
   readonly message: string;
@@ -25,9 +25,9 @@ export interface Reply {
 
 export interface McpAnswer {
   readonly result: JsonObject;
-  /** The instance that answered, where the gateway names it. */
+  /** The instance that answered, if the gateway names it. */
   readonly instance: string | undefined;
-  /** The server asks this before it answers: the same request goes on with `continued`. */
+  /** Questions of the server before its answer: the same request continues with `continued`. */
   readonly questions: readonly Question[];
 }
 
@@ -37,7 +37,7 @@ export interface McpRequest {
   readonly params?: JsonObject;
   /** `name` or `uri` of the parameters, which a header repeats. */
   readonly name?: string;
-  /** Arguments that headers repeat, because the tool asks for it; see `repeated`. */
+  /** Arguments that headers repeat because the tool requires it; see `repeated`. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly onNotification?: (method: string, params: JsonObject) => void;
   readonly signal?: AbortSignal;
@@ -77,7 +77,7 @@ export async function request(asked: McpRequest): Promise<McpAnswer> {
   return { result: answer, instance, questions: questionsOf(answer) };
 }
 
-/** The parameters of a request that goes on after its questions were answered. */
+/** The parameters of a request that continues after its questions were answered. */
 export function continued(
   params: JsonObject,
   { result }: McpAnswer,
@@ -87,7 +87,7 @@ export function continued(
   return { ...params, inputResponses: replies, ...(requestState === undefined ? {} : { requestState }) };
 }
 
-/** Headers that repeat arguments: where a property of the schema has `x-mcp-header`. */
+/** Headers for the arguments whose property in the schema has `x-mcp-header`. */
 export function repeated(schema: unknown, value: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   const properties: JsonObject = Object(Object(schema).properties);
@@ -125,7 +125,7 @@ function questionsOf({ resultType, inputRequests }: JsonObject): readonly Questi
   });
 }
 
-/** Text for a header, as MCP writes what is not plain ASCII. */
+/** Text for a header, with the encoding of MCP unless it is plain ASCII. */
 function headerText(text: string): string {
   if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')) return text;
   const bytes = String.fromCharCode(...new TextEncoder().encode(text));

@@ -1,5 +1,5 @@
-// Sums over the last minute, by key: each second adds what it counted and takes back what the second a minute ago did.
-// Costs as much per second as instances were called in it.
+// Sums over the last minute, by key: each second adds its counts and subtracts those of the second a minute
+// ago. The cost per second is proportional to the number of instances that were called in it.
 
 interface Counts {
   readonly requests: number;
@@ -13,7 +13,7 @@ export class LastMinute {
   readonly #seconds: ReadonlyMap<string, Counts>[] = [];
   readonly #sums = new Map<string, Counts>();
 
-  /** Adds one second; keys that counted nothing may be absent. */
+  /** Adds one second; keys without counts may be absent. */
   add(counts: Iterable<readonly [string, Counts]>): void {
     const second = new Map<string, Counts>();
     for (const [key, { requests, failures }] of counts) {

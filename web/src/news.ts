@@ -1,4 +1,4 @@
-// What an event says of the record of its instance, so that a page shows it before anything is read. Pure.
+// The fields of an instance record that an event contains, so that a page shows them before it reads the record. Pure.
 
 import type { GatewayEvent, Instance } from './types.ts';
 
@@ -14,7 +14,7 @@ const STATES: Readonly<Record<string, Instance['state']>> = {
   'instance.stopped': 'stopped',
 };
 
-/** `known` is the state so far. Empty for an event that only says that there is something to read. */
+/** `known` is the previous state. Empty for an event that only says that the record changed. */
 export function newsOf(event: GatewayEvent, known: Instance['state'] | undefined): News {
   const { type, at, reason, for_ms } = event;
   if (type === 'instance.readmitted') return { ejection: null };
@@ -23,12 +23,12 @@ export function newsOf(event: GatewayEvent, known: Instance['state'] | undefined
     return { ejection: { reason: String(reason), until } };
   }
   const state = STATES[type];
-  // An instance that is drained stays so, whatever its connection does.
+  // A draining instance stays so, whatever its connection does.
   if (state === undefined || (known === 'draining' && state !== 'stopped')) return {};
   return stateNews(state, typeof reason === 'string' ? reason : undefined);
 }
 
-/** A state is new, and with it a reason if there is one: a healthy instance has none. */
+/** A new state, and its reason if there is one: a healthy instance has none. */
 export function stateNews(state: Instance['state'], reason?: string): News {
   const healthy = state === 'healthy';
   if (healthy) return { state, healthy, reason: null };

@@ -1,5 +1,5 @@
-// The calls of the playground: what can be called, the call under way with its progress and questions, and the calls before
-// it. Arguments may hold secrets: the history is in memory only, and ends with the page.
+// The calls of the playground: the available items, the running call with its progress and questions, and
+// earlier calls. Arguments may be secrets: the history is only in memory, and ends with the page.
 
 import { signal } from '@preact/signals';
 import { ApiError, get, messageOf, urlOf } from './api.ts';
@@ -8,14 +8,14 @@ import { formSchema, type Schema } from './schema.ts';
 
 export type ItemKind = 'tools' | 'resources' | 'prompts';
 
-/** One thing that can be called, read or got. */
+/** A tool to call, a resource to read or a prompt to get. */
 export interface Item {
   readonly kind: ItemKind;
-  /** Of a tool or prompt its name, of a resource its URI, of a resource template that of its URIs. */
+  /** Name of a tool or prompt, URI of a resource, URI template of a resource template. */
   readonly id: string;
   readonly title: string;
   readonly description: string;
-  /** Of its arguments. */
+  /** Schema of its arguments. */
   readonly schema: Schema;
 }
 
@@ -39,7 +39,7 @@ export interface Run {
 
 const KEPT_RUNS = 50;
 const KEPT_MESSAGES = 200;
-/** Of one list: a server may never end it. */
+/** Most pages of one list: the list of a server may never end. */
 const MOST_PAGES = 100;
 
 /** Newest first. */
@@ -61,7 +61,7 @@ export async function listItems(template: string, kind: ItemKind): Promise<reado
   return [...resources.map(resourceItem), ...resourceTemplates.map(resourceTemplateItem)];
 }
 
-/** By the endpoint of the calls: servers may list more tools to a client that answers questions. */
+/** Through the endpoint of the calls: servers may list more tools to a client that answers questions. */
 async function listTools(template: string): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = [];
   let cursor: unknown;
@@ -75,7 +75,7 @@ async function listTools(template: string): Promise<readonly JsonObject[]> {
   return tools;
 }
 
-/** Starts a call; the newest of `history` follows it. */
+/** Starts a call, which is then the newest of `history`. */
 export async function start(template: string, item: Item, values: JsonObject): Promise<void> {
   lastId += 1;
   const run: Run = {
@@ -86,7 +86,7 @@ export async function start(template: string, item: Item, values: JsonObject): P
   await send(run, paramsOf(item, values));
 }
 
-/** Goes on with a call whose questions are answered. */
+/** Continues a call whose questions are answered. */
 export async function reply(run: Run, replies: Readonly<Record<string, Reply>>): Promise<void> {
   if (run.answer === undefined) return;
   const params = continued(paramsOf(run.item, run.values), run.answer, replies);
@@ -94,7 +94,7 @@ export async function reply(run: Run, replies: Readonly<Record<string, Reply>>):
   await send(run, params);
 }
 
-/** Closes the connection of the call under way, which cancels it at the server. */
+/** Closes the connection of the running call, which cancels it at the server. */
 export function cancel(): void {
   cancellation?.abort();
 }

@@ -1,4 +1,4 @@
-// What is wrong right now, in words: from the states of the instances and the numbers of the last minute.
+// Present problems in words, from the states of the instances and the numbers of the last minute.
 
 import { computed } from '@preact/signals';
 import { connection } from './events.ts';
@@ -9,12 +9,12 @@ import type { Instance } from './types.ts';
 export interface Problem {
   readonly level: 'bad' | 'warn';
   readonly text: string;
-  /** Where the reason is, when one template is concerned. */
+  /** The template to open for details, when only one is concerned. */
   readonly template?: string;
   readonly detail?: string;
 }
 
-/** Failures of a minute above which a template is mentioned. */
+/** Share of failures in a minute above which a template is mentioned. */
 const FAILING_SHARE = 0.05;
 const FEW_CALLS = 5;
 const MANY_RESTARTS = 5;
@@ -31,7 +31,7 @@ export const problems = computed<readonly Problem[]>(() => {
   return found.sort((a, b) => Number(b.level === 'bad') - Number(a.level === 'bad'));
 });
 
-/** One sentence about the whole. */
+/** One sentence about the whole gateway. */
 export const summary = computed(() => {
   const groups = [...templates.value.values()].filter((members) => members.length > 0);
   const all = groups.flat().filter(({ state }) => state !== 'stopped');

@@ -22,7 +22,7 @@ interface Route {
 
 export const route = signal<Route>(current());
 
-/** The address of a page; parameters that are empty are left out. */
+/** The address of a page; empty parameters are omitted. */
 export function href(page: PageName, params: Readonly<Record<string, string | undefined>> = {}): string {
   const set = Object.entries(params).filter((entry): entry is [string, string] => Boolean(entry[1]));
   const query = new URLSearchParams(set).toString();
@@ -50,7 +50,7 @@ export function setParams(changes: Readonly<Record<string, string | undefined>>)
   navigate(`${location.pathname}${query === '' ? '' : `?${query}`}`, { replace: true });
 }
 
-/** Follows links to other pages of the console without loading anything. */
+/** Follows links to other pages of the console without loading a document. */
 export function startRouter(): void {
   addEventListener('popstate', () => {
     route.value = current();

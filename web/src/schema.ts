@@ -1,5 +1,5 @@
-// Reads JSON Schemas for forms: which control a schema needs, which value it begins with, and how its parts are called. A
-// schema that has no control of its own is edited as JSON.
+// Reads JSON Schemas for forms: the control for a schema, its initial value, and the labels of its parts. A
+// schema without a suitable control is edited as JSON.
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -18,7 +18,7 @@ export type Control =
   | { readonly kind: 'object'; readonly properties: readonly (readonly [string, Schema])[] }
   | { readonly kind: 'json' };
 
-/** Texts that may be longer than this get several lines. */
+/** Texts that may be longer than this get a multi-line field. */
 const LONG_TEXT = 200;
 /** References and nested objects below this depth are edited as JSON. */
 export const DEEPEST = 6;
@@ -46,15 +46,15 @@ export function controlOf(schema: Schema): Control {
   return { kind: 'json' };
 }
 
-/** With more fields a page would stand still: a server may send a schema that contains itself many times. */
+/** More fields would block the page: a server may send a schema that contains itself many times. */
 const MOST_FIELDS = 500;
 
-/** The schema of a form; without its parts when these have too many fields, so that it is edited as JSON. */
+/** The schema of a form; without its parts when they have too many fields, so that it is edited as JSON. */
 export function formSchema(schema: Schema): Schema {
   return fieldsIn(schema, schema, MOST_FIELDS) > MOST_FIELDS ? {} : schema;
 }
 
-/** Fields of its form at the beginning; counts up to `most` and a few more. */
+/** Number of fields of the initial form; counts up to `most` and a few more. */
 function fieldsIn(schema: Schema, root: Schema, most: number, depth = 0): number {
   const control = controlOf(resolved(schema, root));
   if (control.kind !== 'object' || depth > DEEPEST) return 1;
@@ -66,7 +66,7 @@ function fieldsIn(schema: Schema, root: Schema, most: number, depth = 0): number
   return count;
 }
 
-/** Replaces a reference into the same document by what it names, and an alternative by its first form. */
+/** Replaces a reference into the same document by its target, and alternatives by the first one. */
 export function resolved(schema: Schema, root: Schema, depth = 0): Schema {
   if (depth > DEEPEST) return {};
   const { $ref, allOf, anyOf, oneOf, ...own } = schema;
@@ -80,7 +80,7 @@ export function resolved(schema: Schema, root: Schema, depth = 0): Schema {
   return forms.length === 1 ? resolved({ ...form, ...own }, root, depth + 1) : own;
 }
 
-/** The value that a form begins with: the default, or nothing. */
+/** The initial value of a form: the default, or nothing. */
 export function initialValue(schema: Schema, root: Schema = schema, depth = 0): unknown {
   const known = resolved(schema, root);
   if ('default' in known) return known.default;
@@ -95,7 +95,7 @@ export function initialValue(schema: Schema, root: Schema = schema, depth = 0): 
   return set.length === 0 && depth > 0 ? undefined : Object.fromEntries(set);
 }
 
-/** What a required value is while it is empty, where the empty value is one. */
+/** The value of an empty required field, if an empty value is valid. */
 export function emptyValue({ kind }: Control): unknown {
   if (kind === 'list' || kind === 'choices') return [];
   if (kind === 'object') return {};
@@ -133,7 +133,7 @@ function choicesOf(schema: Schema): readonly Choice[] | undefined {
   return forms.map((form) => ({ value: form.const, label: titleOf(form, String(form.const)) }));
 }
 
-/** The one type besides null; undefined for several. A schema with properties is an object. */
+/** The only type besides null; undefined for several. A schema with properties is an object. */
 function typeOf({ type, properties }: Schema): unknown {
   const types = (Array.isArray(type) ? type : [type]).filter((each) => each !== 'null');
   if (types.length !== 1) return undefined;

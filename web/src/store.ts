@@ -1,6 +1,6 @@
-// The present state of the gateway: templates and instances, and what the last minutes counted. Events say what changed, and
-// states are taken from them at once (news.ts); the records are read again, so that an event that was missed does no lasting
-// harm. Samples bring the numbers.
+// The present state of the gateway: templates, instances, and the counts of the last minutes. Events announce
+// changes: states are taken from them at once (news.ts), and the records are read again, so that a missed
+// event does no lasting harm. Samples bring the numbers.
 
 import { batch, computed, effect, signal } from '@preact/signals';
 import { account } from './account.ts';
@@ -21,11 +21,11 @@ import type {
 
 /** Points of the charts: five minutes. */
 const KEPT_SAMPLES = 300;
-/** Above this many changed instances the whole registry is read instead. */
+/** With more changed instances than this, the whole registry is read instead. */
 const SINGLE_READS = 8;
 const FIRST_READ_MS = 30;
 const NEXT_READ_MS = 300;
-/** Reads count against the rate limit of the account: so many follow each other at once, further ones are rare. */
+/** Reads count against the rate limit of the account: this many may follow each other, further ones are rare. */
 const READS_AT_ONCE = 12;
 const RARE_READ_MS = 8_000;
 
@@ -42,14 +42,14 @@ export const templateSamples = signal<ReadonlyMap<string, TemplateSample>>(new M
 export const samples = signal<readonly Sample[]>([]);
 const lastMinute = { instances: new LastMinute(), templates: new LastMinute() };
 
-/** Incremented when sessions changed: the page that shows them reads them again. */
+/** Incremented when sessions changed, so that the page that shows them reads them again. */
 export const sessionChanges = signal(0);
-/** Nodes that share the database: set while the changes of the others cannot be read. */
+/** True while this node cannot read the changes of the other nodes on its database. */
 export const isBehind = signal(false);
 /** The calls that the activity page shows. */
 export const calls = new Calls();
 
-/** Templates and their instances, by name; those that are only defined, without an instance, come last. */
+/** Templates and their instances, by name; templates without an instance come last. */
 export const templates = computed<ReadonlyMap<string, readonly Instance[]>>(() => {
   const byTemplate = Map.groupBy(instances.value.values(), ({ template_name }) => template_name);
   const names = [...(balancers.value?.keys() ?? [])].sort();
@@ -58,9 +58,9 @@ export const templates = computed<ReadonlyMap<string, readonly Instance[]>>(() =
   return new Map([...used, ...unused].map((name) => [name, byTemplate.get(name) ?? []]));
 });
 
-/** Requests and failures of the last minute, of an instance by its server id, or of a template. */
+/** Requests and failures of the last minute, of an instance by its server id or of a template. */
 export function minuteOf(subject: { readonly server: string } | { readonly template: string }) {
-  // The sums change with each sample. A call, because the build leaves out a bare `samples.value`.
+  // The sums change with each sample. A call, because the build removes a bare `samples.value`.
   samples.valueOf();
   return 'server' in subject
     ? lastMinute.instances.of(subject.server)
@@ -82,7 +82,7 @@ export function startStore(): void {
   });
 }
 
-/** Calls are many: they are read only while a page shows them. */
+/** Reads calls only while a page shows them: they are many. */
 export function watchCalls(isWatched: boolean): void {
   watchesCalls = isWatched;
   if (isWatched) calls.clear();
@@ -122,7 +122,7 @@ const SESSIONS_MS = 5_000;
 let sessionsTimer: number | undefined;
 let sessionsReadMs = 0;
 
-/** At once, then at most once in a while: a busy gateway opens sessions all the time. */
+/** Reads at once, then at a bounded rate: a busy gateway opens sessions all the time. */
 function noteSessions(): void {
   if (sessionsTimer !== undefined) return;
   const delayMs = Math.max(FIRST_READ_MS, sessionsReadMs + SESSIONS_MS - Date.now());
@@ -134,7 +134,7 @@ function noteSessions(): void {
 }
 
 function addSample(sample: Sample): void {
-  // An event was lost, or its state is not read yet.
+  // An event was lost, or its state was not read yet.
   for (const { server_id, state } of sample.instances) {
     const known = instances.peek().get(server_id);
     if (known?.state === state || balancers.peek() === undefined) continue;
@@ -143,7 +143,7 @@ function addSample(sample: Sample): void {
   }
   const templatesNow = merged(templateSamples.value, sample.templates, ({ template }) => template);
   const instancesNow = merged(instanceSamples.value, sample.instances, ({ server_id }) => server_id);
-  // What a sample leaves out is as it was in the second before, its counts included.
+  // A sample omits what did not change since the second before, including counts.
   lastMinute.templates.add(templatesNow);
   lastMinute.instances.add(instancesNow);
   batch(() => {
@@ -153,7 +153,7 @@ function addSample(sample: Sample): void {
   });
 }
 
-/** Events may have been lost; the first sample of a stream has everything. */
+/** Events may have been lost; the first sample of a stream is complete. */
 function onConnect(): void {
   readAll();
   templateSamples.value = new Map();
@@ -171,16 +171,16 @@ function merged<T>(
   return next;
 }
 
-/** Reads what changed: at once, unless changes go on and on. */
+/** Reads changed records: at once, unless changes continue. */
 class ChangedState {
   readonly #servers = new Set<string>();
   #isAll = false;
   #timer: number | undefined;
   #lastReadMs = 0;
-  /** Reads that may follow at once. */
+  /** Number of reads that may follow at once. */
   #credit = READS_AT_ONCE;
 
-  /** This instance changed; without an id, anything may have. */
+  /** Notes that this instance changed; without an id, anything may have changed. */
   note(serverId?: string): void {
     if (serverId === undefined) this.#isAll = true;
     else this.#servers.add(serverId);
@@ -208,7 +208,7 @@ class ChangedState {
     } finally {
       newerThanRead = undefined;
       this.#timer = undefined;
-      // What changed while it was read.
+      // Instances that changed during the read.
       if (this.#isAll || this.#servers.size > 0) this.note([...this.#servers].at(0));
     }
   }
@@ -216,12 +216,12 @@ class ChangedState {
 
 const changed = new ChangedState();
 
-/** Reads one instance again: events do not tell of all that its record has. */
+/** Reads one instance again: events do not contain all fields of its record. */
 export function readInstance({ server_id }: Instance): void {
   changed.note(server_id);
 }
 
-/** Reads the whole state, soon. */
+/** Schedules a read of the whole state. */
 export function readAll(): void {
   changed.note();
 }
@@ -247,7 +247,7 @@ async function readServer(id: string): Promise<void> {
   }
 }
 
-/** What events said while records were read, by server id: it is newer than these. Null: the instance is gone. */
+/** Changes from events during a read, by server id; they are newer than the records. Null: the instance is gone. */
 let newerThanRead: Map<string, News | null> | undefined;
 
 function learn(id: string, news: News): void {
@@ -256,13 +256,13 @@ function learn(id: string, news: News): void {
   if (known !== undefined) keep({ ...known, ...news });
 }
 
-/** The instance, unless it is gone by now. */
+/** The instance with newer changes; none if it is gone. */
 function withNews(instance: Instance): readonly Instance[] {
   const news = newerThanRead?.get(instance.server_id);
   return news === null ? [] : [{ ...instance, ...news }];
 }
 
-/** Puts an instance in its place, as the gateway answered it. */
+/** Stores an instance as the gateway answered it. */
 export function keep(instance: Instance): void {
   instances.value = new Map(instances.value).set(instance.server_id, instance);
 }

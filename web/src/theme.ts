@@ -1,4 +1,4 @@
-// Dark or light: as the system has it, until one is chosen. The colours are in style/base.css, by `light-dark()`.
+// Dark or light: the theme of the system until the user chooses one. style/base.css has the colours, by `light-dark()`.
 
 import { effect, signal } from '@preact/signals';
 
@@ -13,7 +13,7 @@ export function startTheme(): void {
     try {
       localStorage.setItem(KEY, theme.value);
     } catch {
-      // The browser forbids storage: the choice holds until the page is closed.
+      // The browser forbids storage: the choice lasts until the page is closed.
     }
   });
 }

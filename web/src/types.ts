@@ -1,4 +1,4 @@
-// What the gateway answers, as far as the console reads it. The API description (/openapi.json) has the whole.
+// The answers of the gateway, as far as the console reads them. The API description (/openapi.json) has all fields.
 
 export type Scope = 'gateway:read' | 'gateway:write' | 'tools:call' | 'admin';
 
@@ -60,7 +60,7 @@ export interface Registry {
   >;
 }
 
-/** The event `gateway.sampled`: once a second, counts of the interval, and the state of what changed. */
+/** The event `gateway.sampled`: once a second, the counts of the interval, and the changed states. */
 export interface Sample {
   readonly at: string;
   readonly interval_ms: number;

@@ -1,4 +1,4 @@
-// The calls as they come: each with its outcome, and opened with each attempt.
+// Calls as they arrive, each with its outcome and, when opened, its attempts.
 
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
@@ -156,7 +156,7 @@ function CallDrawer({ call }: { readonly call: Call }) {
   );
 }
 
-/** One attempt: in words, and where it lies in the time of the call. */
+/** One attempt: in words, and its position in the time of the call. */
 function AttemptView({ attempt, call }: { readonly attempt: Attempt; readonly call: Call }) {
   const { instance, waitMs = 0, durationMs } = attempt;
   const total = Math.max(1, call.durationMs ?? 0, waitMs + durationMs);

@@ -1,5 +1,4 @@
-// The audit log, for admins: who changed what, who signed in, and each call of a tool; looked through by filters that stand in
-// the address of the page.
+// The audit log, for admins: changes, sign-ins and calls of tools, with filters in the address of the page.
 
 import { clock, day, milliseconds } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
@@ -45,7 +44,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   cancelled: 'Cancelled',
 };
 
-/** Fields of the query, with their labels and what may be written into them. */
+/** Fields of the query, with their labels and placeholders. */
 const TEXTS = {
   actor: ['Who', 'Name or id'],
   action: ['Action', 'tools/call'],
@@ -114,7 +113,7 @@ function Filters({ isUsed }: { readonly isUsed: boolean }) {
   return (
     <details class="panel padded" open={isUsed || !isNarrow.value}>
       <summary>Filter</summary>
-      {/* A new form for each set of filters, so that its fields show what the address says. */}
+      {/* A new form for each set of filters, so that its fields show those of the address. */}
       <form
         key={String(isUsed)}
         class="columns filters"
@@ -153,7 +152,7 @@ function Filters({ isUsed }: { readonly isUsed: boolean }) {
   );
 }
 
-/** As the control has it: local, in minutes. */
+/** In the form of the control: local time, to the minute. */
 function localTime(at: string | null): string {
   const ms = Date.parse(at ?? '');
   if (Number.isNaN(ms)) return '';

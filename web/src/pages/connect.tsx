@@ -1,4 +1,4 @@
-// How clients are connected to a template: the same texts as the command `connect`.
+// How clients connect to a template: the same texts as in the command `connect`.
 
 import { get } from '../api.ts';
 import { CopyButton } from '../parts/copy.tsx';

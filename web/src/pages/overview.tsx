@@ -1,4 +1,4 @@
-// All templates on one page: what is wrong, how much is going on, and how each template is.
+// All templates on one page: problems, load, and the health of each template.
 
 import { computed, useSignal } from '@preact/signals';
 import { mayWrite } from '../account.ts';
@@ -101,7 +101,7 @@ function Tile({ name, value = '–' }: { readonly name: string; readonly value: 
   );
 }
 
-/** Lines of the last five minutes. */
+/** The charts of the last five minutes. */
 const charts = computed(() => {
   const kept = samples.value;
   const perSecond = (pick: (totals: Sample['totals']) => number): number[] =>

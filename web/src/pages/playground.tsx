@@ -1,4 +1,4 @@
-// Trying what a template offers: its tools, resources and prompts, each by a form of its own.
+// Tries the tools, resources and prompts of a template, each in its own form.
 
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';

@@ -1,5 +1,5 @@
-// Registers an instance: what the definition of the template says, an endpoint, or a command that the gateway runs. The
-// connection to the latter two can be tested before it is kept.
+// Registers an instance: by the definition of its template, an endpoint, or a command that the gateway runs.
+// The connection of the latter two can be tested before they are registered.
 
 import { useSignal } from '@preact/signals';
 import { isOpen, mayWrite } from '../account.ts';
@@ -244,7 +244,7 @@ interface RegisterBody {
   readonly instance: Readonly<Record<string, unknown>>;
 }
 
-/** Fields that are empty are left out. Throws for a line that is no pair. */
+/** Empty fields are omitted. Throws for a line that is no pair. */
 function bodyOf(form: HTMLFormElement, kind: 'endpoint' | 'command'): RegisterBody {
   const data = new FormData(form);
   const text = (name: string): string => String(data.get(name) ?? '').trim();

@@ -1,4 +1,4 @@
-// The sessions of MCP clients: which client, of whom, where it is bound, since when; and ending one.
+// The sessions of MCP clients: client, owner, binding and age; and the action that ends one.
 
 import { useSignal } from '@preact/signals';
 import { isAdmin } from '../account.ts';
@@ -125,7 +125,7 @@ function Filters() {
   );
 }
 
-/** Apart from the other filter: what is typed there would be lost with each change of a template. */
+/** Separate from the other filter, whose typed text would be lost with each change of a template. */
 function TemplateFilter() {
   return (
     <TemplateSelect
@@ -138,7 +138,7 @@ function TemplateFilter() {
 
 function SessionRow({ session, onEnd }: { readonly session: Session; readonly onEnd: () => void }) {
   const { id, client, principal, principal_name: owner, bindings, is_streaming } = session;
-  // Read, so that the time since the last use goes on; by a call, as in store.ts.
+  // Subscribes to samples, so that the time since the last use advances; by a call, as in store.ts.
   samples.valueOf();
   const name = client.name ?? 'A client';
   return (

@@ -1,4 +1,4 @@
-// The settings in force, what each means, and where it comes from. The level of the log can be changed here.
+// The settings in effect, their meaning and their source. The log level can be changed here.
 
 import { useSignal } from '@preact/signals';
 import { change, get } from '../api.ts';
@@ -83,7 +83,7 @@ export function SettingsPage() {
   );
 }
 
-/** `load_balancer.max_retries`: the group "Load balancer", and "Max retries". */
+/** `load_balancer.max_retries`: the group "Load balancer" and "Max retries". */
 function namesOf(name: string): readonly [string, string] {
   const [first = '', ...rest] = name.split('.').map(titleOf);
   return rest.length === 0 ? ['General', first] : [first, rest.join(' ')];
@@ -136,7 +136,7 @@ function SettingRow({
 const UNIT_MS: Readonly<Record<string, number>> = { seconds: 1_000, minutes: 60_000 };
 const MEBIBYTE = 1_048_576;
 
-/** In its unit, and in a larger one if it is long: "1,800 seconds (30 min)". */
+/** The value in its unit and, if it is long, in a larger one: "1,800 seconds (30 min)". */
 function measured(value: number, unit: string): string {
   const ms = value * (UNIT_MS[unit] ?? 0);
   const text = `${value.toLocaleString('en')} ${value === 1 ? unit.replace(/s$/, '') : unit}`;

@@ -1,4 +1,4 @@
-// Signing in. It stands in place of the page that was asked for, whose address stays.
+// Sign-in. It is shown in place of the requested page, whose address stays.
 
 import { useState } from 'preact/hooks';
 import { hasExpired, signIn } from '../account.ts';

@@ -1,4 +1,4 @@
-// One template: its instances side by side, what each does and why, and how calls are spread over them.
+// One template: its instances, the state of each with its reason, and the distribution of calls.
 
 import { useSignal } from '@preact/signals';
 import { mayCall, mayWrite } from '../account.ts';
@@ -193,7 +193,7 @@ function InstanceRow({ instance, total }: InstanceRowProps) {
   );
 }
 
-/** Where the instance is reached, or what it runs. */
+/** The endpoint of the instance, or its command. */
 function addressOf({ endpoint, command: program, args, transport }: Instance): string {
   return endpoint ?? (program === null ? transport : [program.replace(/^.*\//, ''), ...args].join(' '));
 }

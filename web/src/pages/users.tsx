@@ -1,4 +1,4 @@
-// Users and API keys: making them, switching users off, revoking keys. A new key is shown once.
+// Users and API keys: creates both, disables users, revokes keys. A new key is shown once.
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';

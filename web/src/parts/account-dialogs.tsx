@@ -1,4 +1,4 @@
-// The dialogs that make and change users and API keys. A new key is shown in one of them, and nowhere again.
+// The dialogs that create and change users and API keys. Only one of them shows a new key.
 
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
@@ -38,7 +38,7 @@ interface FormDialogProps {
   readonly action?: string;
   readonly templates?: readonly string[] | null;
   readonly onClose: () => void;
-  /** Rejects with what is wrong. */
+  /** Rejects with the fault. */
   readonly onSave: (data: FormData) => Promise<void>;
   readonly children: ComponentChildren;
 }

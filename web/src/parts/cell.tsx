@@ -1,4 +1,4 @@
-// Cells of lists: a number that names itself where there is no heading above it, and a bar for a share.
+// Cells of lists: a number with its name where no heading shows it, and a bar for a share.
 
 import type { ComponentChildren } from 'preact';
 import type { Tone } from './state.tsx';
@@ -19,7 +19,7 @@ export function Cell({ name, tone, children }: CellProps) {
   );
 }
 
-/** `part` of 1. It repeats what stands beside it. */
+/** `part` of 1. Hidden from screen readers: it repeats the value beside it. */
 export function Bar({ part }: { readonly part: number }) {
   return (
     <span class="bar" aria-hidden="true">

@@ -1,6 +1,6 @@
-// A line chart of the last minutes. The library is loaded with the first chart; colours come from the style sheet. The
-// newest values also stand as text above the lines, which differ in their dashes, too; the picture has a text of its own with
-// the largest ones.
+// A line chart of the last minutes. The library is loaded with the first chart; colours come from the style
+// sheet. The newest values are also text above the lines, whose dashes differ; the text alternative of the
+// picture adds the largest values.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
@@ -17,7 +17,7 @@ interface ChartProps {
 
 const HEIGHT = 176;
 const AXIS_WIDTH = 62;
-/** With fewer points there is no line to see. */
+/** Fewer points make no visible line. */
 const FEWEST_POINTS = 2;
 /** From one minute, when the page is new, to five. */
 const SHORTEST_SECONDS = 60;

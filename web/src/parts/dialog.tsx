@@ -1,4 +1,4 @@
-// Modal dialogs, by the element of the browser: it keeps the focus inside, and gives it back.
+// Modal dialogs, with the element of the browser, which keeps the focus inside and restores it.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
@@ -7,7 +7,7 @@ import { Icon } from './icon.tsx';
 interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
-  /** At the right edge, as high as the window. */
+  /** At the right edge, in the full height of the window. */
   readonly isDrawer?: boolean;
   readonly children: ComponentChildren;
 }
@@ -24,7 +24,7 @@ export function Dialog({ title, onClose, isDrawer = false, children }: DialogPro
       class={isDrawer ? 'drawer' : undefined}
       aria-labelledby={heading}
       onClose={(event) => {
-        // A dialog inside this one is closed, too.
+        // The closing of a dialog inside this one bubbles up, too.
         if (event.target === dialog.current) onClose();
       }}
     >
@@ -48,7 +48,7 @@ interface ConfirmProps {
   readonly onClose: () => void;
 }
 
-/** Asks before something that cannot be taken back. */
+/** Asks for confirmation of an irreversible action. */
 export function Confirm({ title, text, action, onConfirm, onClose }: ConfirmProps) {
   const [isBusy, setBusy] = useState(false);
   const confirm = async (): Promise<void> => {

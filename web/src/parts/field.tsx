@@ -1,4 +1,4 @@
-// A labelled control of a form, with a hint and an error that belong to it.
+// A labelled control of a form, with its hint and its error.
 
 import { type ComponentChildren, cloneElement, type VNode } from 'preact';
 import { useId } from 'preact/hooks';

@@ -1,4 +1,4 @@
-// The icons: one path each, drawn with the colour of the text. They never stand alone for a meaning.
+// The icons: one path each, in the colour of the text. An icon is never the only sign of a meaning.
 
 const PATHS = {
   overview: 'M3 3h6v6H3zM11 3h6v6h-6zM3 11h6v6H3zM11 11h6v6h-6z',

@@ -1,4 +1,4 @@
-// Everything about one instance, beside the list that it is opened from; with the actions that change it.
+// All details of one instance, beside the list that opened it, with the actions that change it.
 
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';

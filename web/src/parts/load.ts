@@ -1,5 +1,5 @@
-// Reads a document for a page, or a list page by page: what it is, that it loads, or why it failed. It is read again when one
-// of its keys changes, and what was read stays visible meanwhile.
+// Reads a document for a page, or a list page by page: the data, the loading state, or the error. It is read
+// again when one of its keys changes; the previous data stays visible meanwhile.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { get, messageOf } from '../api.ts';
@@ -10,7 +10,7 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-/** `read` is called again when `keys` change; an answer that is overtaken by another is dropped. */
+/** `read` is called again when `keys` change; an answer to an earlier call is dropped. */
 export function useLoaded<T>(read: () => Promise<T>, keys: readonly unknown[]): Loaded<T> {
   const [data, setData] = useState<T | undefined>();
   const [error, setError] = useState<string | undefined>();
@@ -44,7 +44,7 @@ export interface Pages<T> extends Omit<Loaded<never>, 'data'> {
 }
 
 const PAGE = 100;
-/** The gateway gives no more at a time. */
+/** Most items of one answer of the gateway. */
 const LARGEST_PAGE = 1_000;
 
 interface Shown<T> {
@@ -53,7 +53,7 @@ interface Shown<T> {
   readonly next: string | null;
 }
 
-/** `path` has a query; `name` is the field of the list. With another path it begins anew; with another `key` it reads again what is shown. */
+/** `path` has a query; `name` is the field of the list. Another path starts over; another `key` reads the shown items again. */
 export function usePages<T, Name extends string>(path: string, name: Name, key?: unknown): Pages<T> {
   const [shown, setShown] = useState<Shown<T> | undefined>();
   const [error, setError] = useState<string | undefined>();

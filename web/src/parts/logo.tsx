@@ -1,4 +1,4 @@
-// The sign of the program: a door on a stage.
+// The logo of the program: a door on a stage.
 
 export function Logo() {
   return (

@@ -1,4 +1,4 @@
-// Short confirmations and failures of actions, read out by screen readers. They leave by themselves; failures stay longer.
+// Short confirmations and failures of actions, which screen readers announce. They disappear by themselves; failures stay longer.
 
 import { signal } from '@preact/signals';
 import { messageOf } from '../api.ts';
@@ -21,7 +21,7 @@ export function notify(text: string, tone: Notice['tone'] = 'ok'): void {
   setTimeout(() => dismiss(notice.id), STAYS_MS[tone]);
 }
 
-/** Runs an action; says that it was done, or why it failed. True when it was done. */
+/** Runs an action, and reports its success or the reason of its failure. True for a success. */
 export async function attempt(action: () => Promise<unknown>, done: string): Promise<boolean> {
   try {
     await action();

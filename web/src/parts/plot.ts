@@ -1,4 +1,4 @@
-// Draws a chart with uPlot. In a file of its own, because it is loaded after the page is there.
+// Draws a chart with uPlot. In a separate file, because it is loaded after the page.
 
 import uPlot from 'uplot';
 import { clock } from '../format.ts';
@@ -72,7 +72,7 @@ function timeOf(seconds: number): string {
   return seconds % 60 === 0 ? text.slice(0, 5) : text;
 }
 
-/** A canvas needs the colour itself: `light-dark()` is decided where it is used. */
+/** A canvas needs the resolved colour: `light-dark()` depends on the element. */
 function colourOf(element: HTMLElement, name: string): string {
   const probe = document.createElement('span');
   probe.style.color = `var(${name})`;

@@ -1,4 +1,4 @@
-// The result of a call: its texts and images as they are meant, and all of it as JSON.
+// The result of a call: its texts and images rendered, and all of it as JSON.
 
 import type { JsonObject } from '../mcp.ts';
 

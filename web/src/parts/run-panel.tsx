@@ -1,4 +1,4 @@
-// The form of one tool, resource or prompt, and what became of the newest call of it.
+// The form of one tool, resource or prompt, and the outcome of its newest call.
 
 import { useState } from 'preact/hooks';
 import { clock, milliseconds } from '../format.ts';
@@ -99,7 +99,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
   );
 }
 
-/** A schema without properties that does not say that there are none. */
+/** A schema without properties that does not exclude them. */
 function takesAnything({ kind, schema }: Item): boolean {
   const { properties, additionalProperties, type } = schema;
   if (kind !== 'tools' || additionalProperties === false) return false;
@@ -160,7 +160,7 @@ interface QuestionsProps {
   readonly questions: readonly Question[];
 }
 
-/** What the server asks before it answers. */
+/** The questions of the server before its answer. */
 function Questions({ run, questions }: QuestionsProps) {
   const [contents, setContents] = useState<Readonly<Record<string, unknown>>>(() =>
     Object.fromEntries(questions.map(({ key, schema }) => [key, initialValue(schema) ?? {}])),

@@ -1,4 +1,4 @@
-// The fields of a form for a JSON Schema. The value is plain JSON; what is not set is absent from it.
+// The fields of a form for a JSON Schema. The value is plain JSON; unset fields are absent.
 
 import { useState } from 'preact/hooks';
 import {
@@ -24,7 +24,7 @@ interface SchemaFieldProps {
   /** The document that references point into. */
   readonly root: Schema;
   readonly value: unknown;
-  /** Undefined: no longer set. */
+  /** Undefined: the field is unset. */
   readonly onChange: (value: unknown) => void;
   readonly isNeeded?: boolean;
   readonly depth?: number;
@@ -188,7 +188,7 @@ interface JsonInputProps {
   readonly onChange: (value: unknown) => void;
 }
 
-/** A value as JSON. Text that is no JSON is kept in the field, says so, and changes nothing. */
+/** A value as JSON. Text that is not JSON stays in the field with a message, and changes nothing. */
 export function JsonInput({ value, onChange, label, ...rest }: JsonInputProps) {
   const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)));
   const onInput = ({ currentTarget: area }: { readonly currentTarget: HTMLTextAreaElement }): void => {

@@ -1,4 +1,4 @@
-// Whether the window is as narrow as a phone: rows of lists are higher there.
+// Whether the window is as narrow as a phone, where rows of lists are higher.
 
 import { signal } from '@preact/signals';
 

@@ -1,4 +1,4 @@
-// What a page shows while it has nothing to show: it loads, it failed, or there is nothing.
+// The content of a page without data: loading, failed, or empty.
 
 import type { ComponentChildren } from 'preact';
 import { Icon } from './icon.tsx';

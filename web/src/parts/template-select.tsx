@@ -7,7 +7,7 @@ interface TemplateSelectProps {
 }
 
 export function TemplateSelect({ names, value, onChange }: TemplateSelectProps) {
-  // A template of the address that is not in the list can still be seen as the chosen one.
+  // A template in the address that is not in the list is still shown as selected.
   const shown = value === undefined || names.includes(value) ? names : [value, ...names];
   if (shown.length === 0) return null;
   return (

@@ -1,5 +1,5 @@
-// A list of which only the visible rows are in the document: rows have one height, so that places are known without
-// measuring. Short lists are shown whole and scroll with the page.
+// A list of which only the visible rows are in the document: all rows have the same height, so that positions
+// are known without measuring. Short lists are rendered whole and scroll with the page.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -14,7 +14,7 @@ interface VirtualListProps<T> {
 
 /** Rows above and below the visible ones. */
 const OVERSCAN = 6;
-/** Lists up to this size are shown whole. */
+/** Lists up to this size are rendered whole. */
 const WHOLE = 60;
 
 export function VirtualList<T>({ items, keyOf, rowHeight, label, children }: VirtualListProps<T>) {
