@@ -1,15 +1,15 @@
-// The bars the gateway has to reach, and whether it did. All but the last two compare cases of one run, at 16 connections.
+// The bars of the gateway, and whether it reached them. All but the last two compare cases of one run, at 16 connections.
 
 import type { IdleSessions } from './idle-sessions.ts';
 import type { PairResult } from './pairs.ts';
 import type { Measurement } from './rounds.ts';
 import type { Startup } from './startup.ts';
 
-/** One bar: what was asked for and what was found. */
+/** One bar: the limit and the figure. */
 export interface Bar {
   readonly name: string;
   readonly limit: string;
-  /** The figure as shown; '-' when it could not be found. */
+  /** The figure as shown; '-' when it could not be measured. */
   readonly figure: string;
   readonly verdict: 'reached' | 'missed' | 'not measured';
 }
@@ -19,7 +19,6 @@ const connections = 16;
 /** Decimals of a figure by its unit. */
 const digits: Readonly<Record<string, number>> = { ' x': 2, ' us': 1, ' kB': 1 };
 
-/** Checks every bar. */
 export function checkBars(
   measurements: readonly Measurement[],
   pairs: readonly PairResult[],

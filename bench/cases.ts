@@ -1,5 +1,4 @@
-// The cases of the benchmark and the processes behind them.
-// How often and in which order they run is decided in rounds.ts.
+// The cases of the benchmark and their processes. rounds.ts decides how often and in which order they run.
 
 import { fileURLToPath } from 'node:url';
 import { listening, type Started, startNode } from './children.ts';
@@ -10,23 +9,23 @@ import { initializeBody } from './open-session.ts';
 
 export type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm' | 'n' | 'o';
 
-/** One thing to measure. */
+/** One case to measure. */
 export interface BenchmarkCase {
   readonly letter: Letter;
   readonly title: string;
   readonly url: string;
   readonly body: string;
-  /** Credentials, or what the protocol wants. */
+  /** Credentials, or headers of the protocol. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Opens a session on each connection before it is measured: the body of that request. */
+  /** Opens a session on each connection before the measurement: the body of that request. */
   readonly sessionBody?: string;
-  /** Runs before each measurement; the function that it returns runs afterwards. */
+  /** Runs before each measurement; the returned function runs after it. */
   readonly prepare?: () => Promise<() => void>;
-  /** The process whose CPU and memory are measured: whatever stands between client and backend; none in (a). */
+  /** The process whose CPU and memory are measured: the program between client and backend; none in (a). */
   readonly pid: number | undefined;
 }
 
-/** All cases that could be started, and why the others could not. */
+/** All cases that could be started, and the reasons why the others could not. */
 export interface Harness {
   readonly cases: readonly BenchmarkCase[];
   readonly missing: readonly { readonly letters: string; readonly reason: string }[];
@@ -40,7 +39,7 @@ const rpcCall = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', pa
 const callPath = '/mcp/everything/tools/call';
 const pipePath = '/mcp/pipe/tools/call';
 
-/** Many more sessions than in real life are opened here; unused sessions end soon. */
+/** The benchmark opens many more sessions than clients do; unused sessions end soon. */
 const SESSION_ENVIRONMENT: Readonly<Record<string, string>> = {
   GATEWAY_AUTH_ENABLED: 'false',
   MCP_GATEWAY_MAX_SESSIONS: '1000000',
@@ -49,7 +48,7 @@ const SESSION_ENVIRONMENT: Readonly<Record<string, string>> = {
 
 const RECORDING_ENVIRONMENT = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_AUDIT_CALLS: 'true' };
 
-/** Starts backends, baselines and, if wanted, the gateway; they stay up for the whole benchmark, idle while others are measured. */
+/** Starts backends, baselines and, if wanted, the gateway; they run for the whole benchmark, idle while others are measured. */
 export async function openHarness(withGateway: boolean): Promise<Harness> {
   const running: Pick<Started, 'stop'>[] = [];
   const start = async (name: string, ...flags: string[]): Promise<Started & { ports: string[] }> => {
@@ -136,7 +135,7 @@ function gatewayCases({ origin, pid }: StartedGateway): BenchmarkCase[] {
   ];
 }
 
-/** The same calls as (c) and (d), by callers who must say who they are and whose calls are counted. */
+/** The calls of (c) and (d), by callers with credentials and a rate limit. */
 function guardedCases({ origin, pid, apiKey, token }: GuardedGateway): BenchmarkCase[] {
   const withKey = { 'X-API-Key': apiKey };
   const withToken = { Authorization: `Bearer ${token}` };
@@ -148,7 +147,7 @@ function guardedCases({ origin, pid, apiKey, token }: GuardedGateway): Benchmark
   ];
 }
 
-/** The same calls as (d), by one gateway that records them, so that two processes that differ by chance are not compared. */
+/** The calls of (d), with one recording gateway: two such processes could differ by chance. */
 function recordingCases({ origin, pid }: StartedGateway): BenchmarkCase[] {
   const common = { url: `${origin}${pipePath}`, body: call, pid };
   return [

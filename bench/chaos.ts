@@ -1,6 +1,6 @@
-// `npm run chaos`: one of four instances falls sick, in each of five ways, twice: for 12 s and for 40 s. A gateway with its
-// default settings stands in front of them; callers send 10 calls a second to its HTTP API, reads and writes mixed, and as many
-// reads in legacy MCP sessions. Prints what became of them; exits 1 when a bar is missed. docs/explanation/failing-instances.md explains the figures.
+// `npm run chaos`: one of four instances fails, in each of five ways, twice: for 12 s and for 40 s. A gateway with default settings
+// runs in front of them; callers send 10 calls a second to its HTTP API, reads and writes mixed, and as many reads in legacy MCP
+// sessions. Prints the outcomes; exits 1 when a bar is missed. docs/explanation/failing-instances.md explains the figures.
 //   --seed N   other times and another mix (default 1)   --only FAULT   --json   figures only
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -16,37 +16,36 @@ const CALLS_PER_SECOND = 10;
 const WARM_UP_MS = 3_000;
 const SHORT_MS = 12_000;
 const LONG_MS = 40_000;
-/** A bar, and a second for the next call to come. */
+/** The bar, plus a second until the next call. */
 const REUSED_AFTER_SHORT_MS = 15_000;
 const REUSED_AFTER_LONG_MS = 61_000;
 
 interface Outcome {
-  /** After the instance fell sick, in ms. */
+  /** Time since the failure of the instance, in ms. */
   readonly sentMs: number;
   readonly isSafe: boolean;
   readonly isFailed: boolean;
   readonly tookMs: number;
 }
 
-/** What became of one kind of caller during one sickness and until the instance was used again. */
+/** The outcomes of one kind of caller, from one failure until the instance was used again. */
 interface Row {
   readonly fault: Fault;
   readonly caller: 'HTTP API' | 'session';
   readonly sickSeconds: number;
   readonly calls: number;
-  /** Percent of the calls that were sent then: from 3 s on, in the first 12 s, later. */
+  /** Percentage of the calls sent in that period: from 3 s on, in the first 12 s, later. */
   readonly failedAfter3s: number;
   readonly failedFirst12s: number;
   readonly failedLater: number;
   readonly safeFailed: number;
   readonly duplicates: number;
   readonly slowestSafeMs: number;
-  /** Seconds from the end of the sickness to the first call that is answered there; null: never. */
+  /** Seconds from the end of the failure to the first answered call at the instance; null: never. */
   readonly usedAgainSeconds: number | null;
   readonly missed: readonly string[];
 }
 
-/** Sends one call. */
 type Send = (tool: string, key: string) => Promise<boolean>;
 
 interface Harness {
@@ -94,7 +93,7 @@ async function fleet(): Promise<{ servers: SickServer[]; urls: string[] }> {
   return { servers, urls: await Promise.all(servers.map((server) => server.start())) };
 }
 
-/** Both sicknesses, one after the other. */
+/** Observes both failures, one after the other. */
 async function observe(
   fault: Fault,
   caller: Row['caller'],
@@ -102,7 +101,7 @@ async function observe(
   send: Send,
   random: () => number,
   safeShare: number,
-  /** Before each sickness: a session of the one before has moved. */
+  /** Runs before each failure: the previous session has moved. */
   prepare: () => Promise<void>,
 ): Promise<Row[]> {
   const [gray] = servers;
@@ -146,7 +145,7 @@ async function observe(
     const wellAtMs = performance.now();
     const usedAgainMs = await firstUse(gray, wellAtMs, reuseMs);
     await delay(2_000);
-    await Promise.all(pending.splice(0)); // one that hangs has its timeout
+    await Promise.all(pending.splice(0)); // calls that hang have a timeout
     rows.push(rowOf(fault, caller, sickMs, outcomes, duplicatesOf(servers), usedAgainMs, reuseMs));
   }
   isOver = true;
@@ -188,7 +187,7 @@ function rowOf(
     usedAgainSeconds: usedAgainMs === null ? null : usedAgainMs / 1_000,
   };
   const isHanging = fault.startsWith('hang');
-  // A session whose client did more than read stays where it is; these only read, and must not notice anything.
+  // A session whose client did more than read stays at its instance; these clients only read, and must see no failure.
   const isReused = caller === 'session' || (usedAgainMs !== null && usedAgainMs <= reuseMs);
   const missed = [
     ...(isHanging || figures.failedAfter3s <= 3 ? [] : ['over 3 % failed after 3 s']),
@@ -209,7 +208,7 @@ function rowOf(
   };
 }
 
-/** Writes that were carried out more than once, anywhere. */
+/** Writes that were carried out more than once, at any instance. */
 function duplicatesOf(servers: readonly SickServer[]): number {
   const counts = new Map<string, number>();
   for (const { carriedOut } of servers) {
@@ -218,7 +217,7 @@ function duplicatesOf(servers: readonly SickServer[]): number {
   return [...counts].filter(([key, times]) => key.startsWith('w') && times > 1).length;
 }
 
-/** True when it was answered, and not with an error. */
+/** True when the call was answered without an error. */
 async function sent(url: string, body: object, headers: Readonly<Record<string, string>>): Promise<boolean> {
   try {
     const response = await fetch(url, {

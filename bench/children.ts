@@ -3,7 +3,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** How a process is started. */
 export interface StartOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly workingFolder?: string;
@@ -14,11 +13,11 @@ export interface StartOptions {
 /** A running process that announced itself. */
 export interface Started {
   readonly pid: number;
-  /** The announcement, as matched by the pattern asked for. */
+  /** The announcement, as matched by the requested pattern. */
   readonly announced: RegExpExecArray;
-  /** From just before the process was created to the announcement. */
+  /** From just before the start of the process to the announcement. */
   readonly startedMs: number;
-  /** What it printed last. */
+  /** Its last output. */
   output(): string;
   stop(): Promise<void>;
 }
@@ -56,7 +55,7 @@ export async function startNode(
   }
 }
 
-/** Runs Node until it ends and returns what it printed. Throws when it fails. */
+/** Runs Node until it ends and returns its standard output. Throws when it fails. */
 export async function runNode(parameters: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, [...parameters], { stdio: ['ignore', 'pipe', 'inherit'] });
   let printed = '';
@@ -79,7 +78,7 @@ function announcement(
       reject(new Error(`${why}; it said: ${output.text.trim() || 'nothing'}`));
     const timer = setTimeout(() => fail(`no announcement within ${timeoutMs} ms`), timeoutMs);
     for (const stream of [child.stdout, child.stderr]) {
-      // Keeps reading after the announcement, or a talkative process would block on a full pipe.
+      // Reads on after the announcement: a verbose process would block on a full pipe.
       stream?.on('data', (chunk: Buffer) => {
         output.text = (output.text + chunk.toString()).slice(-outputBytes);
         const match = pattern.exec(output.text);

@@ -3,7 +3,7 @@
 const CONSOLES = 50;
 const EVENTS_PATH = '/events?follow=true&type=gateway.sampled,instance,session,template';
 
-/** Resolves when all are open; the returned function closes them. */
+/** Resolves when all consoles are open; the returned function closes them. */
 export async function openConsoles(origin: string): Promise<() => void> {
   const readers = new AbortController();
   const close = (): void => readers.abort();
@@ -16,7 +16,7 @@ export async function openConsoles(origin: string): Promise<() => void> {
   }
 }
 
-/** Resolves when the stream is open; reads it until it is aborted. */
+/** Resolves when the stream is open; reads it until the signal aborts. */
 async function read(origin: string, signal: AbortSignal): Promise<void> {
   const { ok, status, body } = await fetch(`${origin}${EVENTS_PATH}`, { signal });
   if (!ok || body === null) throw new Error(`${EVENTS_PATH} answered ${status}`);

@@ -1,5 +1,5 @@
-// Starts stagedoor as its users do: `stagedoor gateway start`, with a registry document of benchmark instances.
-// It only knows the command line and the HTTP API; nothing of src/ is imported.
+// Starts stagedoor as users do: `stagedoor gateway start`, with a registry document of benchmark instances.
+// It uses only the command line and the HTTP API, and imports nothing of src/.
 
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -9,13 +9,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Started, startNode } from './children.ts';
 
-/** A running gateway. */
 export interface StartedGateway extends Started {
-  /** Such as `http://127.0.0.1:4321`. */
+  /** For example `http://127.0.0.1:4321`. */
   readonly origin: string;
 }
 
-/** What is registered in a gateway before it is measured: templates, balanced round robin. */
+/** The templates that a gateway has before the measurement, balanced round robin. */
 export interface Instances {
   /** HTTP endpoints by template. */
   readonly http: Readonly<Record<string, readonly string[]>>;
@@ -23,16 +22,16 @@ export interface Instances {
   readonly stdio: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The program, whether or not it exists yet. */
+/** The program, even if it does not exist yet. */
 export const programPath = fileURLToPath(new URL('../bin/stagedoor.mjs', import.meta.url));
 
 const announced = /https?:\/\/[\w.[\]-]+:\d+/;
 const readyTimeoutMs = 20_000;
 
 /**
- * Starts a gateway in an empty folder of its own and waits until it listens; with instances, until all are healthy.
- * Authentication is off unless `environment` turns it on; the database is the default one, in that folder. It logs errors only
- * and records no calls, unless `logLevel` and `environment` say otherwise.
+ * Starts a gateway in a new empty folder and waits until it listens; with instances, until all are healthy.
+ * Authentication is off unless `environment` turns it on; the database is the default one, in that folder. It
+ * logs only errors and records no calls, unless `logLevel` and `environment` say otherwise.
  */
 export async function startGateway(
   instances?: Instances,
@@ -51,7 +50,7 @@ export async function startGateway(
     const parameters = [programPath, 'gateway', 'start', ...switches, '--config', configPath];
     const started = await startNode(parameters, announced, {
       environment: { GATEWAY_AUDIT_CALLS: 'false', ...environment, MCP_GATEWAY_REGISTRY_FILE: registryPath },
-      // The database is made in the working folder.
+      // The database is created in the working folder.
       workingFolder: folder,
     });
     const origin = started.announced[0];

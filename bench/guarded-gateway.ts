@@ -1,5 +1,5 @@
-// A gateway with authentication and rate limits on, and callers for it: a user with a token, and an API key. Both are
-// counted; the limits are raised so that the benchmark does not reach them.
+// A gateway with authentication and rate limits on, and its callers: a user with a token, and an API key.
+// Requests of both are counted; the limits are too high for the benchmark to reach.
 
 import { randomBytes } from 'node:crypto';
 import { type Instances, type StartedGateway, startGateway } from './gateway.ts';
@@ -12,7 +12,7 @@ export interface GuardedGateway extends StartedGateway {
 
 const manyRequests = '1000000000';
 
-/** Starts it with the same instances as any other. */
+/** Starts it with the same instances as the other gateways. */
 export async function startGuardedGateway(instances: Instances): Promise<GuardedGateway> {
   const password = randomBytes(12).toString('hex');
   const gateway = await startGateway(instances, {

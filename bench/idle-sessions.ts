@@ -1,5 +1,5 @@
-// Measures what an idle session of a legacy client costs: the heap of a gateway before and after 5,000 were opened, both
-// times after a garbage collection that the inspector asks for.
+// Measures the cost of an idle session of a legacy client: the heap of a gateway before and after 5,000
+// sessions were opened, both times after a garbage collection through the inspector.
 
 import { fileURLToPath } from 'node:url';
 import { startGateway } from './gateway.ts';

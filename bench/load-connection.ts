@@ -1,9 +1,9 @@
-// One keep-alive connection of the load generator on a bare socket: send, wait for the whole answer, tell, repeat.
-// It reads only as much HTTP as the answers of this benchmark need: status, content-length, chunked bodies.
+// One keep-alive connection of the load generator on a bare socket: sends, waits for the whole answer, reports,
+// repeats. It reads only as much HTTP as the answers of this benchmark need: status, content-length, chunked bodies.
 
 import { connect, type Socket } from 'node:net';
 
-/** Where and what to send, prepared once for all connections. */
+/** Target and request, prepared once for all connections. */
 export interface Shot {
   readonly host: string;
   readonly port: number;
@@ -48,7 +48,7 @@ export function openConnection(shot: Shot, listener: Listener): void {
     send();
   });
   socket.on('error', () => {
-    // 'close' follows and tells; without this handler the process would end.
+    // 'close' follows and reports; without this handler the process would end.
   });
   socket.on('close', () => {
     if (!listener.goesOn()) return;
@@ -57,7 +57,7 @@ export function openConnection(shot: Shot, listener: Listener): void {
   });
 }
 
-/** Whether the bytes hold a complete answer. There is never more than one, because nothing is pipelined. */
+/** Whether the bytes are a complete answer. There is never more than one, because nothing is pipelined. */
 function isWhole(bytes: Buffer): boolean {
   const headLength = bytes.indexOf(headEnd);
   if (headLength === -1) return false;

@@ -1,6 +1,7 @@
-// The load generator, a process of its own: N connections, each with one request in flight, for a fixed time.
-// `node bench/load.ts --url=… --body=… --connections=16 --seconds=3 --warm-up-seconds=0.5 --pid=123` prints one line
-// of JSON (`LoadResult`). With `--session-body=…` each connection opens an MCP session first. It reads the CPU of `--pid` at both ends of the measured time, so that warm-up is not counted.
+// The load generator, a separate process: N connections, each with one request in flight, for a fixed time.
+// `node bench/load.ts --url=… --body=… --connections=16 --seconds=3 --warm-up-seconds=0.5 --pid=123` prints a
+// line of JSON (`LoadResult`). With `--session-body=…` each connection first opens an MCP session. CPU time
+// excludes the warm-up.
 
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +10,7 @@ import { openConnection, type Shot } from './load-connection.ts';
 import { openSession } from './open-session.ts';
 import { cpuMicroseconds, residentBytes } from './process-usage.ts';
 
-/** What one run of the generator measured. CPU and memory belong to the process under `--pid`. */
+/** The measurements of one run. CPU and memory belong to the process of `--pid`. */
 export interface LoadResult {
   readonly requests: number;
   /** Answers that were not 200, and connections that broke. */
@@ -19,7 +20,7 @@ export interface LoadResult {
   readonly p99Ms: number;
   readonly cpuMicrosecondsPerCall: number | null;
   readonly residentBytes: number | null;
-  /** CPU of the generator itself: a check that it is not what is being measured. */
+  /** CPU of the generator itself, to check that it is not the bottleneck. */
   readonly loadMicrosecondsPerCall: number;
 }
 
@@ -54,7 +55,7 @@ let requests = 0;
 let failures = 0;
 const latencies = createHistogram();
 
-/** What one connection sends: in a session of its own, where the case wants one. */
+/** The request of one connection: in a new session, if the case needs one. */
 async function ownShot(): Promise<Shot> {
   const headers: Readonly<Record<string, string>> = JSON.parse(values.headers);
   const sessionBody = values['session-body'];

@@ -1,8 +1,8 @@
-// Describes the machine a run was made on, without naming it.
+// Describes the machine of a run, without its name.
 
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os';
 
-/** What a reader needs to judge figures from another machine. */
+/** The facts that a reader needs to compare figures of different machines. */
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
@@ -13,7 +13,7 @@ export interface Machine {
   readonly loadBefore: number;
 }
 
-/** Reads it now: call before anything is started. */
+/** Describes the machine now: call it before anything is started. */
 export function describeMachine(): Machine {
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown',

@@ -1,6 +1,6 @@
-// Opens one legacy MCP session over HTTP, as every client begins.
+// Opens one legacy MCP session over HTTP, as every client does first.
 
-/** What `initialize` is asked with. It declares nothing, so that a shared process serves it. */
+/** The body of `initialize`. It declares no capabilities, so that a shared process serves the session. */
 export const initializeBody = JSON.stringify({
   jsonrpc: '2.0',
   id: 0,
@@ -12,7 +12,7 @@ export const initializeBody = JSON.stringify({
   },
 });
 
-/** Initializes, and resolves with the headers of everything that follows. */
+/** Initializes, and resolves with the headers of all later requests. */
 export async function openSession(
   url: string,
   body: string,

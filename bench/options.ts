@@ -1,8 +1,7 @@
-// The flags of the benchmark and what they default to.
+// The flags of the benchmark and their defaults.
 
 import { parseArgs } from 'node:util';
 
-/** What one run of the benchmark does. */
 export interface BenchmarkOptions {
   readonly rounds: number;
   /** Rounds of each pair (pairs.ts); fewer than six give no interval. */
@@ -13,7 +12,7 @@ export interface BenchmarkOptions {
   readonly connections: readonly number[];
   /** Letters of the cases to run. */
   readonly only: readonly string[];
-  /** Exit 1 when a bar is missed or could not be checked. */
+  /** Exit with 1 when a bar is missed or could not be checked. */
   readonly isStrict: boolean;
   /** Whether results.json and docs/explanation/benchmarks.md are written: a full run does, a partial one only with --write. */
   readonly writes: boolean;
@@ -34,7 +33,7 @@ export const usage = `npm run bench -- [options]
 
 const letters = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o'];
 
-/** Reads the command line; undefined when help was asked for. Throws on unknown flags and bad numbers. */
+/** Reads the command line; undefined for --help. Throws on unknown flags and bad numbers. */
 export function readOptions(parameters: readonly string[]): BenchmarkOptions | undefined {
   const { values } = parseArgs({
     args: [...parameters],

@@ -1,5 +1,5 @@
-// What one thing costs: a case with it and the same case without it, measured in turns, and the median of the differences.
-// A slow minute hits both sides of a pair, so the difference is much surer than the two figures.
+// The cost of one feature: a case with it and the same case without it, measured alternately, and the median of the
+// differences. A slow minute affects both sides of a pair, so the difference is much more certain than the two figures.
 
 import type { BenchmarkCase, Letter } from './cases.ts';
 import type { LoadResult } from './load.ts';
@@ -14,12 +14,12 @@ export interface PairResult {
   readonly withIt: Letter;
   readonly differences: readonly number[];
   readonly cost: SureMedian;
-  /** Most that it may cost, in us. */
+  /** Highest allowed cost, in us. */
   readonly limit: number;
   readonly failures: number;
 }
 
-/** What is compared with what. */
+/** The compared cases. */
 const PAIRS: readonly Pick<PairResult, 'name' | 'without' | 'withIt' | 'limit'>[] = [
   { name: 'API key and rate limit, three HTTP instances', without: 'c', withIt: 'f', limit: 8 },
   { name: 'token and rate limit, three HTTP instances', without: 'c', withIt: 'h', limit: 8 },
@@ -29,7 +29,7 @@ const PAIRS: readonly Pick<PairResult, 'name' | 'without' | 'withIt' | 'limit'>[
 
 const connections = 16;
 
-/** Measures every pair whose cases are there. `onPair` receives the CPU time of both sides of each pair. */
+/** Measures every pair whose cases exist. `onPair` receives the CPU time of both sides of each pair. */
 export async function measurePairs(
   cases: readonly BenchmarkCase[],
   options: BenchmarkOptions,

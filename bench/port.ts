@@ -1,9 +1,8 @@
-// Waits for a server of the benchmark to listen and tells its port.
+// Waits until a server of the benchmark listens, and returns its port.
 
 import { once } from 'node:events';
 import type { Server } from 'node:net';
 
-/** The port of a server that listens. */
 export async function portOf(server: Server): Promise<number> {
   await once(server, 'listening');
   const address = server.address();

@@ -1,5 +1,5 @@
-// CPU time and memory of another process. On Linux from /proc (CPU in ticks of 10 ms); elsewhere from `ps`,
-// which is coarser (CPU in 10 ms on macOS, whole seconds on others). Windows has neither: figures are then missing.
+// CPU time and memory of another process. On Linux from /proc (CPU in ticks of 10 ms); elsewhere from `ps`, which
+// is coarser (CPU in 10 ms on macOS, whole seconds on others). Windows has neither, so figures are missing.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 /** USER_HZ: on every Linux that Node runs on, 100 ticks a second. */
 const ticksPerSecond = 100;
 
-/** User plus system time a process has used since it started, in microseconds; undefined if it is unknown. */
+/** User plus system time of a process since its start, in microseconds; undefined if unknown. */
 export function cpuMicroseconds(pid: number): number | undefined {
   try {
     if (process.platform === 'linux') {
@@ -18,12 +18,12 @@ export function cpuMicroseconds(pid: number): number | undefined {
     }
     return secondsOf(ps(pid, 'time=')) * 1_000_000;
   } catch {
-    // The process is gone or there is no `ps`: the caller shows a gap instead of a figure.
+    // The process has ended or there is no `ps`: the caller shows a gap instead of a figure.
     return undefined;
   }
 }
 
-/** Resident memory of a process in bytes; undefined if it is unknown. */
+/** Resident memory of a process in bytes; undefined if unknown. */
 export function residentBytes(pid: number): number | undefined {
   try {
     if (process.platform === 'linux') {

@@ -1,5 +1,5 @@
-// Turns results into what people read: the table, the list of bars, results.json and the part of docs/explanation/benchmarks.md
-// between its markers. It measures nothing.
+// Formats results for readers: the table, the list of bars, results.json and the part of
+// docs/explanation/benchmarks.md between its markers. It measures nothing.
 
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import type { PairResult } from './pairs.ts';
 import type { Measurement } from './rounds.ts';
 import type { Startup } from './startup.ts';
 
-/** Everything one run found; the content of bench/results.json. */
+/** All results of one run; the content of bench/results.json. */
 export interface Results {
   readonly date: string;
   readonly machine: Machine;
@@ -22,7 +22,7 @@ export interface Results {
   readonly startup: Startup | null;
   readonly sessions: IdleSessions | null;
   readonly bars: readonly Bar[];
-  /** What could not be measured. Why is printed only: messages may name folders of the machine. */
+  /** Cases that could not be measured. The reasons are only printed: they may name folders of the machine. */
   readonly missing: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export function tableOf(measurements: readonly Measurement[]): string {
   return markdownTable(header, rows);
 }
 
-/** What authentication and limits cost, as a Markdown table. */
+/** The cost of authentication and limits, as a Markdown table. */
 export function pairsOf(pairs: readonly PairResult[]): string {
   const rows = pairs.map(({ name, without, withIt, differences, cost, failures }) => [
     name,
@@ -70,7 +70,7 @@ export function barsOf(bars: readonly Bar[]): string {
   return markdownTable(['bar', 'asked for', 'found', 'verdict'], rows);
 }
 
-/** Writes results.json and replaces the results in docs/explanation/benchmarks.md. The prose there is written by hand and kept. */
+/** Writes results.json and replaces the results in docs/explanation/benchmarks.md. Its hand-written text is kept. */
 export async function writeResults(results: Results): Promise<void> {
   await writeFile(resultsPath, `${JSON.stringify(results, rounded, 2)}\n`);
   if (!existsSync(pagePath)) throw new Error('docs/explanation/benchmarks.md does not exist');
@@ -83,7 +83,7 @@ export async function writeResults(results: Results): Promise<void> {
   await writeFile(pagePath, page.slice(0, begin) + section + page.slice(end));
 }
 
-/** Keeps the file readable: nothing here is known to more than three decimals. */
+/** Rounds for readability: no figure is known to more than three decimals. */
 function rounded(_: string, value: unknown): unknown {
   return typeof value === 'number' ? Math.round(value * 1000) / 1000 : value;
 }

@@ -1,5 +1,5 @@
-// Measures the cases in alternating rounds and reduces the rounds to medians.
-// Alternating means a, b, c, d, e, then back e, d, c, …: a slow minute of the machine hits all cases alike, and no case always runs
+// Measures the cases in alternating rounds and reduces the rounds to medians. Alternating means a, b, c, d,
+// e, then back e, d, c, …: a slow minute of the machine affects all cases alike, and no case always runs
 // after the same one.
 
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import type { LoadResult } from './load.ts';
 import type { BenchmarkOptions } from './options.ts';
 import { median, medianOrNull } from './statistics.ts';
 
-/** One case at one concurrency: medians over the rounds, and the rounds they come from. */
+/** One case at one concurrency: the rounds and their medians. */
 export interface Measurement {
   readonly letter: BenchmarkCase['letter'];
   readonly title: string;
@@ -19,12 +19,12 @@ export interface Measurement {
   readonly p99Ms: number;
   readonly cpuMicrosecondsPerCall: number | null;
   readonly residentBytes: number | null;
-  /** Sum over all rounds. Anything but 0 makes the figures worthless. */
+  /** Sum over all rounds. Any other number than 0 makes the figures worthless. */
   readonly failures: number;
   readonly rounds: readonly LoadResult[];
 }
 
-/** Runs everything. `onResult` receives each figure as it comes. */
+/** Measures all cases. `onResult` receives each figure as it comes. */
 export async function measure(
   cases: readonly BenchmarkCase[],
   options: BenchmarkOptions,
@@ -45,7 +45,7 @@ export async function measure(
   return measurements;
 }
 
-/** One case for the time of one round. */
+/** Measures one case for the time of one round. */
 export async function load(
   one: BenchmarkCase,
   connections: number,

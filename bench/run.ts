@@ -1,5 +1,5 @@
-// `npm run bench`: starts everything, measures in alternating rounds, prints, compares with the bars, writes the results.
-// See options.ts for the flags and docs/explanation/benchmarks.md for how to read the outcome.
+// `npm run bench`: starts everything, measures in alternating rounds, prints, compares with the bars, writes
+// the results. options.ts has the flags; docs/explanation/benchmarks.md explains the results.
 
 import { checkBars } from './bars.ts';
 import { openHarness } from './cases.ts';

@@ -1,5 +1,5 @@
-// Measures what a gateway costs before anybody calls it: time from start to listening, and memory at rest.
-// No instances, no demo. Each start is a new process; the file cache of the operating system is warm.
+// Measures the cost of a gateway before any call: time from start to listening, and memory at rest. No
+// instances, no demo. Each start is a new process; the file cache of the operating system is warm.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { startGateway } from './gateway.ts';
@@ -13,7 +13,7 @@ export interface Startup {
   readonly startsMs: readonly number[];
 }
 
-/** How long a gateway rests before its memory is read, in ms. */
+/** Rest of a gateway before its memory is read, in ms. */
 const restMs = 2000;
 
 /** Starts a gateway `times` times. */

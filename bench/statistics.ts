@@ -1,6 +1,6 @@
-// The statistics of the benchmark: medians, and how sure a median is.
+// The statistics of the benchmark: medians and their confidence intervals.
 
-/** The median; of an even number of values the mean of the middle two. NaN for none. */
+/** The median; for an even number of values the mean of the middle two. NaN for none. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
@@ -8,22 +8,22 @@ export function median(values: readonly number[]): number {
   return Number.isInteger(middle) ? ((sorted[middle - 1] ?? Number.NaN) + upper) / 2 : upper;
 }
 
-/** The median of the values that are there; null if none is. */
+/** The median of the non-null values; null if there are none. */
 export function medianOrNull(values: readonly (number | null)[]): number | null {
   const present = values.filter((value) => value !== null);
   return present.length === 0 ? null : median(present);
 }
 
-/** A median and an interval that holds the true one in at least 95 of 100 repetitions, whatever the distribution. */
+/** A median, and an interval that contains the true median in at least 95 of 100 repetitions, for any distribution. */
 export interface SureMedian {
   readonly median: number;
-  /** Undefined for fewer than six values: not even their whole range is that sure. */
+  /** Undefined for fewer than six values: not even their whole range has that confidence. */
   readonly interval: readonly [low: number, high: number] | undefined;
 }
 
 /**
- * The interval runs from the k-th smallest to the k-th largest value: each value lies below the true median with
- * probability 1/2, so how many do is binomial. k is the largest for which that is sure enough.
+ * The interval runs from the k-th smallest to the k-th largest value: each value is below the true median
+ * with probability 1/2, so the number of such values is binomial. k is the largest with enough confidence.
  */
 export function sureMedian(values: readonly number[]): SureMedian {
   const sorted = values.toSorted((a, b) => a - b);

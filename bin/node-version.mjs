@@ -1,6 +1,6 @@
-// Which Node runs this: says whether it is recent enough, finds the one that npm brought, and hands over to it.
-// Shared by stagedoor.mjs and with-node.mjs. Plain JavaScript that Node 12 can parse, with imports of Node's own modules
-// only, so that an old Node gets as far as the sentence that says what is needed.
+// Checks whether the running Node is recent enough, finds the Node that npm installed, and hands over to it.
+// Shared by stagedoor.mjs and with-node.mjs. Plain JavaScript that Node 12 can parse, with imports of Node's
+// modules only, so that an old Node can print the required version.
 
 import { spawn } from 'child_process';
 import { existsSync, readFileSync, realpathSync } from 'fs';
@@ -10,16 +10,16 @@ import { fileURLToPath } from 'url';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const isWindows = process.platform === 'win32';
-/** Set for the Node that was handed over to, so that it knows who is at the other end of its channel. */
+/** Set for the Node that gets control, so that it knows the process at the other end of its channel. */
 const MARK = 'STAGEDOOR_FRONT_DOOR';
-/** Set for a gateway in the background; see src/cli/background/daemon-files.ts. */
+/** Set for a background gateway; see src/cli/background/daemon-files.ts. */
 const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
-/** How often it is seen whether the parent is still there, in ms. */
+/** Interval of the checks that the parent still runs, in ms. */
 const PARENT_LOOK_MS = 500;
 
 /**
- * Calls `run` in a recent enough Node: here when this is one, else by starting `script` again, with the same arguments,
- * in the Node that npm brought. When there is none it says so and leaves exit code 2.
+ * Calls `run` in a recent enough Node: in this one, or by starting `script` again, with the same arguments,
+ * in the Node that npm installed. When there is none, it prints that and leaves exit code 2.
  */
 export function withRecentNode(script, run) {
   if (isRecentEnough(process.versions.node)) {
@@ -43,7 +43,7 @@ export function withRecentNode(script, run) {
   );
 }
 
-/** Imports a module; one line instead of a stack when the packages it needs are not installed. */
+/** Imports a module. When its packages are not installed, it prints one line instead of a stack. */
 export async function load(url) {
   try {
     return await import(url);
@@ -53,53 +53,53 @@ export async function load(url) {
   }
 }
 
-/** Says one line on standard error and leaves exit code 2. */
+/** Prints one line to standard error and leaves exit code 2. */
 export function giveUp(line) {
   process.stderr.write(`${line}\n`);
   process.exitCode = 2;
 }
 
-/** An installed package stands below node_modules, a clone does not. */
+/** An installed package is below node_modules, a clone is not. */
 export function isInstalled() {
   return here.split(sep).indexOf('node_modules') !== -1;
 }
 
-/** 22.18 is the first Node that runs TypeScript without a flag, and has all that MikroORM 7 asks for. */
+/** 22.18 is the first Node that runs TypeScript without a flag, and it meets the requirements of MikroORM 7. */
 function isRecentEnough(version) {
   const [major, minor] = version.split('.').map(Number);
   return major > 22 || (major === 22 && minor >= 18);
 }
 
-/** A clone in which nothing was installed yet. */
+/** True for a clone without installed packages. */
 function isBareClone() {
   const root = dirname(here);
   return !isInstalled() && existsSync(join(root, 'src')) && !existsSync(join(root, 'node_modules'));
 }
 
-/** The Node that `npm ci` brings to a clone (tools/node), wherever the package manager has put it above this file. */
+/** The Node that `npm ci` installs in a clone (tools/node), wherever the package manager put it above this file. */
 function findBroughtNode() {
   const name = `node-${isWindows ? 'win' : process.platform}-${process.arch}`;
   for (let folder = here; ; folder = dirname(folder)) {
     const file = join(folder, 'node_modules', name, 'bin', isWindows ? 'node.exe' : 'node');
-    // If the Node that is too old is the brought one itself, starting it again would go on for ever.
+    // If the installed Node itself is the one that is too old, starting it again would never end.
     if (existsSync(file) && realpathSync(file) !== realpathSync(process.execPath)) return file;
     if (folder === dirname(folder)) return undefined;
   }
 }
 
-/** Time in which a child that the terminal told of Ctrl-C has most probably ended, in ms. */
+/** Time in which a child that got Ctrl-C from the terminal has most probably ended, in ms. */
 const TERMINAL_MS = 100;
 
-/** Runs the same command with another Node and ends as it ends. */
+/** Runs the same command with another Node and ends with its exit code or signal. */
 function handOver(node, script) {
-  // Nothing is said on the channel: that it breaks tells the other side that this process is gone.
+  // The channel carries no messages: its disconnect tells the other side that this process has ended.
   const child = spawn(node, [script].concat(process.argv.slice(2)), {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: Object.assign({}, process.env, { [MARK]: '1' }),
   });
-  // On Windows the console tells both processes, and `kill` would end the child without a word; there it is enough not
-  // to die first. Elsewhere a terminal tells both, too: a child that Ctrl-C ends is not told again while it exits, when a signal
-  // would change its exit code; one that goes on takes both as one.
+  // On Windows the console signals both processes, and `kill` would end the child abruptly; it is enough that
+  // this process ends last. Elsewhere a terminal also signals both: a child that ends by Ctrl-C gets no
+  // second signal, which could change its exit code; a child that continues treats both as one.
   const signals = isWindows ? ['SIGINT', 'SIGHUP', 'SIGBREAK'] : ['SIGINT', 'SIGHUP', 'SIGTERM'];
   const pass = (signal) => isWindows || child.kill(signal);
   followNpm(() => pass('SIGTERM'));
@@ -110,27 +110,27 @@ function handOver(node, script) {
   child.on('exit', (code, signal) => {
     for (const name of signals) process.removeAllListeners(name);
     process.exitCode = signal ? 128 + constants.signals[signal] : code;
-    // Whoever waits for this process sees the same signal. As process 1 of a container it survives that: hence the code.
+    // A process that waits for this one sees the same signal. Process 1 of a container survives it, hence the code.
     if (signal && !isWindows) process.kill(process.pid, signal);
   });
 }
 
 /**
- * Ends in order, as after SIGTERM, when the process that handed over is gone: whoever killed it meant the program, and
- * nobody else would ever stop this one.
+ * Ends in order, as after SIGTERM, when the process that handed over has ended: a signal that killed it was
+ * meant for the program, and nothing else would stop this process.
  */
 function followFrontDoor() {
   const isHandedOver = process.env[MARK] === '1';
   delete process.env[MARK];
   if (!isHandedOver || !process.channel) return;
   process.on('disconnect', stopSelf);
-  // Listening must not keep a program alive that has nothing left to do.
+  // The listener must not keep a program alive that has nothing left to do.
   process.channel.unref();
 }
 
 /**
- * Calls `stop` once when npm, which started this program, is gone: npm passes a SIGTERM to its shell, which dies of it without
- * telling its child. Not for a gateway in the background, which outlives what started it.
+ * Calls `stop` once when npm, which started this program, has ended: npm passes a SIGTERM to its shell, which
+ * ends without passing it on. Not for a background gateway, which outlives the process that started it.
  */
 function followNpm(stop) {
   const { npm_execpath: npm, [DAEMON_MARK]: daemon } = process.env;
@@ -144,7 +144,7 @@ function followNpm(stop) {
   timer.unref();
 }
 
-/** The process above the shell of npm, where the system tells it, else the parent. */
+/** The parent of npm's shell, where the system shows it, else the parent. */
 function npmAbove() {
   try {
     // "pid (name) state parent ..."

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The program's front door: makes sure that a recent enough Node runs it, then hands over to the command line.
-// Plain JavaScript that Node 12 can parse; how a recent Node is found is node-version.mjs.
+// The entry point of the program: makes sure that a recent enough Node runs it, then calls the command line.
+// Plain JavaScript that Node 12 can parse; node-version.mjs finds a recent Node.
 
 import { existsSync } from 'fs';
 import { dirname, join } from 'path';
@@ -12,7 +12,7 @@ const self = fileURLToPath(import.meta.url);
 
 withRecentNode(self, start);
 
-/** Loads the command line and leaves its answer as the exit code. Nothing is cut off: the process ends when it is done. */
+/** Loads the command line and leaves its result as the exit code. Nothing is cut off: the process ends when all work is done. */
 async function start() {
   const entry = findEntry();
   if (!entry) return giveUp('stagedoor is not built here: run npm run build');

@@ -1,5 +1,5 @@
-// The script `prepare` of package.json: after `npm ci` in a clone it builds the console. Without the development dependencies
-// there is nothing to build it with; the gateway then shows its small start page instead.
+// The script `prepare` of package.json: builds the console after `npm ci` in a clone. Without the development
+// dependencies it cannot be built; the gateway then shows its small start page instead.
 
 import { execSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// What both fast backends answer. Small on purpose: the benchmark measures what stands in front of them.
-// Framing and transport are in http.ts and stdio.ts.
+// The answers of both fast backends. They are small, because the benchmark measures the programs in front of
+// them. http.ts and stdio.ts have framing and transport.
 
 const echo = {
   name: 'echo',
@@ -29,17 +29,17 @@ const discovered = {
   cacheScope: 'private',
 };
 
-/** A parsed message as far as the backends care. */
+/** The fields of a parsed message that the backends need. */
 export interface Incoming {
   readonly id?: string | number;
   readonly method?: string;
   readonly params?: { readonly protocolVersion?: string };
 }
 
-/** Which era a backend speaks: with a handshake, or without. */
+/** The era of a backend: with a handshake, or without. */
 export type Era = 'legacy' | 'modern';
 
-/** The text of the answer in the key order of the TypeScript SDK, or undefined when nothing was asked. */
+/** The text of the answer in the key order of the TypeScript SDK; undefined for a message that is no request. */
 export function answerTo({ id, method, params }: Incoming, era: Era = 'legacy'): string | undefined {
   if (id === undefined || method === undefined) return undefined;
   const idText = JSON.stringify(id);

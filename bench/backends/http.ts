@@ -1,6 +1,6 @@
 // A fast fake MCP server over Streamable HTTP with JSON answers: `node bench/backends/http.ts --ports=3 --era=legacy`.
-// One process listens on several ports, one per instance, so that the machine is not busy switching between backends.
-// Prints `listening <port> <port> …`. It starts a session at initialize and, being a fake, never asks for its id again.
+// One process listens on several ports, one per instance, so that the machine does not switch between backends. Prints
+// `listening <port> <port> …`. It starts a session at initialize and, as a fake, never checks its id.
 
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -1,11 +1,11 @@
-// An MCP server over Streamable HTTP that can fall sick in the ways in which real ones do: its probes pass, or not even they
-// do. It remembers which calls it has carried out, so that duplicates are seen.
+// An MCP server over Streamable HTTP that can fail in the ways of real servers: its probes pass, or fail as
+// well. It records the calls that it carried out, so that duplicates are found.
 
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { portOf } from '../port.ts';
 
-/** How every call goes wrong; with `hang on everything` every other request, too. */
+/** The failure of every call; with `hang on everything` also of every other request. */
 export const FAULTS = ['500', 'reset', 'half answer', 'hang on calls', 'hang on everything'] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -22,11 +22,11 @@ interface Message {
 
 export class SickServer {
   readonly #server: Server;
-  /** Undefined while it is well. */
+  /** Undefined while it works. */
   fault: Fault | undefined;
-  /** Calls that were carried out, answered or not: how often, by key. */
+  /** Number of times that each call was carried out, answered or not, by key. */
   readonly carriedOut = new Map<string, number>();
-  /** When calls were answered, in ms of `performance.now()`. */
+  /** Times of answers to calls, in ms of `performance.now()`. */
   readonly answeredAtMs: number[] = [];
 
   constructor() {
@@ -59,7 +59,7 @@ export class SickServer {
     const { id, method, params } = message;
     if (method === 'tools/call') {
       const key = params?.arguments?.key ?? '';
-      this.carriedOut.set(key, (this.carriedOut.get(key) ?? 0) + 1); // the worst case: it works, and does not say so
+      this.carriedOut.set(key, (this.carriedOut.get(key) ?? 0) + 1); // worst case: it takes effect without an answer
     }
     if (this.fault === 'hang on everything') return;
     if (method === 'tools/call' && this.fault !== undefined) {

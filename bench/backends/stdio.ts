@@ -1,5 +1,4 @@
-// A fast fake MCP server over stdio: all requests that arrive in one chunk are answered in one write.
-// It ends with its stdin.
+// A fast fake MCP server over stdio: one write answers all requests of one chunk. It ends with its stdin.
 
 import { answerTo, type Era, type Incoming } from './answer.ts';
 

@@ -1,6 +1,6 @@
-// The yardstick for case (c): the least a Node program can do between a client and three HTTP backends.
-// node:http in, undici dispatch out, round robin; no parsing, no checks, no limits, no errors worth the name.
-// `node bench/baseline/http-proxy.ts --backends=http://127.0.0.1:1/mcp,…` prints `listening <port>`.
+// The baseline for case (c): the least work of a Node program between a client and three HTTP backends.
+// node:http in, undici dispatch out, round robin; no parsing, no checks, no limits, hardly any errors. `node
+// bench/baseline/http-proxy.ts --backends=http://127.0.0.1:1/mcp,…` prints `listening <port>`.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
-// The yardstick for case (d): the least a Node program can do between HTTP clients and one stdio process.
-// Own id counter, one write per tick, newline splitting, and the answer's result cut out as bytes.
-// It trusts the backend completely: ids last, no notifications. Prints `listening <port>`.
+// The baseline for case (d): the least work of a Node program between HTTP clients and one stdio process: an
+// id counter, one write per tick, splitting at newlines, and the result of the answer cut out as bytes. It
+// trusts the backend completely: ids last, no notifications. Prints `listening <port>`.
 
 import { spawn } from 'node:child_process';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -49,7 +49,7 @@ child.stdout.on('data', (chunk: Buffer) => {
   }
   rest = start === bytes.length ? undefined : bytes.subarray(start);
 });
-// Without its backend the proxy has no reason to live.
+// The proxy is useless without its backend.
 child.on('exit', () => process.exit(1));
 
 const server = createServer({ keepAliveTimeout: 120_000 }, (request: IncomingMessage, response) => {

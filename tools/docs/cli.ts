@@ -1,4 +1,4 @@
-// Every command with its arguments, options and examples. Made from the table that `--help` is made from.
+// Every command with its arguments, options and examples, from the table of commands.
 
 import { type Command, type OptionDefinition, optionFlag, optionsOf } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';

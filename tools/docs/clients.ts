@@ -1,4 +1,4 @@
-// Everything that `stagedoor connect` knows of each kind of client, for the template of the demo. Made from its table.
+// The setup of each kind of client by `stagedoor connect`, for the template of the demo, from its table.
 
 import { CONNECT_KINDS } from '../../src/connect/index.ts';
 import type { Connection, ConnectKind } from '../../src/connect/kind.ts';
@@ -45,7 +45,7 @@ function places({ macos, windows, linux }: { macos: string; windows: string; lin
   return `| macOS | Windows | Linux |\n|---|---|---|\n| \`${macos}\` | \`${windows}\` | \`${linux}\` |`;
 }
 
-/** As GitHub makes it. */
+/** The anchor that GitHub makes of a heading. */
 function anchorOf(title: string): string {
   return title
     .toLowerCase()

@@ -1,4 +1,4 @@
-// Every setting: what it does, its values, its default and how it is written. Made from the table in src/config/settings.ts.
+// Every setting: its meaning, values, default and spellings, from the table in src/config/settings.ts.
 
 import type { Setting } from '../../src/config/setting-types.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';

@@ -1,4 +1,4 @@
-// Every error code with its status, its causes and what to do. The type demands an entry for each code of the catalogue.
+// Every error code with its status, causes and remedy. The type requires an entry for each code of the catalogue.
 
 import { ERROR_STATUS, type ErrorCode, statusesOf } from '../../src/domain/errors.ts';
 import { item, linked } from './markdown.ts';

@@ -1,4 +1,4 @@
-// Every route: method, path, what it does and the permission that it needs. Made from the table of routes.
+// Every route: method, path, purpose and required permission, from the table of routes.
 
 import { pathTemplate, TAGS, tagOf } from '../../src/http/openapi/document.ts';
 import type { Route } from '../../src/http/route.ts';

@@ -1,4 +1,4 @@
-// Every limit that a caller or an operator can meet. Numbers come from the code; limits of a single file are written here.
+// Every limit that a caller or an operator can reach. Numbers come from the code; limits of a single file are written here.
 
 import { LIMITS } from '../../src/domain/limits.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';

@@ -1,8 +1,8 @@
-// Small parts of Markdown that several pages are made of. Lines are short enough to read as plain text.
+// Small parts of Markdown that several pages share. Lines are short enough to read as plain text.
 
 const LINE_CHARACTERS = 140;
 
-/** Breaks a paragraph, or the text of a list item behind `indent`, into lines. Code in backticks is kept whole. */
+/** Breaks a paragraph, or the text of a list item after `indent`, into lines. Code in backticks is not broken. */
 export function wrap(text: string, indent = ''): string {
   const lines = [''];
   for (const word of text.match(/(?:`[^`]*`|\S)+/g) ?? []) {
@@ -13,7 +13,6 @@ export function wrap(text: string, indent = ''): string {
   return lines.join(`\n${indent}`);
 }
 
-/** An item of a list. */
 export function item(text: string): string {
   return `- ${wrap(text, '  ')}`;
 }
@@ -29,7 +28,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)].join('\n');
 }
 
-/** Paths of pages in a text, such as docs/guides/sync.md, as links from a page of docs/reference. */
+/** Turns paths of pages in a text, such as docs/guides/sync.md, into links from a page of docs/reference. */
 export function linked(text: string): string {
   return text.replaceAll(
     /docs\/((?:[\w-]+\/)*([\w-]+))\.md/g,
@@ -37,7 +36,7 @@ export function linked(text: string): string {
   );
 }
 
-/** What looks like HTML or emphasis is none. */
+/** Escapes characters that Markdown would read as HTML or emphasis. */
 export function plain(text: string): string {
   return text.replaceAll(/[<*]/g, '\\$&');
 }

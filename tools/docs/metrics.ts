@@ -1,4 +1,4 @@
-// Every metric of the gateway: its kind, its labels and what it is. Made from the table in src/metrics/metric-table.ts.
+// Every metric of the gateway: its kind, labels and meaning, from the table in src/metrics/metric-table.ts.
 
 import { METRICS } from '../../src/metrics/metric-table.ts';
 import { code, table } from './markdown.ts';

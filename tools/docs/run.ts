@@ -1,4 +1,4 @@
-// `npm run docs`: writes the generated part of each page. Pages and generators are in pages.ts.
+// `npm run docs`: writes the generated part of each page. pages.ts lists pages and generators.
 
 import { writeFileSync } from 'node:fs';
 import { generatedPages } from './pages.ts';
