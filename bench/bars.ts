@@ -5,7 +5,6 @@ import type { PairResult } from './pairs.ts';
 import type { Measurement } from './rounds.ts';
 import type { Startup } from './startup.ts';
 
-/** One bar: the limit and the figure. */
 export interface Bar {
   readonly name: string;
   readonly limit: string;

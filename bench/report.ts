@@ -64,7 +64,6 @@ export function pairsOf(pairs: readonly PairResult[]): string {
   return markdownTable(head, rows);
 }
 
-/** The bars as a Markdown table. */
 export function barsOf(bars: readonly Bar[]): string {
   const rows = bars.map((bar) => [bar.name, bar.limit, bar.figure, bar.verdict]);
   return markdownTable(['bar', 'asked for', 'found', 'verdict'], rows);

@@ -16,7 +16,6 @@ export interface Startup {
 /** Rest of a gateway before its memory is read, in ms. */
 const restMs = 2000;
 
-/** Starts a gateway `times` times. */
 export async function measureStartup(times: number): Promise<Startup> {
   const startsMs: number[] = [];
   const resident: (number | null)[] = [];

@@ -51,7 +51,6 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     documentation: ['https://modelcontextprotocol.io/docs/develop/connect-local-servers'],
     needsKeyInFile: true,
   }),
-  // Claude Code: the entry, and where it belongs.
   fileKind({
     name: 'claude-code',
     title: 'Claude Code',
@@ -73,7 +72,6 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     ],
     documentation: ['https://code.claude.com/docs/en/mcp'],
   }),
-  // Visual Studio Code: the entry, and where it belongs.
   fileKind({
     name: 'vscode',
     title: 'Visual Studio Code',
@@ -260,7 +258,6 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       'https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md',
     ],
   }),
-  // Codex: a table for each server.
   fileKind({
     name: 'codex',
     title: 'Codex',

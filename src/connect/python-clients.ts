@@ -57,7 +57,6 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
     trouble: ['"cannot import name Client": the installed mcp is older than 2.0.'],
     documentation: ['https://github.com/modelcontextprotocol/python-sdk/blob/main/docs/client/transports.md'],
   }),
-  // FastMCP: the client of the framework for Python.
   pythonKind({
     name: 'fastmcp',
     title: 'FastMCP',
@@ -99,7 +98,6 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
       'https://docs.langchain.com/oss/python/migrate/langchain-mcp-adapters',
     ],
   }),
-  // LlamaIndex: tools for its agents.
   pythonKind({
     name: 'llamaindex',
     title: 'LlamaIndex',
@@ -115,7 +113,6 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
     install: 'llama-index-tools-mcp',
     documentation: ['https://developers.llamaindex.ai/python/framework/module_guides/mcp/llamaindex_mcp'],
   }),
-  // AutoGen: tools for its agents.
   pythonKind({
     name: 'autogen',
     title: 'AutoGen',

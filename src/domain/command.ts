@@ -52,7 +52,6 @@ export function splitCommand(text: string): CommandWords {
   return { words };
 }
 
-/** The text of double quotes. */
 function unescaped(quoted: string): string {
   return quoted.replaceAll(/\\(["\\])/g, '$1');
 }

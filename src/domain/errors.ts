@@ -197,7 +197,6 @@ export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : 'it could not be opened';
 }
 
-/** The message of anything thrown. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -88,7 +88,6 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
  */
 export type ExchangeEvent = ServerMessage | Interruption | FinalEvent;
 
-/** The answer, which is the last event. */
 export type FinalEvent =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'error'; readonly error: JsonRpcError };
@@ -109,7 +108,6 @@ export function isFinal(event: ExchangeEvent): event is FinalEvent {
   return event.kind === 'result' || event.kind === 'error';
 }
 
-/** An event, and the instance that it came from. */
 export interface Answer {
   readonly event: ExchangeEvent;
   readonly instanceId: string;
@@ -118,7 +116,6 @@ export interface Answer {
   readonly isRemembered?: true;
 }
 
-/** An answer whose event is the last one. */
 export type FinalAnswer = Omit<Answer, 'event'> & { readonly event: FinalEvent };
 
 export function isFinalAnswer(answer: Answer): answer is Answer & FinalAnswer {

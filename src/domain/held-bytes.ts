@@ -19,7 +19,6 @@ export class OwnerAmounts {
     return this.#total;
   }
 
-  /** Number of owners. */
   get size(): number {
     return this.#held.size;
   }

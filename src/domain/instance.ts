@@ -102,7 +102,6 @@ export type RegisterInput = Static<typeof RegisterInput>;
 
 export type InstanceSource = 'api' | 'file' | 'sync';
 
-/** A container of an engine. */
 export interface ContainerRef {
   /** Address of the engine's API: `unix:///run/podman/podman.sock`. */
   readonly engine: string;

@@ -80,7 +80,6 @@ export class JsonText {
     return this.#text ?? this.bytes;
   }
 
-  /** The JSON text. */
   get text(): string {
     return this.#text ?? asBuffer(this.bytes).toString('utf8');
   }

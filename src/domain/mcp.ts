@@ -54,7 +54,6 @@ export const METHODS: Readonly<Record<string, MethodTraits>> = {
   'tasks/cancel': { repeatable: false, nameField: 'taskId' },
 };
 
-/** The method that lists each field. */
 export const LIST_METHODS: Readonly<Record<ListField, string>> = {
   tools: 'tools/list',
   resources: 'resources/list',
@@ -105,7 +104,6 @@ const LISTS: ReadonlyMap<string, ListField> = new Map(
   (['tools', 'prompts', 'resources', 'resourceTemplates'] as const).map((list) => [LIST_METHODS[list], list]),
 );
 
-/** A list of a template has changed. */
 export interface ListChange {
   readonly template: string;
   /** `resources` stands for their templates, too. */

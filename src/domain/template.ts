@@ -30,7 +30,6 @@ const FIELDS = {
   max_retries: Type.Integer({ minimum: 0, maximum: 10 }),
   /** Seconds until the first answer of a call. */
   timeout: Type.Integer({ minimum: 1, maximum: 3600 }),
-  /** Whether MCP sessions share processes. */
   session: Type.Enum([...SESSION_SHARING]),
   /** Whether an MCP session moves to another instance when its own is gone. */
   session_failover: Type.Enum([...SESSION_FAILOVER]),

@@ -54,7 +54,6 @@ export interface AppOptions extends EventStreamOptions, Omit<HostOriginCheckOpti
   readonly settings: readonly ConfigRow[];
   /** Folder of the built console. Default: that of this package. */
   readonly consoleFolder?: URL;
-  /** Largest request body. */
   readonly maxBodyBytes: number;
   /** Bytes of bodies held at one time; one body of the largest size always fits. */
   readonly bodyBounds: ByteBounds;

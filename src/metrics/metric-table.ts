@@ -8,7 +8,6 @@ import type { ErrorCode } from '../domain/errors.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
 
-/** The HTTP answers of an app. */
 interface HttpAnswers {
   readonly statuses: ReadonlyMap<number, number>;
   readonly errors: ReadonlyMap<ErrorCode, number>;

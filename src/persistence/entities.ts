@@ -124,7 +124,6 @@ export function tablesFor(kind: DatabaseKind) {
       properties: {
         /** Id of its newest entry. */
         id: id(64).primary(),
-        /** Number of its entries. */
         calls: number(),
         /** See CallBlock. */
         entries: document(),
@@ -150,7 +149,6 @@ export type AuditRow = InferEntity<Tables['audit']>;
 /** Longest free text of a short column, in UTF-16 units: at least LIMITS.auditTextUnits. */
 const TEXT_LENGTH = 512;
 
-/** Builders of columns for one database. */
 function columnsFor(kind: DatabaseKind) {
   const { collation, document, bytesPerCharacter } = DIALECTS[kind];
   const isOracle = kind === 'oracle';

@@ -200,7 +200,6 @@ export async function fileExposureOf(file: string): Promise<string | undefined> 
   return `other users can read the database: run "chmod 600 ${paths.join(' ')}"`;
 }
 
-/** The path, quoted for a shell. */
 function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -7,7 +7,6 @@ import type { GatewayEvent } from './types.ts';
 const KEPT_CALLS = 1_000;
 const SHOW_MS = 250;
 
-/** One attempt of a call at one instance. */
 export interface Attempt {
   readonly instance: string;
   readonly at: string;
@@ -22,7 +21,6 @@ export interface Call {
   readonly at: string;
   readonly template: string;
   readonly method: string;
-  /** The tool of a `tools/call`. */
   readonly tool: string | undefined;
   readonly principal: string;
   readonly requestId: string | undefined;

@@ -47,7 +47,6 @@ export const history = signal<readonly Run[]>([]);
 let lastId = 0;
 let cancellation: AbortController | undefined;
 
-/** All items of one kind that a template offers. */
 export async function listItems(template: string, kind: ItemKind): Promise<readonly Item[]> {
   if (kind === 'tools') return (await listTools(template)).map(toolItem);
   if (kind === 'prompts') {

@@ -72,7 +72,6 @@ export function templatesOf(input: CommandInput): readonly string[] | undefined 
   return checked(TemplateList, words, rule);
 }
 
-/** Each word once. */
 function wordsOf(input: CommandInput, option: string): readonly string[] | undefined {
   const words = input
     .text(option)

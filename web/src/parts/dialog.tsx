@@ -42,7 +42,6 @@ export function Dialog({ title, onClose, isDrawer = false, children }: DialogPro
 interface ConfirmProps {
   readonly title: string;
   readonly text: string;
-  /** The verb of the button. */
   readonly action: string;
   readonly onConfirm: () => Promise<unknown>;
   readonly onClose: () => void;

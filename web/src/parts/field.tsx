@@ -8,7 +8,6 @@ interface FieldProps {
   readonly hint?: ComponentChildren;
   readonly error?: string | undefined;
   readonly isRequired?: boolean;
-  /** The control: an input, a select or a textarea. */
   readonly children: VNode<{ id?: string; 'aria-describedby'?: string; 'aria-invalid'?: boolean }>;
 }
 

@@ -30,7 +30,6 @@ interface SchemaFieldProps {
   readonly depth?: number;
 }
 
-/** The properties of an object, one field each. */
 export function SchemaFields({ schema, root, value, onChange, depth = 0 }: Omit<SchemaFieldProps, 'name'>) {
   const control = controlOf(resolved(schema, root));
   if (control.kind !== 'object') return null;
