@@ -24,7 +24,7 @@ export function overview(commands: readonly Command[], group?: string, columns?:
 
 export function commandHelp(command: Command, columns?: number): string {
   const { options, summary, examples = [] } = command;
-  // The common options come first, also for a command that has none of its own.
+  // The common options come first, even if the command has no other options.
   const titles = new Set(['Options', ...options.map(({ group = 'Options' }) => group)]);
   const exampleLines = examples.map((each) => ownCommand(each));
   const rowsOf = (title: string): readonly HelpRow[] => [

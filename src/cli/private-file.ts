@@ -1,4 +1,4 @@
-// Files with secrets of one person, such as tokens and exports: only their owner can read them, and they are replaced as a whole.
+// Files with a user's secrets, such as tokens and exports: only their owner can read them, and they are replaced as a whole.
 
 import {
   chmodSync,

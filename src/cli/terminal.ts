@@ -72,7 +72,7 @@ export function processTerminal(): Terminal {
     complain,
     note: complain,
     redraw: (text) => {
-      // The cursor home, each line with what is left of an older one, and what is below; lines that would scroll are left out.
+      // Moves the cursor home, overwrites each line to its end, and clears the rest; lines that would scroll are omitted.
       const lines = withoutInvisible(text)
         .split('\n')
         .slice(0, Math.max(1, (process.stdout.rows || USUAL_ROWS) - 1));
@@ -92,7 +92,7 @@ export function processTerminal(): Terminal {
       return currentFolder();
     },
     canAsk: process.stdin.isTTY === true,
-    // The question goes where complaints go: standard output may be a file.
+    // The question goes to standard error: standard output may be a file.
     askHidden: (question) => askHidden(question, { input: process.stdin, output: process.stderr }),
     readLine: () => readFirstLine(process.stdin),
     readAll: () => readWhole(process.stdin),
@@ -122,7 +122,7 @@ type Busy = <T>(what: string, work: (progress: Progress) => Promise<T>) => Promi
 /** Work that ends sooner shows no spinner, in ms. */
 const SPINNER_AFTER_MS = 500;
 
-/** Shows one spinner at a time: nested and concurrent work shows none of its own. */
+/** Shows one spinner at a time: nested and concurrent work shows none. */
 export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
   let isTaken = false;
   return async (what, work) => {
@@ -165,7 +165,7 @@ const LONGEST_INPUT = 64 * 1024 * 1024;
  * UTF-8. Rejects with the error of the input.
  */
 export async function readFirstLine(input: Readable): Promise<string | undefined> {
-  // What is not UTF-8 is no password that could be typed elsewhere.
+  // A password that is not UTF-8 could not be typed elsewhere.
   return (await readText(input, LONGEST_LINE, (part) => part.includes('\n')))?.split(/\r?\n/, 1)[0];
 }
 
@@ -207,7 +207,7 @@ export function askHidden(
   // writes nowhere.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const editor = createInterface({ input, output: nowhere, terminal: true, historySize: 0 });
-  // From here on nothing is echoed, not even what is typed before the question is read.
+  // From here on nothing is echoed, even text that is typed before the question appears.
   output.write(question);
   return new Promise((resolve, reject) => {
     let answer: string | undefined;

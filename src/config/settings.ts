@@ -113,7 +113,7 @@ export const SETTINGS = {
       doc: 'Kubernetes namespace in which sync looks for pods; `*` for all.',
     }),
   },
-  /** The policy of a template without settings of its own. */
+  /** The policy of a template without settings. */
   defaultPolicy: {
     strategy: setting<StrategyName>({
       key: 'load_balancer.strategy',

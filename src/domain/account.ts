@@ -23,7 +23,7 @@ export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
 export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$', examples: ['ada'] });
 /** A host without a dot is fine: `admin@localhost`. */
 export const Email = Type.String({ pattern: '^[^\\s@]{1,64}@[^\\s@]{1,189}$', examples: ['ada@localhost'] });
-/** No control characters, and none that hide or reorder what stands beside them. */
+/** No control characters, and none that hide or reorder neighbouring text. */
 export const KeyName = Type.String({
   minLength: 1,
   maxLength: 128,
@@ -107,7 +107,7 @@ export interface ApiKey {
   readonly templates?: readonly string[];
   /** ISO 8601; absent = never. */
   readonly expiresAt?: string;
-  /** Id of the user who made it; absent when the operator made it without an account. The key is deleted with its owner. */
+  /** Id of the user who created it; absent for the operator without an account. The key is deleted with its owner. */
   readonly ownerId?: string;
   /** SHA-256 of the secret part, hexadecimal. */
   readonly secretHash: string;

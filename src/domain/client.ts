@@ -78,7 +78,7 @@ export interface SessionRecord {
   openedAtMs: number;
   usedAtMs: number;
   isParked: boolean;
-  /** Releases what is not needed without use. False while it is busy and may not expire. */
+  /** Releases resources that an idle session does not need. False while it is busy and may not expire. */
   park(): boolean;
   /** Ends the calls that wait between two rounds. */
   dismiss(error: GatewayError): void;

@@ -1,4 +1,4 @@
-// What sync finds outside the gateway (containers and pods that serve a template, entries of the registry file), and its reports.
+// The findings of a sync outside the gateway (containers and pods of templates, entries of the registry file), and its reports.
 
 import type { ContainerRef, InstanceInput } from './instance.ts';
 
@@ -53,7 +53,7 @@ export interface SyncedInstance {
   readonly name?: string;
 }
 
-/** What a sync changed, or would change. */
+/** The changes of a sync, or those that it would make. */
 export interface SyncReport {
   readonly added: readonly SyncedInstance[];
   readonly changed: readonly SyncedInstance[];

@@ -85,7 +85,7 @@ export function shuttingDown(): GatewayError {
 }
 
 /**
- * The database did not answer. `unknown`: a change was sent, and may have been made. `fate` says in a sentence what is known of the
+ * The database did not answer. `unknown`: a change was sent, and may have been made. `fate` is a sentence about the outcome of the
  * change.
  */
 export function databaseUnavailable(

@@ -56,7 +56,7 @@ interface WaitFact {
   readonly waitMs: number;
 }
 
-/** What a stop waits for. */
+/** The calls and sessions that a stop waits for. */
 export interface Outstanding {
   /** Calls in flight. */
   readonly calls: number;

@@ -81,7 +81,7 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
 }
 
 /**
- * What an exchange emits: zero or more messages, then one result or error, then it completes. `error` is an answer of the backend,
+ * The events of an exchange: zero or more messages, then one result or error, then it completes. `error` is an answer of the backend,
  * not a failure of the transport. A `request` comes only in a conversation that declared the capabilities of a client.
  * `interrupted`: the backend closed its event stream before the answer and wants to be polled, which the transport does; clients
  * that can poll may get the event.
@@ -138,7 +138,7 @@ export type CallEnd =
   | { readonly kind: 'cancelled' };
 
 /**
- * What a client got. `tool_error`: a result with `isError`; `error`: an error of JSON-RPC; `failed`: an error of the gateway;
+ * The outcome for a client. `tool_error`: a result with `isError`; `error`: an error of JSON-RPC; `failed`: an error of the gateway;
  * `cancelled`: nothing, because it disconnected.
  */
 export type CallOutcome = 'result' | 'tool_error' | 'error' | 'failed' | 'cancelled';
@@ -151,14 +151,14 @@ export function outcomeOf(method: string, end: CallEnd): CallOutcome {
 
 /** Bytes at each end of a long result that are searched for `isError`, which servers write at its beginning or end. */
 const SEARCHED_BYTES = 8_192;
-/** Results up to this size are parsed to confirm what was found. */
+/** Results up to this size are parsed to confirm a match. */
 const PARSED_BYTES = 65_536;
 const KEY = Buffer.from('"isError"');
 const IS_TRUE = /^"isError"\s*:\s*true/;
 
 /**
  * True for a result of a tool with `isError: true`. Most results are not parsed: in a JSON string the quotes would be escaped, so
- * what is found is a key, though perhaps a nested one.
+ * a match is a key, though perhaps a nested one.
  */
 function isToolError(result: JsonText): boolean {
   const bytes = asBuffer(result.bytes);

@@ -203,7 +203,7 @@ export class HeldBytes {
 
 /**
  * How much of a bounded resource each owner holds: no owner may hold all of it, so that the others are
- * served. The caller decides what is counted, and how a refusal is reported.
+ * served. The caller decides which amounts count, and how a refusal is reported.
  */
 export class OwnerShares extends OwnerAmounts {
   readonly share: number;

@@ -23,7 +23,7 @@ export const LIMITS = {
   inspectedResultBytes: 16 * 1024,
   /** Exchanges one instance carries at the same time. */
   inFlightPerInstance: 256,
-  /** Additional places for owners that use less than an equal part while others use more. Source: ADR 41. */
+  /** Additional capacity for owners that use less than an equal part while others use more. Source: ADR 41. */
   inFlightReserve: 32,
   /** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
   queuedPerInstance: 256,
@@ -48,7 +48,7 @@ export const LIMITS = {
   sessionIdleMs: 30 * 60_000,
   sessionParkMs: 60_000,
   /** When the client of a session had no stream and sent no message for this time, its call is cancelled as soon as another call
-   *  waits for a place. */
+   *  waits for capacity. */
   clientAwayMs: 60_000,
   /** Processes of one instance that serve single clients, and started processes that wait for the next client. */
   isolatedProcesses: 64,

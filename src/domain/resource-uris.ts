@@ -1,5 +1,5 @@
 // Maps updates of resources to subscriptions of clients. A server may report a part of a subscribed resource; the structure of the
-// URIs decides what is a part.
+// URIs determines the parts of a resource.
 // Source: MCP 2025-11-25 and 2026-07-28 schema, ResourceUpdatedNotification: "a sub-resource of the one that the client
 // actually subscribed to".
 

@@ -84,7 +84,7 @@ interface WriteBehind {
   /** From now on commits of the driver's client do not wait for the disk. Called outside transactions, like `end`. */
   begin(client: unknown): void;
   end(client: unknown): void;
-  /** Synchronizes what was written to the file, on another thread. */
+  /** Synchronizes all writes to the file, on another thread. */
   synchronize(file: string): Promise<void>;
 }
 

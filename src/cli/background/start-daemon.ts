@@ -26,8 +26,8 @@ const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.
 const READY_MS = 60_000;
 
 /**
- * Ends the daemon and starts it again with the words and in the folder that it was started with. Settings that cannot be used
- * are found before anything is stopped.
+ * Ends the daemon and starts it again with its arguments and in its folder. Invalid settings are reported before anything is
+ * stopped.
  */
 export async function restartDaemon(daemon: Daemon, terminal: Terminal): Promise<number> {
   const [, , ...options] = daemon.words; // gateway start
@@ -109,7 +109,7 @@ function spawnDaemon(
   }
 }
 
-/** Makes the state folder, except the one of a database: that folder is the user's, and a path with a typo is not made. */
+/** Makes the state folder, unless it is the folder of a database: a mistyped path must not create a folder. */
 function openLog({ folder, log }: DaemonFiles, config: Config, workingFolder: string): number {
   const isOfDatabase =
     config.stateFolder === undefined &&
@@ -162,7 +162,7 @@ const NOTICE_MS = 500;
 /** Time to end beyond the grace time of the calls, in ms; the same again after a second signal, which ends it at once. */
 const LAST_MS = 10_000;
 
-/** The daemon that runs there. Throws CommandFailure when there is none. */
+/** The running daemon. Throws CommandFailure when there is none. */
 export async function requireDaemon(files: DaemonFiles): Promise<Daemon> {
   const daemon = await runningDaemon(files);
   if (daemon !== undefined) return daemon;

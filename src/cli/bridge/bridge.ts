@@ -299,7 +299,7 @@ export class Bridge {
         await response.arrayBuffer();
         return this.#reopen(session); // which opens this stream again
       }
-      if (!response.ok) return void (await response.arrayBuffer()); // a server without messages of its own
+      if (!response.ok) return void (await response.arrayBuffer()); // the server sends no other messages
       const end = await readMessages(response, (data) => this.#options.write(oneLine(data)));
       lastEventId = end.lastEventId || lastEventId;
       await delay(end.retryMs ?? RETRY_MS, undefined, { signal });

@@ -44,7 +44,7 @@ function readable(value: unknown): unknown {
   return written;
 }
 
-/** What TypeBox writes for `Type.Record(Type.String(), …)`. */
+/** The pattern that TypeBox writes for `Type.Record(Type.String(), …)`. */
 const ANY_NAME = '^.*$';
 
 function inside(value: unknown, change: (value: unknown) => unknown): unknown {

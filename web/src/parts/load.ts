@@ -36,7 +36,7 @@ export function useLoaded<T>(read: () => Promise<T>, keys: readonly unknown[]): 
 }
 
 export interface Pages<T> extends Omit<Loaded<never>, 'data'> {
-  /** What was read so far. */
+  /** The items read so far. */
   readonly items: readonly T[] | undefined;
   /** Reads the next page; undefined after the last one. */
   readonly more: (() => void) | undefined;
