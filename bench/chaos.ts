@@ -101,7 +101,7 @@ async function observe(
   send: Send,
   random: () => number,
   safeShare: number,
-  /** Runs before each failure: the previous session has moved. */
+  /** Runs before each failure: the session of the previous one has moved. */
   prepare: () => Promise<void>,
 ): Promise<Row[]> {
   const [gray] = servers;

@@ -89,7 +89,7 @@ function stackOf(error: unknown): string {
 const COLLECTED_CHARACTERS = 16 * 1024;
 /** Longest time a line waits to be written, in ms; also the interval of retries while nothing can be written. */
 const FLUSH_MS = 100;
-/** Bound of each backlog while nothing can be written: bytes of an unfinished write, and collected characters. */
+/** Most unwritten bytes and collected characters, together, that are kept while nothing can be written. */
 const LONGEST_BACKLOG = 1024 * 1024;
 /** Longest wait at the end of the process until everything is written, and the pause between two attempts, in ms. */
 const LAST_WAIT_MS = 200;

@@ -32,7 +32,7 @@ export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row:
 
 /**
  * A table without borders: headings, then one line per row. On a terminal it fits: the widest columns are wrapped, between words
- * where that is possible; without `isWide`, columns that are empty or zero in every row are left out. A pipe gets everything.
+ * where that is possible; without `isWide`, columns that are empty or zero in every row are omitted. A pipe gets everything.
  */
 export function table<Row>(
   terminal: Terminal,

@@ -51,7 +51,7 @@ export function promptOf({ method, params }: ExchangeRequest): unknown {
 
 /**
  * The refusal of a tool's arguments in a result: servers on the official SDKs answer with `isError` and a text. An unknown or disabled
- * tool, which they report in the same way, is no such refusal.
+ * tool, which they report in the same way, is not such a refusal.
  */
 export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
   const [first] = Array.isArray(result.content) ? result.content : [];

@@ -44,7 +44,7 @@ export const DENIED_NETWORKS: readonly string[] = [
   '64:ff9b:1::/48', // local-use NAT64: the addresses behind it are unknown
   '2002:a9fe::/32', // 169.254.0.0/16 by 6to4
   '::ffff:0:0:0/96', // IPv4 by translation (SIIT)
-  '::/96', // IPv4-compatible; ::1 is left out, see transports/network-guard.ts
+  '::/96', // IPv4-compatible; ::1 is excluded, see transports/network-guard.ts
 ];
 
 /** Loopback addresses that reach a listener on all addresses. */

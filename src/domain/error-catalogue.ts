@@ -1,4 +1,4 @@
-// The catalogue of errors, by subject. Each constructor takes what its message names. No error names a secret. Errors that are made of
+// The catalogue of errors, by subject. Each constructor takes the values in its message. No error names a secret. Errors that are made of
 // the answer of a backend are in answer-errors.ts.
 
 import type { Scope } from './account.ts';
@@ -162,7 +162,7 @@ export function duplicateServer(id: string): GatewayError {
   return new GatewayError('DUPLICATE_SERVER', `"${id}" is registered already.`);
 }
 
-/** `what` is counted in `most`: "instances". */
+/** `what` is the counted noun: "instances". */
 export function registryFull(what: string, most: number): GatewayError {
   return new GatewayError(
     'REGISTRY_FULL',

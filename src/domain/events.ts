@@ -84,7 +84,7 @@ export const EVENTS = {
   'instance.changed': fields<InstanceFact>(),
   'instance.starting': fields<InstanceFact>(),
   'instance.healthy': fields<InstanceFact & { readonly era: string }>(),
-  /** `isPlanned`: a restart was requested, so this is no failure. */
+  /** `isPlanned`: a restart was requested, so this is not a failure. */
   'instance.unhealthy': fields<InstanceFact & { readonly reason: string; readonly isPlanned: boolean }>(),
   /** `isProgram`: it is started again; else only its connection is reopened. */
   'instance.restarting': fields<
@@ -135,7 +135,7 @@ export const EVENTS = {
   >(),
   /** The call continues at another instance after this one failed. */
   'exchange.retried': fields<AttemptFact & { readonly code: ErrorCode }>(),
-  /** A client has a session. A session that cannot be opened is no event: its client gets the error. */
+  /** A client has a session. A session that cannot be opened emits no event: its client gets the error. */
   'session.opened': fields<SessionFact>(),
   /** It continues at this instance instead of `fromInstanceId`, without its state in the old backend. */
   'session.moved': fields<SessionFact & { readonly fromInstanceId: string; readonly fromServerId: string }>(),

@@ -221,7 +221,7 @@ function skipKey(source: Scanned, start: number): number {
   return skipString(source, start);
 }
 
-/** Skips the colon behind a key, to the beginning of its value. */
+/** Skips the colon after a key. Returns the start of the value, or NONE. */
 export function skipColon(bytes: Buffer, keyEnd: number): number {
   const colon = skipSpace(bytes, keyEnd);
   return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : NONE;
@@ -316,7 +316,7 @@ const CAPITAL_EXPONENT = 0x45;
 
 /**
  * True when none of four bytes ends a string, begins an escape or is a control character. A subtraction sets
- * the highest bit of a byte that is less than the subtrahend; `~four` masks bytes that were 0x80 or more.
+ * the highest bit of a byte that is less than the subtrahend; `& ~` masks bytes that were 0x80 or more.
  */
 function isPlain(four: number): boolean {
   const quotes = four ^ 0x22222222;

@@ -117,7 +117,7 @@ declare global {
 }
 
 /**
- * Parses JSON. A number that would be written as another one (beyond 2^53, beyond what a double holds, negative zero) is a
+ * Parses JSON. A number that JavaScript would change (beyond 2^53, beyond what a double holds, negative zero) is a
  * JsonText, which JSON.stringify writes as it came. Throws SyntaxError. Source: ADR 43.
  */
 export function parseExact(text: string): unknown {

@@ -66,7 +66,7 @@ export const LIMITS = {
   /** Messages of a backend that wait for its client to open a stream, per session, and the size of their params as JSON. */
   undeliveredMessages: 64,
   undeliveredBytes: 1024 * 1024,
-  /** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are left out. */
+  /** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are dropped. */
   unreadBytes: 1024 * 1024,
   /** JSON-RPC messages of one batch. */
   batchMessages: 100,

@@ -5,7 +5,7 @@ import { type Linked, LinkedSet } from './call-map.ts';
 import { LIMITS } from './limits.ts';
 
 export interface TaskSchedulerOptions {
-  /** Tasks in one turn, or the function that says how many when so many wait. Default LIMITS.paceTasks. */
+  /** Tasks in one turn, or a function of the number of waiting tasks. Default LIMITS.paceTasks. */
   readonly perTurn?: number | ((waiting: number) => number);
   /** Time in ms after which no other task begins in a turn. Default LIMITS.paceMs. */
   readonly turnMs?: number;

@@ -112,7 +112,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     metrics,
   };
 
-  // The steps of one route, behind the middlewares below. A body is read after authorization.
+  // The steps of one route, after the middlewares below. A body is read after authorization.
   const stepsOf = (route: Route): RouteMiddleware =>
     compose([
       ...trail(route),

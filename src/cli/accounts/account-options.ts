@@ -48,7 +48,7 @@ export function roleOf(input: CommandInput): Role | undefined {
   return role;
 }
 
-/** The permissions of `--permissions`, which must lie within the role, else all of the role; default role `user`. */
+/** The permissions of `--permissions`, within `--role` if both are given, else all of the role; default `user`. */
 export function permissionsOf(input: CommandInput): readonly Scope[] {
   const role = roleOf(input);
   const words = wordsOf(input, 'permissions');

@@ -79,7 +79,7 @@ const STANDARD_ERROR = 2;
 const LARGEST_BYTES = 10 * 1024 * 1024;
 const KEPT_FILES = 5;
 
-/** The `write` of a log sink. Throws the error of a write; a rotation that fails is left out. */
+/** The `write` of a log sink. Throws the error of a write; a rotation that fails is skipped. */
 export function rotatingLog(
   path: string,
   { descriptor = STANDARD_ERROR, largestBytes = LARGEST_BYTES } = {},

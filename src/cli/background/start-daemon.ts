@@ -192,7 +192,7 @@ async function isGone(pid: number, withinMs: number): Promise<boolean> {
   return !signal(pid, 0);
 }
 
-/** False when there is no such process. Throws CommandFailure for one of another user. */
+/** False when there is no such process. Throws CommandFailure for a process of another user. */
 function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);

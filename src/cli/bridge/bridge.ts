@@ -106,7 +106,7 @@ export class Bridge {
     } else if (message.modernVersion !== undefined && message.method !== CANCELLED) {
       await this.#request(message);
     } else if (message.modernVersion !== undefined || cancelled?.message.modernVersion !== undefined) {
-      cancelled?.abort.abort(); // without sessions the end of the connection is what cancels
+      cancelled?.abort.abort(); // without sessions the end of the connection cancels
     } else {
       const before = this.#opening;
       const passed = before.then(() =>

@@ -180,7 +180,7 @@ export interface Page {
   readonly headers: readonly string[];
 }
 
-/** The page of Swagger UI, rendered by koa2-swagger-ui, which is loaded for this call only (45 ms). */
+/** The page of Swagger UI, rendered by koa2-swagger-ui, which only this page loads (45 ms). */
 export async function swaggerPage(): Promise<Page> {
   const { koaSwagger } = await import('koa2-swagger-ui');
   const render = koaSwagger({

@@ -91,10 +91,7 @@ export function instanceRecord(server: Server, viewer: Principal): InstanceRecor
 const LINES_IN_REASON = 3;
 const CHARACTERS_OF_LINE = 200;
 
-/**
- * The reason of an unhealthy instance, with the last output of its program if it has no session. May name
- * details of the machine.
- */
+/** The reason of an unhealthy instance, for viewers of the machine: with its last output if it has no session. */
 export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
   if (reason === null || healthy || era !== null) return reason;
   const lines = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));
