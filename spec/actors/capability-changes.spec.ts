@@ -1,4 +1,4 @@
-// When the lists of a template count as changed: who says so, who comes and who goes. A pool of equals is no news.
+// When the lists of a template count as changed: by notices of instances, and by instances that come and go.
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -10,7 +10,7 @@ import { PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('offers');
+const test = suite('capability changes');
 const TOOLS: Partial<Peer> = { capabilities: { tools: {} }, greeting: { serverInfo: { name: 'one' } } };
 const OTHER: Partial<Peer> = {
   capabilities: { tools: {}, resources: {}, prompts: {} },
@@ -37,7 +37,7 @@ simulateTime(test, () => {
 });
 test.after.each(() => harness.close());
 
-/** What the fleet told since the last time, in its order. */
+/** Passes on the events of the fleet since the last time, in their order. */
 function tell(): void {
   for (const event of harness.events.splice(0)) events$.next(event);
 }
@@ -57,7 +57,7 @@ function drop(id: string): void {
   events$.next({ type: 'instance.deregistered', ...fact });
 }
 
-test('treats servers that do not describe themselves as different', async () => {
+test('servers that do not describe themselves count as different', async () => {
   const bare: Peer = { ...PEER, era: 'bare', greeting: {} }; // they are all described by the same object
   harness.open = async () => Object.assign(new ScriptedTransport(), { peer: bare });
   await add('a', {});
@@ -77,7 +77,7 @@ test('reports nothing when one of several equal instances restarts', async () =>
   assert.equal(taken(), []);
 });
 
-test('counts an unhealthy instance as gone while there are others, and keeps the last one otherwise', async () => {
+test('a drained instance counts as gone while there are others, and still counts when it was the last', async () => {
   await add('a', TOOLS);
   taken();
   harness.ref('a').drain();
@@ -95,7 +95,7 @@ test('counts an unhealthy instance as gone while there are others, and keeps the
   assert.equal(taken(), ['t tools']);
 });
 
-test('reports nothing when an equal instance replaces one that cannot list', async () => {
+test('reports nothing when an equal instance replaces a drained one', async () => {
   await add('a', OTHER);
   taken();
   harness.ref('a').drain();

@@ -1,4 +1,4 @@
-// What clients hear of changes, from instances of every kind, and that backends are left alone when nobody wants anything.
+// The changes that clients receive, from instances of every kind, and that backends get no requests without subscribers.
 
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -21,7 +21,7 @@ import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('the change feed');
+const test = suite('change feed');
 const UPDATED = 'notifications/resources/updated';
 const UPDATES = { capabilities: { resources: { subscribe: true } } };
 
@@ -43,7 +43,7 @@ simulateTime(test, () => {
 });
 test.after.each(() => harness.close());
 
-test('emits the lists that a client opted in to, and opens nothing for that', async () => {
+test('emits changes of the lists that a client opted in to, and opens no conversation for that', async () => {
   const instance = await add('a', HTTP, MODERN);
   const client = new Client({ lists: ['tools', 'resourceTemplates'] });
   for (const list of ['tools', 'prompts', 'resources', 'resourceTemplates'] as const) lists$.next(list);
@@ -56,7 +56,7 @@ test('emits the lists that a client opted in to, and opens nothing for that', as
   assert.equal([harness.upstreams('a').length, listens(instance).length], [0, 0]);
 });
 
-test('subscribes once at a program that clients share, and leaves it when they have gone', async () => {
+test('subscribes once per resource at a shared program, and unsubscribes after the last client', async () => {
   const program = await add('a', STDIO, UPDATES);
   const ann = new Client({ uris: ['x:1', 'x:2'] });
   const bob = new Client({ uris: ['x:2'], owner: 'bob' });
@@ -95,7 +95,7 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
   assert.is(harness.pool.size, 0);
 });
 
-test('opens a conversation again that ended, or could not be opened', async () => {
+test('reopens a conversation that ended, or could not be opened', async () => {
   const instance = await add('a', HTTP, UPDATES);
   instance.thrownByOpenUpstream = new Error('no conversation');
   const client = new Client({ uris: ['x:1'] });
@@ -108,7 +108,7 @@ test('opens a conversation again that ended, or could not be opened', async () =
   assert.equal([instance.upstreams.length, client.heard.length], [2, 1]);
 });
 
-test('listens at a modern instance for all clients together', async () => {
+test('has one subscription at a modern instance for all clients', async () => {
   const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   const clients = [new Client({ uris: ['x:1'] }), new Client({ uris: ['x:1'], owner: 'bob' })];
   await settled();
@@ -121,7 +121,7 @@ test('listens at a modern instance for all clients together', async () => {
   assert.is(listen?.isCancelled, true);
 });
 
-test('asks nothing of an instance that announces no updates, or without a subscriber', async () => {
+test('sends no subscription to an instance that does not announce resource updates', async () => {
   const quiet = await add('a', STDIO, { capabilities: { resources: {} } });
   const modern = await add('b', HTTP, MODERN);
   const bare = await add('c', HTTP, { era: 'bare' });
@@ -131,7 +131,7 @@ test('asks nothing of an instance that announces no updates, or without a subscr
   client.leave();
 });
 
-test('emits the changes in a process that is dedicated to the owner', async () => {
+test('emits changes from the dedicated process of an owner to that owner only', async () => {
   const program = await add('a', STDIO, UPDATES);
   const ann = new Client({ lists: ['tools'], uris: ['x:1'] });
   const bob = new Client({ lists: ['tools'], uris: ['x:1'], owner: 'bob' });
@@ -148,7 +148,7 @@ test('emits the changes in a process that is dedicated to the owner', async () =
   bob.leave();
 });
 
-test('subscribes again after a restart, and forgets an instance that left', async () => {
+test('subscribes again after a restart, and stays open when the instance is removed', async () => {
   const first = await add('a', STDIO, UPDATES);
   const client = new Client({ uris: ['x:1'] });
   await settled();
@@ -171,7 +171,7 @@ test('completes when the gateway closes, and leaves nothing behind', async () =>
   assert.equal([client.isOver, listens(instance)[0]?.isCancelled, events$.observed], [true, true, false]);
 });
 
-test('takes so many resources and no more', async () => {
+test('subscribes to at most 1,000 resources of a client', async () => {
   const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   new Client({ uris: Array.from({ length: 1_500 }, (_, n) => `x:${n}`) });
   await settled();

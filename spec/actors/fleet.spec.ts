@@ -54,7 +54,7 @@ test('distinguishes an unknown template from an unknown instance', async () => {
   assert.equal([fleet.find('x', 'a'), fleet.find('t', 'b'), fleet.has('x')], [undefined, undefined, false]);
 });
 
-test('gives a new policy to the instances that are there and to those that come', async () => {
+test('applies a new policy to present and later instances', async () => {
   await harness.add('a', silent);
   harness.fleet.setPolicy('t', { ...DEFAULT_POLICY, healthIntervalMs: 1_000 });
   await harness.add('b', silent);
@@ -65,7 +65,7 @@ test('gives a new policy to the instances that are there and to those that come'
   assert.ok(harness.asked('b', 'ping') >= 3, `b was probed ${harness.asked('b', 'ping')} times`);
 });
 
-test('waits for the one with its endpoint under any id, and for several in turn', async () => {
+test('starts an instance after all earlier ones with its endpoint have ended, whatever their ids', async () => {
   await harness.add('a', { script: silent, fields: MANAGED });
   harness.call('write');
   const oldBackend = harness.backend('a');
@@ -79,7 +79,7 @@ test('waits for the one with its endpoint under any id, and for several in turn'
   assert.equal([third.state, harness.transports.has('b')], ['healthy', true]);
 });
 
-test('can be closed while one waits for its endpoint', async () => {
+test('can be closed while an instance waits for its endpoint', async () => {
   await harness.add('a', { script: silent, fields: MANAGED });
   harness.call('write');
   const successor = harness.fleet.add(definition('a', MANAGED));
@@ -89,7 +89,7 @@ test('can be closed while one waits for its endpoint', async () => {
   assert.is(successor.state, 'stopped');
 });
 
-test('restarts the instance after half a second', async () => {
+test('restarts a crashed instance after half a second', async () => {
   const broken = await harness.add('a', answers());
   const other = await harness.add('b', answers());
   await crash('a');
@@ -102,7 +102,7 @@ test('restarts the instance after half a second', async () => {
   assert.is(harness.fleet.byServerId('a'), harness.ref('a'));
 });
 
-test('reports the crash and its reason, without a stack', async () => {
+test('reports the crash of an instance and its reason, without a stack', async () => {
   await harness.add('a', silent);
   await crash('a');
   const [fact, ...others] = harness.told('instance.crashed');
@@ -133,7 +133,7 @@ test('answers the calls of a crashed instance, which is stopped and refuses new 
   assert.equal([ref.state, ref.inFlight, delivered], ['stopped', 0, 'no']);
 });
 
-test('closes what an instance opens that crashes at that moment', async () => {
+test('closes a session that opens while its instance crashes', async () => {
   const { promise, resolve } = Promise.withResolvers<ScriptedTransport>();
   harness.open = () => promise;
   const ref = harness.fleet.add(definition('a'));
@@ -149,7 +149,7 @@ test('closes what an instance opens that crashes at that moment', async () => {
   assert.is(harness.told('instance.crashed').length, 1);
 });
 
-test('waits for what a program of its own left on the endpoint', async () => {
+test('restarts a crashed instance with a program only after the old session has closed', async () => {
   await harness.add('a', {
     script: answers(),
     fields: { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' },
@@ -165,8 +165,8 @@ test('waits for what a program of its own left on the endpoint', async () => {
 });
 
 for (const isLost of [false, true]) {
-  const when = isLost ? ' while it waits for another shared one' : '';
-  test(`ends the processes of single clients, and waits for that, of an actor that broke${when}`, async () => {
+  const when = isLost ? ' while it waited to restart the shared process' : '';
+  test(`closes only after the dedicated processes of an instance that crashed${when}`, async () => {
     const ref = await harness.add('a', { script: silent, fields: STDIO });
     const backend = harness.backend('a');
     await openOwn(ref);
@@ -187,7 +187,7 @@ for (const isLost of [false, true]) {
   });
 }
 
-test('does not restart it when it was replaced or removed meanwhile', async () => {
+test('does not restart a crashed instance that was replaced or removed meanwhile', async () => {
   await harness.add('a', silent);
   await harness.add('b', silent);
   await crash('a');
@@ -201,7 +201,7 @@ test('does not restart it when it was replaced or removed meanwhile', async () =
   assert.equal(actors(), []);
 });
 
-test('does not restart it once the fleet is closed', async () => {
+test('does not restart a crashed instance once the fleet is closed', async () => {
   await harness.add('a', silent);
   await crash('a');
   await harness.close();
@@ -210,7 +210,7 @@ test('does not restart it once the fleet is closed', async () => {
   assert.is(harness.events.length, before);
 });
 
-test('gives instances that leave already no more than the grace', async () => {
+test('closing gives instances that are already leaving no more than the grace time', async () => {
   await harness.add('a', silent);
   await harness.add('b', silent);
   const running = harness.call('write', { instanceId: 'a', timeoutMs: 60_000 });
@@ -226,7 +226,7 @@ test('gives instances that leave already no more than the grace', async () => {
   assert.equal([harness.fleet.all(), harness.fleet.inFlight], [[], 0]);
 });
 
-test('starts nothing once it closes', async () => {
+test('refuses new instances with SHUTTING_DOWN once it is closed', async () => {
   await harness.fleet.close(0);
   for (const template of ['t', 'x']) {
     const found = await codeOf(() => harness.fleet.add(definition('late', { template })));
@@ -234,7 +234,7 @@ test('starts nothing once it closes', async () => {
   }
 });
 
-test('keeps the group of a deleted template, which comes back with it', () => {
+test('keeps the group of a deleted template, and uses it again when the template returns', () => {
   const { fleet } = harness;
   const group = fleet.group('t');
   fleet.deleteTemplate('t');
@@ -244,14 +244,14 @@ test('keeps the group of a deleted template, which comes back with it', () => {
   assert.equal([fleet.templates, fleet.group('t') === group], [['t'], true]);
 });
 
-test('bounds the templates, including deleted ones', () => {
+test('limits the number of templates, including deleted ones', () => {
   const { fleet } = harness; // it has one template already
   for (let n = 1; n < LIMITS.templates; n += 1) fleet.setPolicy(`t${n}`, DEFAULT_POLICY);
   fleet.deleteTemplate('t');
   assert.equal([fleet.isFullFor('t'), fleet.isFullFor('t1'), fleet.isFullFor('new')], [false, false, true]);
 });
 
-test('replaces the strategy of a template, but keeps the memory of the same one', async () => {
+test('replaces the strategy of a template when it changes, and otherwise keeps its memory', async () => {
   for (const id of ['a', 'b']) await harness.add(id, silent);
   const { pool } = harness.fleet.group('t');
   const picks = (times: number) => Array.from({ length: times }, () => pool.pick()?.id);
@@ -286,12 +286,12 @@ const registered = definition('a', { transport: 'stdio', command: 'run', nodeId:
 const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
 
-test('outlives a supervisor that breaks, and forgets it, so that the template can be opened again', () => {
+test('the root outlives a supervisor that crashes, and its template can be opened again', () => {
   const root = createActor(rootMachine, { clock: new SimulatedClock() });
   root.start();
   root.send({ type: 'template.open', template: 'weather' });
   root.send({ type: 'template.open', template: 'other' });
-  // A supervisor has no way to break that we know of; this is what it would say.
+  // There is no known way to crash a supervisor; this is the event that a crash would send.
   root.send({ type: 'xstate.error.actor.weather', actorId: 'weather', error: new Error('it broke') });
   assert.is(root.getSnapshot().status, 'active');
   assert.equal(Object.keys(root.getSnapshot().children), ['other']);
@@ -300,7 +300,7 @@ test('outlives a supervisor that breaks, and forgets it, so that the template ca
   root.stop();
 });
 
-test('stands in the lists, and in none of what runs', async () => {
+test('an instance of another node is listed, but not started', async () => {
   const here = await harness.add('a', answers());
   const there = harness.fleet.addForeign(foreign('b'));
   assert.equal(harness.fleet.members('t'), [here, there]);
@@ -316,7 +316,7 @@ test('stands in the lists, and in none of what runs', async () => {
   assert.equal(found, []);
 });
 
-test('is never picked, and refuses a call that is meant for it with the reason', async () => {
+test('an instance of another node is never picked, and calls that name it fail with the reason', async () => {
   harness.fleet.addForeign(foreign('b'));
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
   assert.equal(told(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
@@ -326,7 +326,7 @@ test('is never picked, and refuses a call that is meant for it with the reason',
   assert.equal(found, ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
 });
 
-test('replaces one that ran here: that one leaves, and is reported as stopped', async () => {
+test('an instance that moves to another node leaves here, and is reported as stopped', async () => {
   const here = await harness.add('a', answers());
   const transport = harness.backend('a');
   harness.events.length = 0;
@@ -338,7 +338,7 @@ test('replaces one that ran here: that one leaves, and is reported as stopped', 
   assert.equal(found, ['instance.draining', 'instance.stopped']);
 });
 
-test('is stopped, and its reason names the node', () => {
+test('an instance of another node is shown as stopped, with the node in its reason', () => {
   const foreign = new ForeignInstance(registered);
   assert.is(foreign.definition, registered);
   assert.equal(foreign.snapshot(), {
@@ -374,7 +374,7 @@ function crash(id: string): Promise<void> {
   return breakBy(() => harness.call('write', { instanceId: id }).end);
 }
 
-/** The back-off of one whose session is lost asks for randomness, too. */
+/** Crashes an instance: the back-off after the loss of a session asks for randomness, too. */
 async function breakBy(cause: () => unknown): Promise<void> {
   harness.random = () => {
     throw new Error('no randomness');

@@ -1,4 +1,4 @@
-// What is counted from the events alone: calls, and what clients have open.
+// Counts made from the events alone: calls, and the sessions and processes of clients.
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -58,7 +58,7 @@ test('reports percentiles within 1 %', () => {
   }
 });
 
-test('takes times that are no time at all, or longer than an hour', () => {
+test('percentiles accept durations of zero, and of more than an hour', () => {
   for (const ms of [0, 0.0001, 10 * 3_600_000]) finish('a', 'result', ms);
   const { p50Ms, p99Ms } = metrics.summary();
   assert.ok(p50Ms > 0 && p50Ms < 0.01);
@@ -69,18 +69,18 @@ test('forgets an instance that was deregistered, for good', () => {
   begin('a');
   finish('a', 'result');
   events.next({ type: 'instance.deregistered', ...fact('a') });
-  finish('a', 'result'); // it ran on behind
+  finish('a', 'result'); // a call that was still running
   const { instances, errorRate, averageResponseTimeMs } = metrics.summary();
   assert.equal(instances, {});
   assert.equal([errorRate, averageResponseTimeMs], [0, 10]);
 });
 
-test('counts since the registration, and apart from that since it runs here', () => {
+test('counts calls since the registration, and separately since the instance runs on this node', () => {
   begin('a');
   finish('a', 'result');
   events.next({ type: 'instance.stopped', ...fact('a') }); // another node has it
   assert.is(metrics.running('a'), undefined);
-  finish('a', 'result'); // it ran on behind
+  finish('a', 'result'); // a call that was still running
   begin('a');
   finish('a', 'error');
   assert.equal([...(metrics.running('a')?.exchanges ?? [])], [['error', 1]]);
@@ -89,7 +89,7 @@ test('counts since the registration, and apart from that since it runs here', ()
 
 const NO_SESSIONS = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
 
-test('counts sessions by template and by instance, wherever they go', () => {
+test('counts sessions by template and by instance, wherever they move', () => {
   for (const at of ['a', 'a', 'b']) opened(at);
   moved('a', 'b');
   assert.equal([metrics.clientsAt('a').sessions, metrics.clientsAt('b').sessions], [1, 2]);
@@ -109,7 +109,7 @@ test('counts sessions by template and by instance, wherever they go', () => {
   });
 });
 
-test('counts processes, and no sessions of HTTP backends', () => {
+test('counts dedicated processes, but not conversations with HTTP backends', () => {
   for (const transport of ['stdio', 'stdio', 'stdio', 'http', 'sse'] as const) upstream(transport);
   upstreamEnded('stdio', true);
   upstreamEnded('http', true);
@@ -119,7 +119,7 @@ test('counts processes, and no sessions of HTTP backends', () => {
   assert.equal(metrics.clients().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
 });
 
-test('knows whose a process is, as long as it runs', () => {
+test('shows the principal of each dedicated process while it runs', () => {
   for (const [pid, principal] of [
     [1, 'user:1'],
     [2, 'key:2'],

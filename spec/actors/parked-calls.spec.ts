@@ -1,4 +1,4 @@
-// Calls whose backend asks its client: through without a trace, parked and resumed, and nobody else's.
+// Calls whose backend asks its client: passed on without questions, parked and resumed, by their owner only.
 
 import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
@@ -21,7 +21,7 @@ const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
 
 const ACCEPTED: ClientReply = { result: { action: 'accept' } };
 
-/** What one client heard of one stretch: progress as its number, results as their value, questions as their keys. */
+/** What one client received in one round: progress as its number, results as their value, questions as their methods. */
 class Client {
   readonly heard: unknown[] = [];
   asked: ClientQuestion | undefined;
@@ -69,7 +69,7 @@ function answers(): Observable<Answer> {
   return event$.pipe(map((event) => ({ event, instanceId: 'a', serverId: 'a' })));
 }
 
-test('only passes a call on that is asked nothing', () => {
+test('a call without questions is passed on and not parked', () => {
   const client = new Client(calls.follow(ANN, CALL, answers()));
   progress(1);
   backend.last.result('done');
@@ -87,7 +87,7 @@ test('asks the client, and continues with its answer', () => {
   assert.equal([second.heard, calls.size, backend.last.isCancelled], [[2, 'done', 'end'], 0, false]);
 });
 
-test('asks at once what is asked within a few milliseconds, and passes on what is said meanwhile', () => {
+test('asks questions that come within 5 ms together, and passes on notifications meanwhile', () => {
   const client = new Client(calls.follow(ANN, CALL, answers()));
   backend.last.ask('roots/list');
   progress(1);
@@ -97,14 +97,14 @@ test('asks at once what is asked within a few milliseconds, and passes on what i
   assert.equal(client.heard, [1, 'roots/list,sampling/createMessage', 'end']);
 });
 
-test('keeps the last 64 of what is said', () => {
+test('keeps the last 64 notifications of a parked call', () => {
   const first = park('roots/list');
   for (let n = 0; n < 100; n += 1) progress(n);
   const second = new Client(calls.resume(first.id, ANN, CALL, new Map()));
   assert.equal([second.heard.length, second.heard[0], second.heard.at(-1)], [64, 36, 99]);
 });
 
-test('keeps the answer of a backend that did not wait, until it is fetched', () => {
+test('keeps the result of a backend that did not wait for replies, until it is fetched', () => {
   const first = park('roots/list');
   progress(1);
   backend.last.result('done');
@@ -113,7 +113,7 @@ test('keeps the answer of a backend that did not wait, until it is fetched', () 
   assert.equal([second.heard, calls.size, backend.last.replies], [[1, 'done', 'end'], 0, [LATE]]);
 });
 
-test('asks in the next round what the backend asked without a subscriber', () => {
+test('asks in the next round what the backend asked while the call was parked', () => {
   const first = park('roots/list');
   backend.last.ask('sampling/createMessage');
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
@@ -121,7 +121,7 @@ test('asks in the next round what the backend asked without a subscriber', () =>
   assert.equal(second.heard, ['sampling/createMessage', 'end']);
 });
 
-test('is resumed only by its owner, under its name, once; other attempts have no effect', () => {
+test('a call is resumed once, by its owner and under its name; other attempts have no effect', () => {
   const first = park('roots/list');
   const all = replies(first.key('roots/list'));
   assert.is(calls.resume(first.id, BOB, CALL, all), undefined);
@@ -135,7 +135,7 @@ test('is resumed only by its owner, under its name, once; other attempts have no
   assert.equal([second.heard, backend.last.replies.length], [['done', 'end'], 1]);
 });
 
-test('cancels the exchange when its client leaves in the middle of a stretch', () => {
+test('cancels the exchange when its client leaves in the middle of a round', () => {
   const asking = new Client(calls.follow(ANN, CALL, answers()));
   backend.last.ask('roots/list');
   asking.subscription.unsubscribe();
@@ -155,7 +155,7 @@ test('ends a call whose client does not return, and answers the backend first', 
   assert.equal([backend.last.isCancelled, backend.last.replies, calls.size], [true, [LATE], 0]);
 });
 
-test('refuses a call that would be one too many, and leaves the others alone', () => {
+test('refuses a call above the limit with QUEUE_FULL, and keeps the others', () => {
   for (let n = 0; n < LIMITS.parkedCalls; n += 1) parkFor(`owner ${n % 4}`);
   const last = backend.last;
   const refused = parkFor('ann');
@@ -164,7 +164,7 @@ test('refuses a call that would be one too many, and leaves the others alone', (
   assert.equal([last.isCancelled, calls.size], [false, LIMITS.parkedCalls]);
 });
 
-test('parks at most a quarter of them for one owner, unless callers are anonymous', () => {
+test('parks at most a quarter of the limit for one owner, unless callers are anonymous', () => {
   const share = LIMITS.parkedCalls / 4;
   const [first] = Array.from({ length: share }, () => parkFor('ann'));
   assert.equal([parkFor('ann').heard, parkFor('bob').heard], [['QUEUE_FULL'], []]);
@@ -176,7 +176,7 @@ test('parks at most a quarter of them for one owner, unless callers are anonymou
   for (let n = 0; n <= share; n += 1) assert.equal(parkFor('anonymous').heard, []);
 });
 
-test('ends those of one owner', () => {
+test('ends the calls of one owner, and no others', () => {
   parkFor('ann');
   const theirs = backend.last;
   parkFor('bob');
@@ -186,7 +186,7 @@ test('ends those of one owner', () => {
   assert.equal([...calls.owners], ['bob']);
 });
 
-test('fails the resumption of an ended call', () => {
+test('a resumed call fails when the calls of its owner are ended, or the gateway closes', () => {
   for (const [end, code] of [
     [() => calls.endOf('ann'), 'BACKEND_UNAVAILABLE'],
     [() => calls.close(), 'SHUTTING_DOWN'],
@@ -198,7 +198,7 @@ test('fails the resumption of an ended call', () => {
   }
 });
 
-test('ends when its client leaves on hearing what was kept, without the replies', () => {
+test('a call whose client leaves at the first kept notification ends, and its replies are not sent', () => {
   const first = park('roots/list');
   progress(1);
   calls
@@ -208,13 +208,13 @@ test('ends when its client leaves on hearing what was kept, without the replies'
   assert.equal([calls.size, backend.last.isCancelled, backend.last.replies], [0, true, [LATE]]);
 });
 
-test('takes only 64 questions at a time', () => {
+test('passes on at most 64 open questions of a call, and refuses others', () => {
   const client = park(...Array.from({ length: 66 }, () => 'roots/list'));
   assert.equal([backend.last.replies.length, backend.last.replies[0]], [2, LATE]);
   assert.is(client.asked?.requests.size, 64);
 });
 
-test('does not expire while it runs, and asks again when it is asked again', () => {
+test('a resumed call does not expire while it runs, and may ask again', () => {
   const first = park('roots/list');
   mock.timers.tick(LIMITS.parkedCallMs - 1);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
@@ -227,7 +227,7 @@ test('does not expire while it runs, and asks again when it is asked again', () 
 
 test.run();
 
-/** The backend says how far it is. */
+/** The backend reports progress. */
 function progress(n: number): void {
   backend.last.notify('notifications/progress', { progress: n });
 }

@@ -1,5 +1,5 @@
-// Calls that find every instance full: they wait in line for a place, and learn it when there is none to wait for.
-// The queue itself is wait-queue.spec.ts. Time is simulated.
+// Calls that find all instances at capacity: they wait in the queue, and fail when no instance can take them any more.
+// The queue itself is in wait-queue.spec.ts. Time is simulated.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -18,7 +18,7 @@ import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('call: waiting line');
+const test = suite('call: wait queue');
 let harness = new Harness();
 
 test.after.each(() => harness.close());
@@ -26,7 +26,7 @@ simulateTime(test, () => {
   harness = new Harness();
 });
 
-test('waits for a place and takes it synchronously', async () => {
+test('is sent synchronously when another call ends', async () => {
   await harness.add('a', silent);
   harness.fill('a');
   const call = harness.call('write');
@@ -37,7 +37,7 @@ test('waits for a place and takes it synchronously', async () => {
   assert.is(await call.end, 'a');
 });
 
-test('takes the place of a call that waits for its client, which continues without one', async () => {
+test('takes over the capacity of a call that waits for its client, and that call still ends normally', async () => {
   await harness.add('a', silent);
   harness.fill('a');
   const call = harness.call('write');
@@ -51,7 +51,7 @@ test('takes the place of a call that waits for its client, which continues witho
   assert.equal([harness.ref('a').inFlight, harness.ref('a').carried], [255, 255]);
 });
 
-test('waits 5 s in total, even if places become free that it cannot use', async () => {
+test('waits 5 s in total, even if an instance it has tried has capacity again', async () => {
   await harness.add('b', silent);
   harness.fill('b');
   await harness.add('a', silent);
@@ -72,7 +72,7 @@ test('waits 5 s in total, even if places become free that it cannot use', async 
   );
 });
 
-test('never exceeds the places of an instance that comes up again with calls in flight', async () => {
+test('does not exceed the capacity of an instance that is resumed with calls in flight', async () => {
   const ref = await harness.add('a', silent);
   harness.fill('a', 200);
   ref.drain();
@@ -83,7 +83,7 @@ test('never exceeds the places of an instance that comes up again with calls in 
   assert.equal([ref.inFlight, waiting()], [256, 144]);
 });
 
-test('learns at once that the instance it is pinned to is gone', async () => {
+test('fails at once when the instance that it names is drained', async () => {
   await harness.add('a', silent);
   await harness.add('b', answers());
   harness.fill('a');
@@ -92,7 +92,7 @@ test('learns at once that the instance it is pinned to is gone', async () => {
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
 });
 
-test('fails with the shutdown of the gateway when that is why no instance is left', async () => {
+test('fails with SHUTTING_DOWN when the gateway closes while it waits', async () => {
   await harness.add('a', silent);
   harness.fill('a');
   const call = harness.call('write');
@@ -101,7 +101,7 @@ test('fails with the shutdown of the gateway when that is why no instance is lef
   assert.equal(told(await call.end), { code: 'SHUTTING_DOWN', delivered: 'no', retryAfterSeconds: 5 });
 });
 
-test('takes no place that its own refusal makes free', async () => {
+test('is not sent after its deadline, even if its refusal frees capacity', async () => {
   await harness.add('a', silent);
   const [other] = harness.fill('a');
   const refused = harness.dispatcher.exchange('t', toolCall('write'), { timeoutMs: 1_000 });
@@ -110,7 +110,7 @@ test('takes no place that its own refusal makes free', async () => {
   assert.equal([harness.asked('a'), inFlight(), waiting()], [256, [255], 0]);
 });
 
-test('leaves the line when the caller goes away', async () => {
+test('leaves the queue when its caller disconnects, and is reported as cancelled', async () => {
   await harness.add('a', silent);
   harness.fill('a');
   const call = harness.call('write');
@@ -124,7 +124,7 @@ test('leaves the line when the caller goes away', async () => {
   assert.is(harness.told('exchange.refused').length, 0);
 });
 
-test('uses all places and the whole queue for one owner while no other calls', async () => {
+test('one owner may fill the capacity and the queue while no other owner calls', async () => {
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   assert.equal([inFlight(), waiting()], [[256], 256]);
@@ -132,7 +132,7 @@ test('uses all places and the whole queue for one owner while no other calls', a
   assert.is(waiting(), LIMITS.queuedPerInstance);
 });
 
-test('takes a place of the reserve when another owner holds all others, and no owner takes the whole reserve', async () => {
+test('when one owner fills the capacity, others share the reserve, and none takes all of it', async () => {
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   const taken = ['bob', 'cyd', 'dan', 'eve', 'fay', 'gil'].map((owner) => {

@@ -1,5 +1,5 @@
-// Calls over backends that fail in every way, made up by fast-check; a failing run is printed with its seed. Whatever
-// happens, each call ends once, nobody is asked twice, and nothing is repeated that must not be.
+// Calls over backends that fail in every way, made up by fast-check; a failing run is printed with its seed. Each call
+// ends once, reaches an instance at most once, and is repeated only where a repeat is allowed.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ const test = suite('call: stress', { timeoutMs: 60_000 });
 const IDS = ['a', 'b', 'c', 'd', 'e'];
 const MAX_RETRIES = 3;
 
-/** What a backend does with one request, and whether it does so inside the subscription. */
+/** What a backend does with one request, and whether it does so synchronously. */
 interface Deed {
   readonly does: 'answer' | 'refuse' | 'notify and fail' | Delivered;
   readonly isAtOnce: boolean;
@@ -26,11 +26,11 @@ const deed: fc.Arbitrary<Deed> = fc.record({
 });
 const tools = fc.array(fc.constantFrom('write', 'read', 'again'), { minLength: 1, maxLength: 60 });
 
-test('ends each call once, as its instances left it', () =>
+test('each call ends once, as its last instance ended it, and is repeated only where allowed', () =>
   fc.assert(
     fc.asyncProperty(fc.array(deed, { minLength: 1, maxLength: 30 }), tools, async (deeds, names) => {
       const harness = new Harness({ policy: { maxRetries: MAX_RETRIES } });
-      /** per call, what was done to it, and by which part. */
+      /** The attempts of each call: the instance, and what the instance did. */
       const fates = names.map((): { id: string; deed: Deed }[] => []);
       let done = 0;
       for (const id of IDS) {
@@ -70,7 +70,7 @@ async function check(
   const end = await caller?.end;
   const last = fate.at(-1);
   const before = fate.slice(0, -1).map(({ deed: { does } }) => does);
-  assert.is(new Set(fate.map(({ id }) => id)).size, fate.length, 'nobody is asked twice');
+  assert.is(new Set(fate.map(({ id }) => id)).size, fate.length, 'no instance is asked twice');
   assert.ok(fate.length <= 1 + MAX_RETRIES, 'no more retries than allowed');
   assert.ok(before.every((does) => does === 'no' || (does === 'unknown' && isRepeatable)));
   if (last?.deed.does === 'answer' || last?.deed.does === 'refuse') {

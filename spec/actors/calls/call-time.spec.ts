@@ -51,7 +51,7 @@ test('a repeatable call is sent to a second instance after a third of its time, 
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a failed', 'finished b result']);
 });
 
-test('of two instances the one with the first message decides, even if it fails then', async () => {
+test('the instance that sends the first message decides the call, even if it fails afterwards', async () => {
   await addAll({ a: silent, b: silent });
   const call = harness.call('read');
   mock.timers.tick(2_000);
@@ -68,7 +68,7 @@ for (const [what, scripts, named] of [
   ['the first one breaks', { a: breaks, b: silent }, 'b'],
   ['the first of three breaks', { a: breaks, b: silent, c: silent }, 'b'],
 ] as const) {
-  test(`when the time is over the one is named that was silent for longest: ${what}`, async () => {
+  test(`a timeout names the instance that was silent for longest: ${what}`, async () => {
     await addAll(scripts);
     const tracker: Tracker = {};
     const call = harness.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
@@ -80,7 +80,7 @@ for (const [what, scripts, named] of [
   });
 }
 
-test('there are no more than the retry budget allows', async () => {
+test('second attempts of silent calls stay within the retry budget', async () => {
   await addAll({ a: silent });
   for (let call = 0; call < 40; call += 1) harness.call('read');
   mock.timers.tick(1_000);
@@ -89,7 +89,7 @@ test('there are no more than the retry budget allows', async () => {
   assert.equal([harness.asked('b'), harness.told('exchange.retried').length], [18, 18], '20 % of 40, and 10');
 });
 
-test('when one of the two fails the other continues, and a third is asked', async () => {
+test('when one of two attempts fails, the other continues and a third instance is asked', async () => {
   await addAll({ a: silent, b: breaks, c: silent });
   const call = harness.call('read');
   mock.timers.tick(2_000);
@@ -99,7 +99,7 @@ test('when one of the two fails the other continues, and a third is asked', asyn
   assert.is(harness.backend('c').last.isCancelled, true);
 });
 
-test('a time in the waiting line is not taken for silence', async () => {
+test('time in the wait queue does not count as silence', async () => {
   await harness.add('a', silent);
   harness.fill('a');
   const call = harness.call({ method: 'resources/list' });
@@ -115,7 +115,7 @@ test('a time in the waiting line is not taken for silence', async () => {
   call.subscription.unsubscribe();
 });
 
-test('an ejected instance has a trial call, which is a repeatable one, and comes back with its answer', async () => {
+test('an ejected instance gets a repeatable call as a trial, and is readmitted when it answers', async () => {
   await addAll({ a: breaks, b: answers() });
   for (let time = 0; time < 10; time += 1) await harness.call('write').end;
   harness.rewrite('a', answers());
@@ -128,7 +128,7 @@ test('an ejected instance has a trial call, which is a repeatable one, and comes
   assert.equal(found, ['a']);
 });
 
-test('a waiting call takes no offered place at an ejected instance', async () => {
+test('a queued call does not take capacity that is offered at an ejected instance', async () => {
   await addAll({ a: breaks, b: silent });
   for (let time = 0; time < 10; time += 1) harness.call('write', { timeoutMs: 60_000 });
   const [a, b] = [harness.ref('a'), harness.ref('b')];
@@ -144,7 +144,7 @@ test('a waiting call takes no offered place at an ejected instance', async () =>
   call.subscription.unsubscribe();
 });
 
-test('calls that are silent for three seconds have their instance probed, each once', async () => {
+test('a call that is silent for 3 s has its instance probed, once', async () => {
   await addAll({ a: silent });
   harness.call('write', { timeoutMs: 25_000 });
   mock.timers.tick(2_900);
@@ -168,7 +168,7 @@ test('ends a call after the hard maximum, whatever progress it reports', async (
   assert.is(last.isCancelled, true);
 });
 
-test('counts the time in the queue, and reports then that nothing was delivered', async () => {
+test('the deadline includes time in the queue, where a timeout says that nothing was delivered', async () => {
   await harness.add('a', silent);
   harness.fill('a');
   const call = harness.call('write', { timeoutMs: 1_000 });
@@ -180,7 +180,7 @@ test('counts the time in the queue, and reports then that nothing was delivered'
   assert.equal(found, ['BACKEND_TIMEOUT']);
 });
 
-test('pauses while the client has questions to answer, until the last of them is answered', async () => {
+test('the deadline pauses until the client has answered the last open question', async () => {
   await harness.add('a', silent);
   const call = harness.call('write');
   const { last } = harness.backend('a');
@@ -236,7 +236,7 @@ test('sets no timer when a question is answered after the end of the call', asyn
   assert.is(timers.mock.callCount(), 0);
 });
 
-test('counts from the arrival of the request', async () => {
+test('the deadline counts from the arrival of the request', async () => {
   await harness.add('a', silent);
   const call = harness.call({ ...toolCall('write'), arrivedAtMs: Date.now() - 4_000 });
   mock.timers.tick(1_999);
@@ -251,7 +251,7 @@ async function addAll(scripts: Readonly<Record<string, Script>>): Promise<void> 
   for (const [id, script] of Object.entries(scripts)) await harness.add(id, script);
 }
 
-/** What was told of calls after they had begun. */
+/** The events of calls after they had begun. */
 function facts(): string[] {
   return harness.events.flatMap((event) => {
     if (event.type === 'exchange.retried') return [`retried ${event.instanceId} ${event.code}`];

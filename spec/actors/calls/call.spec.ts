@@ -36,7 +36,7 @@ test('is retried max_retries times at most', async () => {
   assert.is(harness.told('exchange.retried').length, 3);
 });
 
-test('never repeats what was delivered', async () => {
+test('is not repeated once it was delivered', async () => {
   await harness.add('a', fails('yes'));
   await harness.add('b', answers());
   assert.equal(told(await harness.call('read').end), { code: 'BACKEND_UNAVAILABLE', delivered: 'yes' });
@@ -44,17 +44,17 @@ test('never repeats what was delivered', async () => {
 });
 
 for (const [what, delivered, repeats] of [
-  ['certainly did not arrive freely', 'no', 30],
-  ['perhaps did not arrive within the retry budget', 'unknown', 16],
+  ['without the retry budget when it was not delivered', 'no', 30],
+  ['within the retry budget when it may have been delivered', 'unknown', 16],
 ] as const) {
-  test(`repeats what ${what}`, async () => {
+  test(`is repeated ${what}`, async () => {
     for (const id of ['a', 'b']) await harness.add(id, fails(delivered));
     for (let call = 0; call < 30; call += 1) await harness.call('read').end;
     assert.is(harness.told('exchange.retried').length, repeats);
   });
 }
 
-test('has one last event, which is the end of an attempt while one is under way', () => {
+test('emits one final event, which is the end of an attempt if one is under way', () => {
   const instance = { template: 't', id: 'a', serverId: 'a' };
   const end = { durationMs: 3, error: undefined };
   const types = (report: (events: CallEvents) => void) => {
@@ -90,7 +90,7 @@ test('has one last event, which is the end of an attempt while one is under way'
 const NEW = { name: 'new' };
 const NOT_FOUND = { code: 'TOOL_NOT_FOUND', delivered: 'no' };
 
-test('lists at most once a second, however many callers ask for a tool that is not there', async () => {
+test('looks up an unknown tool at most once a second, however many callers ask for it', async () => {
   await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
   const calls = Array.from({ length: 50 }, () => harness.call('new'));
@@ -112,7 +112,7 @@ test('fails with TOOL_NOT_FOUND when the look-up takes too long', async () => {
   slow.finish();
 });
 
-test('refuses immediately what exceeds the bound of one look-up', async () => {
+test('fails with QUEUE_FULL at once when too many calls wait for one tool look-up', async () => {
   await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
   const slow = listsSlowly('a');
@@ -135,7 +135,7 @@ test('does not fail with TOOL_NOT_FOUND while an unavailable instance may have t
   assert.match(end instanceof Error ? end.message : end, 'b: exited with code 7');
   assert.equal(told(await harness.call('new', { instanceId: 'a' }).end), NOT_FOUND);
   harness.ref('b').drain();
-  assert.equal(told(await harness.call('new').end), NOT_FOUND, 'who drains is not waited for');
+  assert.equal(told(await harness.call('new').end), NOT_FOUND, 'a draining instance is not waited for');
 });
 
 test('reports the failure of one instance rather than the missing tool of the others', async () => {
@@ -145,7 +145,7 @@ test('reports the failure of one instance rather than the missing tool of the ot
   assert.equal(told(await harness.call('new').end), { code: 'INTERNAL_ERROR', delivered: 'unknown' });
 });
 
-test('gives the turn to the next call when the first one has to look up its tool', async () => {
+test('the next queued call is sent when the first one has to look up its tool', async () => {
   await harness.add('a', silent);
   harness.fill('a');
   mock.timers.tick(LIMITS.toolListAgeMs);
@@ -159,7 +159,7 @@ test('gives the turn to the next call when the first one has to look up its tool
   next.subscription.unsubscribe();
 });
 
-test('starts no second attempt when the caller leaves while that is reported', async () => {
+test('makes no second attempt when the caller disconnects while the retry is reported', async () => {
   await harness.add('a', silent);
   await harness.add('b', silent);
   const call = harness.call('write');
@@ -175,7 +175,7 @@ function lists(id: string): number {
   return harness.asked(id, 'tools/list');
 }
 
-/** From now on it lists its tools only when the spec says so. */
+/** From now on the backend lists its tools only after `finish`. */
 function listsSlowly(id: string): { readonly finish: () => void } {
   const held: (() => void)[] = [];
   const backend = harness.backend(id);
@@ -191,7 +191,7 @@ function listsSlowly(id: string): { readonly finish: () => void } {
   };
 }
 
-/** Long after: no deadline rang, nobody was asked, nothing is counted. */
+/** Eleven minutes later: no deadline has fired, no instance was asked, nothing is in flight. */
 async function nothingIsLeft(): Promise<void> {
   const before = harness.events.length;
   const asked = harness.fleet.refs('t').map(({ id }) => harness.asked(id));

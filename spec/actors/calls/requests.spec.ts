@@ -1,5 +1,5 @@
-// Requests as promises, over functions as backends: results, whose fault an error answer was, and lists, gathered page by page from
-// backends that are honest, careless or endless.
+// Requests as promises, with functions as backends: results, the causes of error answers, and lists that are gathered page by
+// page from correct, careless and endless backends.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
@@ -47,7 +47,7 @@ test('resolve with the result of any method, and its instance', async () => {
   });
 });
 
-test('blame the arguments of a prompt that the instance lists', async () => {
+test('fail with VALIDATION_ERROR when the instance refuses the arguments of a prompt that it lists', async () => {
   await refuses('a', () => ({ prompts: [{ name: 'greet' }] }));
   const error = await errorOf(gateway.ask('t', GET));
   assert.equal([error.code, error.facts.instanceId], ['VALIDATION_ERROR', 'a']);
@@ -56,7 +56,7 @@ test('blame the arguments of a prompt that the instance lists', async () => {
   ]);
 });
 
-test('report an unknown prompt when the instance does not list it, or lists none', async () => {
+test('fail with PROMPT_NOT_FOUND when the instance does not list the prompt, or lists none', async () => {
   await refuses('a', () => ({ prompts: [{ name: 'other' }] }));
   assert.is((await errorOf(gateway.ask('t', GET))).code, 'PROMPT_NOT_FOUND');
   await refuses('a', () => {
@@ -65,14 +65,14 @@ test('report an unknown prompt when the instance does not list it, or lists none
   assert.is((await errorOf(gateway.ask('t', GET))).code, 'PROMPT_NOT_FOUND');
 });
 
-test('believe the backend when its list cannot be had', async () => {
+test('fail with VALIDATION_ERROR when the instance refuses the arguments and fails to list its prompts', async () => {
   await refuses('a', () => {
     throw rpcError(-32603, 'broken');
   });
   assert.is((await errorOf(gateway.ask('t', GET))).code, 'VALIDATION_ERROR');
 });
 
-test('ask the list of the instance that answered, and of no other', async () => {
+test('read only the prompt list of the instance that refused the arguments', async () => {
   await refuses('a', () => ({ prompts: [{ name: 'greet' }] }));
   await refuses('b', () => ({ prompts: [] }));
   const errors = [await errorOf(gateway.ask('t', GET)), await errorOf(gateway.ask('t', GET))];
@@ -82,7 +82,7 @@ test('ask the list of the instance that answered, and of no other', async () => 
   ]);
 });
 
-test('request no list when the error code is enough', async () => {
+test('read no prompt list when the error code is not about arguments', async () => {
   let lists = 0;
   const count = () => {
     lists += 1;
@@ -123,7 +123,7 @@ test('reject when the exchange ends without an answer', async () => {
   assert.equal([error.code, error.delivered], ['BACKEND_UNAVAILABLE', 'unknown']);
 });
 
-test('start nothing when the signal was aborted before', async () => {
+test('subscribe to nothing when the signal is already aborted', async () => {
   const answers = new Subject<Answer>();
   const reason = new Error('too late');
   assert.is(await thrownBy(finalAnswer(answers, AbortSignal.abort(reason))), reason);
@@ -158,7 +158,7 @@ test('fail with a GatewayError when the result is not JSON', async () => {
   assert.equal([error.code, error.delivered], ['BACKEND_UNAVAILABLE', 'yes']);
 });
 
-/** Answers with one page after the other and writes down what it was asked. */
+/** Answers with one page after the other and records the requests. */
 function book(...pages: unknown[]) {
   const asked: ExchangeRequest[] = [];
   const ask = async (request: ExchangeRequest): Promise<unknown> => {
@@ -170,18 +170,18 @@ function book(...pages: unknown[]) {
 
 const tool = (name: string) => ({ name });
 
-test('follows an empty cursor, which is one like any other', async () => {
+test('lists: follow an empty cursor like any other', async () => {
   const { ask, asked } = book({ tools: [tool('a')], nextCursor: '' }, { tools: [tool('b')] });
   assert.equal(await gatherPages('tools', ask), [tool('a'), tool('b')]);
   assert.equal(asked[1]?.params, { cursor: '' });
 });
 
-test('drops what is no object, and a field that is no list', async () => {
+test('lists: drop items that are not objects, and a field that is not an array', async () => {
   const { ask } = book({ tools: [tool('a'), null, 'b', 3, [tool('c')]], nextCursor: '2' }, { tools: 'none' });
   assert.equal(await gatherPages('tools', ask), [tool('a')]);
 });
 
-test('refuses a cursor that repeats, also one from further back', async () => {
+test('lists: refuse a repeated cursor, even one from an earlier page', async () => {
   const { ask, asked } = book(
     { tools: [tool('a')], nextCursor: 'x' },
     { tools: [tool('b')], nextCursor: 'y' },
@@ -194,7 +194,7 @@ test('refuses a cursor that repeats, also one from further back', async () => {
   assert.is(asked.length, 3);
 });
 
-test('ends after the last page it may ask for', async () => {
+test('lists: fail after the maximum number of pages', async () => {
   let pages = 0;
   const ask = async () => {
     pages += 1;
@@ -205,7 +205,7 @@ test('ends after the last page it may ask for', async () => {
   assert.is(pages, LIMITS.listPages);
 });
 
-test('does not ask for more when it has more than enough items', async () => {
+test('lists: request no further page when there are too many items', async () => {
   const { ask, asked } = book({
     tools: Array.from({ length: LIMITS.listItems + 1 }, () => ({})),
     nextCursor: '2',
@@ -215,7 +215,7 @@ test('does not ask for more when it has more than enough items', async () => {
   assert.is(asked.length, 1);
 });
 
-test('takes a page of 200,000 items without running out of stack', async () => {
+test('lists: a page of 200,000 items does not overflow the stack', async () => {
   const { ask } = book({ tools: Array.from({ length: 200_000 }, (_, index) => ({ index })) });
   const items = await gatherPages('tools', ask);
   assert.is(items.length, 200_000);

@@ -14,7 +14,7 @@ const SEARCH: Search = { template: 't', bound: undefined, lackedTool: undefined,
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
 const clauses = (instances: Parameters<typeof noneHealthy>[1]) => noneHealthy('t', instances).message;
 
-test('forgets calls and repeats after 10 s', () => {
+test('the budget forgets calls and repeats after 10 s', () => {
   let nowMs = 500;
   const budget = new RetryBudget(() => nowMs);
   call(budget, 100);
@@ -25,12 +25,12 @@ test('forgets calls and repeats after 10 s', () => {
   assert.is(repeats(budget), 10);
 });
 
-test('repeats no unknown tool, and none without a name', () => {
+test('a call of an unknown tool, or without a tool name, is not repeatable', () => {
   assert.is(isRepeatable(toolCall('read'), { tools: undefined }), false);
   assert.is(isRepeatable({ method: 'tools/call', params: { name: ['read'] } }, KNOWS_READ), false);
 });
 
-test('gives the reason of an unhealthy or stopped instance, and the state of the others', () => {
+test('the error gives the reason of unhealthy and stopped instances, and the state of others', () => {
   const instances = [
     instance('a', 'starting', 'connection refused'),
     instance('b', 'unhealthy', 'connection refused'),
@@ -41,7 +41,7 @@ test('gives the reason of an unhealthy or stopped instance, and the state of the
   assert.is(clauses(stopped), `${NO_INSTANCE}: a: it runs on the node "b"; b is stopped.`);
 });
 
-test('names three, and how many there are more', () => {
+test('the error names three instances, and the number of the others', () => {
   const instances = ['a', 'b', 'c', 'd', 'e'].map((id) => instance(id, 'draining'));
   assert.is(clauses(instances), `${NO_INSTANCE}: a is draining; b is draining; c is draining; and 2 more.`);
 });

@@ -1,5 +1,4 @@
-// The queue: owners take turns, the calls of one owner are served as they came; bounded in length and in time. Time is
-// simulated.
+// The queue: owners take turns, the calls of one owner are served in order of arrival; bounded in length. Time is simulated.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -9,13 +8,13 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('waiting line');
-/** Has a place for everybody, and owes none. */
+const test = suite('wait queue');
+/** Has capacity for every owner, and no owner is below its share. */
 const PLACE: QueueTarget = { hasPlaceFor: () => true, isBelowShare: () => false };
 let queue = new WaitQueue();
 let heard: string[] = [];
 
-/** One that says what happens to it. It takes the place and leaves the queue, as calls do when they are sent. */
+/** A call that records what happens to it. It leaves the queue when it is offered capacity, as calls do when they are sent. */
 class Queued implements QueuedCall {
   readonly name: string;
   readonly ownerId: string;
@@ -46,7 +45,7 @@ simulateTime(test, () => {
   heard = [];
 });
 
-test('refuses the newest call of the owner that has most of them for one that has less than its part', () => {
+test('when full, refuses the newest call of the owner with most calls for an owner below its share', () => {
   for (const name of ['a1', 'a2', 'a3']) queue.join(new Queued(name, 'ann'), 4);
   queue.join(new Queued('b1', 'bob'), 4);
   assert.is(queue.join(new Queued('c1', 'cyd'), 4), true);
@@ -58,7 +57,7 @@ test('refuses the newest call of the owner that has most of them for one that ha
   assert.equal([heard, queue.length], [['a3 gave up', 'a2 gave up'], 4]);
 });
 
-test('gives an offered place to the next call that waits for it', () => {
+test('gives offered capacity to the next call that waits for that instance', () => {
   const taken: string[] = [];
   const offering = (name: string, place: QueueTarget) => ({
     place,
@@ -70,7 +69,7 @@ test('gives an offered place to the next call that waits for it', () => {
   const other = { ...PLACE };
   const [far, first, second] = [offering('far', other), offering('first', PLACE), offering('second', PLACE)];
   for (const offer of [far, first, second]) queue.offer(offer);
-  assert.equal(taken, [], 'nobody waits');
+  assert.equal(taken, [], 'no call waits');
   const call = new Queued('a');
   call.place = PLACE;
   queue.join(call, 100);
@@ -92,7 +91,7 @@ test('gives an offered place to the next call that waits for it', () => {
   );
 });
 
-test('never lets an owner below its share wait for more than one turn of each other one', () => {
+test('serves an owner below its share after at most one call of each other owner', () => {
   const operation = fc.record({
     kind: fc.constantFrom('come', 'come', 'end'),
     owner: fc.integer({ min: 0, max: 5 }),
@@ -118,11 +117,11 @@ test('never lets an owner below its share wait for more than one turn of each ot
 
 test.run();
 
-/** One instance and its queue: calls come and end. It checks what each service means for the owners that go on waiting. */
+/** One instance and its queue: calls arrive and end. Checks, for each call served, that no waiting owner was passed unfairly. */
 class Model {
   readonly slots = new CallCounter();
   readonly running: string[] = [];
-  /** Owners that wait, each with how often every other one was served although it could have been. */
+  /** Waiting owners, each with how often every other owner was served although this one could have been. */
   readonly #passed = new Map<string, Map<string, number>>();
 
   come(ownerId: string): void {
@@ -172,7 +171,7 @@ class Model {
   }
 }
 
-/** True while a call of this owner waits: the queue asks for it. */
+/** True while a call of this owner waits: the queue then asks whether there is capacity for the owner. */
 function hasMore(ownerId: string): boolean {
   let isWaiting = false;
   queue.advance({

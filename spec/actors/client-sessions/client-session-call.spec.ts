@@ -46,7 +46,7 @@ for (const [tool, failover, isRepeated] of [
   ['write', 'always', false],
   ['read', 'never', false],
 ] as const) {
-  const outcome = isRepeated ? 'is made again' : 'fails';
+  const outcome = isRepeated ? 'is repeated' : 'fails';
   test(`a call of "${tool}" that may have arrived ${outcome} with failover ${failover}`, async () => {
     const session = await openOnA(failover);
     const call = ask(session, tool);
@@ -64,7 +64,7 @@ for (const [tool, failover, isRepeated] of [
   });
 }
 
-test('a task is refused where clients share a process all the same', async () => {
+test('a task request is refused where clients share a process', async () => {
   harness.setPolicy({ session: 'shared' });
   await harness.add('a');
   const session = await harness.openSession();
@@ -76,7 +76,7 @@ test('a task is refused where clients share a process all the same', async () =>
   assert.is(await resultOf(ask(await harness.openSession(), { method: 'tasks/get' })), -32601);
 });
 
-test('a request with a refusal is answered with it, and nothing is sent', async () => {
+test('a request that its instance must not get is answered with the refusal, and nothing is sent', async () => {
   await harness.add('a', { peer: FULL_MODERN });
   const session = await harness.openSession();
   const refusedAt = (instanceId: string) =>
@@ -92,7 +92,7 @@ test('a request with a refusal is answered with it, and nothing is sent', async 
 
 for (const [failover, why] of [
   ['never', 'may not move'],
-  ['auto', 'has nowhere to go'],
+  ['auto', 'has no other instance'],
 ] as const) {
   test(`a call that breaks off twice fails when its session ${why}`, async () => {
     const session = await openOnA(failover, fails('unknown'));
@@ -105,7 +105,7 @@ for (const [failover, why] of [
   });
 }
 
-test('a call that breaks off everywhere makes its session move once', async () => {
+test('a call that breaks off at every instance moves its session once', async () => {
   const session = await openOnA('auto', fails('unknown'), fails('unknown'));
   const call = ask(session, 'read');
   await judged();
@@ -113,7 +113,7 @@ test('a call that breaks off everywhere makes its session move once', async () =
   assert.equal([asked('a'), asked('b')], [2, 1]);
 });
 
-test('a read that stays silent where other calls do, too, makes its session move and is answered there', async () => {
+test('repeatable calls that are silent until their instance is ejected move with their session', async () => {
   harness.setPolicy({ callTimeoutMs: 30_000 });
   const session = await harness.openOnA({ script: silent });
   await harness.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
@@ -128,7 +128,7 @@ test('a read that stays silent where other calls do, too, makes its session move
   assert.equal(await Promise.all(calls.map(resultOf)), ['b', 'b', 'b']);
 });
 
-test('a call that is not safe to repeat stays where it is silent, although its session moves', async () => {
+test('a silent call that is not safe to repeat stays at its instance when its session moves', async () => {
   harness.setPolicy({ callTimeoutMs: 30_000, sessionFailover: 'always' });
   const session = await harness.openOnA({ script: silent });
   await harness.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
@@ -140,7 +140,7 @@ test('a call that is not safe to repeat stays where it is silent, although its s
   write?.subscription.unsubscribe();
 });
 
-test('a read that alone is silent stays where it is', async () => {
+test('a repeatable call that alone is silent stays at its instance', async () => {
   const session = await openOnA('auto');
   const call = ask(session, 'read');
   await pass(25_000);
@@ -152,7 +152,7 @@ test('a read that alone is silent stays where it is', async () => {
   assert.is(await resultOf(call), 'late');
 });
 
-test('a call that may have arrived is made again once', async () => {
+test('a call that may have arrived is repeated only once', async () => {
   await harness.add('a', { script: silent });
   const session = await harness.openSession();
   for (const id of ['b', 'c']) await harness.add(id, { script: silent });
@@ -165,7 +165,7 @@ test('a call that may have arrived is made again once', async () => {
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
-test('a call that keeps failing before it arrives fails in the end', async () => {
+test('a call that never arrives fails after three repeats', async () => {
   const session = await openOnA('always', fails('no'));
   const call = ask(session, 'write');
   await judged();
@@ -173,7 +173,7 @@ test('a call that keeps failing before it arrives fails in the end', async () =>
   assert.is((await call.end) instanceof Error, true);
 });
 
-test('an unsafe call that did not arrive binds the session to nothing', async () => {
+test('an unsafe call that did not arrive does not keep the session from moving', async () => {
   const session = await openOnA('auto', fails('no'));
   const call = ask(session, 'write');
   await judged();
@@ -182,7 +182,7 @@ test('an unsafe call that did not arrive binds the session to nothing', async ()
   assert.is(await resultOf(ask(session, 'read')), 'b');
 });
 
-test('a repeat takes from the budget of the gateway', async () => {
+test('repeats of calls of sessions use the retry budget of the template', async () => {
   harness.setPolicy({ sessionFailover: 'always' });
   await harness.add('a', { script: silent });
   const sessions = [];
@@ -195,7 +195,7 @@ test('a repeat takes from the budget of the gateway', async () => {
   assert.is(ends.filter((end) => end === 'b').length, 16); // a fifth of the calls, and the allowance
 });
 
-test('a call in the queue of a full instance goes where its session goes', async () => {
+test('a call in the queue of a full instance moves with its session', async () => {
   const session = await openOnA('auto');
   const { length: capacity } = harness.fill('a');
   const call = ask(session, 'read');
@@ -248,7 +248,7 @@ test('the end of a session ends its calls and reservations', async () => {
   assert.equal([session.calls, harness.ref('a').carried, harness.ref('a').snapshot(1).inFlight], [0, 0, 0]);
 });
 
-test('keeps it there when another instance has the same id by now', async () => {
+test('a call between two rounds stays at its instance when a new one has the same id', async () => {
   harness.setPolicy({ sessionFailover: 'always' });
   const backend = { peer: FULL_MODERN, fields: HTTP, script: byTool };
   await harness.add('a', backend);
@@ -306,7 +306,7 @@ for (const whose of ['a shared', 'a dedicated'] as const) {
 
 test.run();
 
-/** A session on `a`, where nobody answers unless the script does, with an answering `b` beside it. */
+/** A session on `a`, which answers only by the script, with an answering `b` beside it. */
 async function openOnA(
   sessionFailover: SessionFailover,
   script: (exchange: ScriptedExchange) => void = silent,
@@ -316,7 +316,7 @@ async function openOnA(
   return harness.openOnA({ script }, scriptOfB === undefined ? {} : { script: scriptOfB });
 }
 
-/** A session on `a`, beside which `b` opens no conversation before `thaw`; calls may take 4 s, and nobody answers them. */
+/** A session on `a`, beside which `b` opens no conversation before `thaw`; calls may take 4 s and get no answer. */
 async function openBeforeFrozen() {
   harness.setPolicy({ callTimeoutMs: 4_000, sessionFailover: 'always' });
   const instance = { fields: HTTP, script: silent };
@@ -328,7 +328,7 @@ function asked(id: string): number {
   return harness.backend(id).asked.filter((method) => method === 'tools/call').length;
 }
 
-/** By now it is known what broke: the call, or its instance. */
+/** Long enough for the gateway to know whether the call or its instance broke. */
 async function judged(): Promise<void> {
   for (const waitMs of [5, 25, 125]) {
     await settled();
@@ -358,7 +358,7 @@ function reserve(
   return reservation;
 }
 
-/** Answers what is not slow. */
+/** Answers all calls but those of the tool `slow`. */
 function byTool(exchange: ScriptedExchange): void {
   if (exchange.request.params?.name !== 'slow') queueMicrotask(() => exchange.result());
 }

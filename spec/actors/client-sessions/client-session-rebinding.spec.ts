@@ -40,7 +40,7 @@ let harness = new Harness();
 const SILENT = { peer: FULL, script: silent };
 const SSE = { ...HTTP, transport: 'sse' } as const;
 const BARE = { ...FULL, era: 'bare', protocolVersion: '' } as const;
-/** What a backend of both eras says of itself to a legacy client. */
+/** A backend of both eras, with its answer to a legacy client. */
 const DUAL = { ...FULL_MODERN, own: { ...FULL, era: 'legacy' } } as const;
 type Row = readonly [
   SessionSharing,
@@ -76,7 +76,7 @@ simulateTime(test, () => {
 });
 test.after.each(() => harness.close());
 
-test('continues with the process that replaced its own', async () => {
+test('continues with the new process after its instance was restarted', async () => {
   await harness.add('a');
   const session = await harness.openSession();
   harness.backend('a').lose();
@@ -87,7 +87,7 @@ test('continues with the process that replaced its own', async () => {
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
-test('waits, although it may not move, while its conversation is intact and there is no other instance', async () => {
+test('with failover never, survives a drain of its only instance and continues after the resume', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a');
   const session = await harness.openSession();
@@ -129,7 +129,7 @@ test('tries the next instance when one refuses a conversation, and reports the l
   assert.is(await resultOf(ask(session, 'read')), 'c');
 });
 
-test('leaves half of its time to another HTTP instance when one opens nothing', async () => {
+test('gives up on an HTTP instance that opens nothing after half of its time, and tries another', async () => {
   harness.setPolicy({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b', 'c']) await harness.add(id, { fields: HTTP });
   const { signals } = harness.freeze('a');
@@ -150,10 +150,10 @@ test('leaves half of its time to another HTTP instance when one opens nothing', 
 });
 
 for (const [when, ids, fields] of [
-  ['for a program', ['a', 'b'], STDIO],
-  ['without another instance', ['a'], HTTP],
+  ['at a program', ['a', 'b'], STDIO],
+  ['when there is no other instance', ['a'], HTTP],
 ] as const) {
-  test(`waits all of its time ${when}`, async () => {
+  test(`waits its whole time for a conversation ${when}`, async () => {
     harness.setPolicy({ session: 'isolated', maxRetries: 1 });
     for (const id of ids) await harness.add(id, { fields });
     const signals = ids.map((id) => harness.freeze(id).signals);
@@ -167,7 +167,7 @@ for (const [when, ids, fields] of [
 }
 
 for (const since of ['before', 'after'] as const) {
-  test(`retries to bind while its client listens, since ${since} the loss`, async () => {
+  test(`binds again by itself while its client listens, from ${since} the loss on`, async () => {
     await harness.add('a', { peer: FULL });
     const session = await harness.openSession();
     const early = since === 'before' ? listenTo(session) : undefined;
@@ -183,7 +183,7 @@ for (const since of ['before', 'after'] as const) {
   });
 }
 
-test('refuses to let more than so many wait for a move', async () => {
+test('fails with QUEUE_FULL when 256 calls wait for a move already', async () => {
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession();
   await harness.add('b', { fields: HTTP });
@@ -196,7 +196,7 @@ test('refuses to let more than so many wait for a move', async () => {
 for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
   const where = `${own === undefined ? (peer.era ?? 'legacy') : 'both eras'}, ${fields.transport}`;
-  test(`${session}: ${who} has ${isOwn ? 'a conversation of its own' : 'a part'} (${where})`, async () => {
+  test(`sharing ${session}: ${who} has ${isOwn ? 'a dedicated' : 'a shared'} conversation (${where})`, async () => {
     harness.setPolicy({ session });
     await harness.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });
     const opened = await harness.openSession(client);
@@ -206,7 +206,7 @@ for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
   });
 }
 
-test('one of many sessions finds out whether a program speaks the legacy era, too', async () => {
+test('one of several sessions finds out for all whether a modern program speaks the legacy era, too', async () => {
   const own = { processes: 4, share: 1 };
   for (const [peer, isOwn] of [
     [FULL_MODERN, false],
@@ -231,7 +231,7 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
   }
 });
 
-test('one other session goes on finding it out when the first one is called off', async () => {
+test('another session finds out the eras of a program when the first one is aborted', async () => {
   await harness.add('a', { peer: FULL_MODERN, fields: STDIO });
   const { signals } = harness.freeze('a');
   const first = new AbortController();
@@ -248,7 +248,7 @@ test('one other session goes on finding it out when the first one is called off'
   await Promise.all(codes);
 });
 
-test('closes a conversation that breaks while the state is repeated', async () => {
+test('closes a new conversation in which the client state cannot be restored', async () => {
   await harness.add('a', { peer: FULL, fields: HTTP });
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
@@ -266,7 +266,7 @@ test('closes a conversation that breaks while the state is repeated', async () =
   assert.is(harness.upstreams('a')[0]?.isClosed, true);
 });
 
-test('returns to the same instance only without another one', async () => {
+test('binds again to the instance that it left only if there is no other', async () => {
   for (const id of ['a', 'b']) await harness.add(id);
   const { binder } = harness.sessions;
   const needs = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
@@ -301,7 +301,7 @@ for (const [loss, lose] of Object.entries(LOSSES)) {
     ['never', 'read', false],
     ['never', 'write', false],
   ] as const) {
-    const outcome = isKept ? 'goes on elsewhere' : 'ends';
+    const outcome = isKept ? 'continues elsewhere' : 'ends';
     test(`with failover ${failover}, after a call of "${tool}", ${outcome} when ${loss}`, async () => {
       const session = await openOnA(failover);
       await resultOf(ask(session, tool));
@@ -319,7 +319,7 @@ for (const [loss, lose] of Object.entries(LOSSES)) {
   }
 }
 
-test('knows by its method and by its tool what may be made twice', async () => {
+test('knows by the method whether a request is safe to repeat', async () => {
   const ref = await harness.add('a');
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
@@ -337,8 +337,8 @@ test('knows by its method and by its tool what may be made twice', async () => {
 
 for (const failover of ['never', 'auto'] as const) {
   for (const profile of [PLAIN, ASKABLE]) {
-    const whose = profile === PLAIN ? 'a shared' : 'its own';
-    test(`with failover ${failover}, finishes the calls under way in ${whose} conversation, and takes no new ones`, async () => {
+    const whose = profile === PLAIN ? 'a shared' : 'a dedicated';
+    test(`with failover ${failover}, a drain lets the calls in ${whose} conversation end, and new calls fail`, async () => {
       const session = await openOnA(failover, SILENT, undefined, profile);
       const heard = listenTo(session);
       const [one, other] = [ask(session, 'write'), ask(session, 'write')];
@@ -364,7 +364,7 @@ for (const failover of ['never', 'auto'] as const) {
 
 for (const [era, own] of Object.entries({ shared: null, own: FULL_MODERN })) {
   for (const failover of ['never', 'always'] as const) {
-    test(`with failover ${failover}, lets a call go on in its ${era} conversation that is between two rounds`, async () => {
+    test(`with failover ${failover}, a call between two rounds continues after a drain in its ${era} conversation`, async () => {
       const instance = { peer: FULL_MODERN, fields: HTTP, own };
       const session = await openOnA(failover, instance, instance, ASKABLE);
       const [place, other] = [await betweenRounds(session), await betweenRounds(session)];
@@ -385,7 +385,7 @@ for (const [era, own] of Object.entries({ shared: null, own: FULL_MODERN })) {
   }
 }
 
-test('closes the conversation that it left with the last call there, whose messages it gets no more', async () => {
+test('closes the conversation that it left after the last call there, and gets no more messages from it', async () => {
   const session = await openOnA('always', { ...SILENT, fields: HTTP }, { peer: FULL, fields: HTTP });
   const { messages } = listenTo(session);
   const calls = [ask(session, 'write'), ask(session, 'write')];
@@ -414,7 +414,7 @@ function openOnA(
   return harness.openOnA(a, b, profile);
 }
 
-/** Keeps a place when an answer comes, as a call does that is to go on. */
+/** Makes a reservation with the answer, as a call does that is to continue. */
 function betweenRounds(session: ClientSession): Promise<HeldReservation> {
   const place$ = session
     .exchange(toolCall('write'))

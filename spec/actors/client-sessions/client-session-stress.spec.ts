@@ -1,5 +1,5 @@
 // Two hundred clients at once, over instances of every kind, one of which is killed and one drained while they call. All
-// of them use the same numbers for everything: no session may get messages of another, and every call must be answered.
+// clients use the same progress token: no session may get messages of another, and every call must be answered.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -62,7 +62,7 @@ test('no session gets messages of another while instances are killed and drained
   assert.ok(answered > CLIENTS * (ROUNDS - 1), `${answered} answers`); // a repeat costs budget: some calls fail
   assert.is(harness.sessions.size, CLIENTS);
   const news = clients.filter(({ session }) => session.isShared).map(({ updates }) => updates);
-  assert.ok(Math.min(...news) > 0, 'everybody on a shared pipe heard his own news');
+  assert.ok(Math.min(...news) > 0, 'every session on a shared process got its own updates');
   assert.is(harness.upstreams('http').filter(({ isClosed }) => !isClosed).length, 0);
   await harness.sessions.closeAll(0);
   await settled();
@@ -109,7 +109,7 @@ class Client {
   }
 }
 
-/** Answers a little later with the caller's name, and says it on the way. */
+/** Answers a little later with the caller's name, after a progress notification with the same name. */
 function echo(exchange: ScriptedExchange): void {
   const { method, params } = exchange.request;
   const args = params?.arguments;
@@ -125,7 +125,7 @@ function echo(exchange: ScriptedExchange): void {
   });
 }
 
-/** The backend has news of every resource for whoever wants it, in every conversation. */
+/** The backend reports an update of every resource, a modern one in each subscription that includes the resource. */
 function tellNews(harness: Harness, id: string): void {
   for (let n = 0; n < CLIENTS; n += 1) {
     const news = { uri: `x:${n}` };

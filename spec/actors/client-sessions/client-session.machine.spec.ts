@@ -1,5 +1,5 @@
-// States of a session that depend on the moment; its profile, and the notifications of its client. What becomes of a session
-// that loses its instance is in client-session-rebinding.spec.ts.
+// The states of a session, and the notifications of its client. What happens to a session that loses its instance is in
+// client-session-rebinding.spec.ts.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -58,7 +58,7 @@ function start(fields: Partial<FakeSession> = {}) {
   return { session, clock, actor };
 }
 
-test('stays, or serves again, when it is served after all', () => {
+test('keeps serving, or serves again, while its instance still serves it', () => {
   const { session, actor } = start({ served: true });
   actor.send({ type: 'lost' });
   assert.equal(session.seen, ['serving', 'serving']);
@@ -69,7 +69,7 @@ test('stays, or serves again, when it is served after all', () => {
   assert.equal(session.seen.slice(2), ['finishing', 'serving']);
 });
 
-test('moves, is unbound when that fails, and moves again when it is wanted', async () => {
+test('is unbound when a move fails or is late, and moves again at the next request', async () => {
   const { session, actor, clock } = start();
   actor.send({ type: 'lost' });
   session.settling.reject('nobody');
@@ -82,7 +82,7 @@ test('moves, is unbound when that fails, and moves again when it is wanted', asy
   assert.is(session.seen.at(-1), 'serving');
 });
 
-test('ends unbound when it is wanted and may not move any more', async () => {
+test('ends at a request that finds it unbound when it may no longer move', async () => {
   const { session, actor } = start();
   actor.send({ type: 'lost' });
   session.settling.reject('nobody');
@@ -92,7 +92,7 @@ test('ends unbound when it is wanted and may not move any more', async () => {
   assert.is(session.seen.at(-1), 'ended');
 });
 
-test('retries by itself only while its client listens', async () => {
+test('when unbound, retries by itself only while its client listens', async () => {
   for (const isListened of [false, true]) {
     const { session, actor, clock } = start({ isListened });
     actor.send({ type: 'lost' });
@@ -103,7 +103,7 @@ test('retries by itself only while its client listens', async () => {
   }
 });
 
-test('ends from everywhere, and calls off what it was about', () => {
+test('ends once, from every state, and aborts a move in progress', () => {
   for (const way of [[], ['lost'], ['upgrade']] as const) {
     const { session, actor } = start();
     for (const type of way) actor.send({ type });

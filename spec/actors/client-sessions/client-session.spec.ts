@@ -1,5 +1,5 @@
-// A session of a legacy client: its messages and notifications, the calls of a client that is away, and what a session sends its
-// instance on behalf of its client, anew after it moved: level, subscriptions, and those that several sessions share.
+// A session of a legacy client: its messages and notifications, the calls of an absent client, and the client state that it sends
+// to its instance, again after a move: log level, subscriptions, and subscriptions that several sessions share.
 
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
@@ -33,7 +33,7 @@ simulateTime(test, () => {
 });
 test.after.each(() => harness.close());
 
-test('answers its callers and its listeners when it is closed, and takes nothing more', async () => {
+test('when closed, answers its calls, ends its streams and refuses new calls', async () => {
   await harness.add('a', { script: () => undefined });
   const [session, unheard] = [await harness.openSession(), await harness.openSession()];
   const caller = ask(session, 'read');
@@ -51,7 +51,7 @@ test('answers its callers and its listeners when it is closed, and takes nothing
   assert.is(harness.ref('a').inFlight, 0);
 });
 
-test('asks for lists through the lists of its template, and for nothing else', async () => {
+test('sends list requests, and no others, through the lists of its template', async () => {
   await harness.add('a');
   const asked: string[] = [];
   const lists: SessionLists = {
@@ -67,7 +67,7 @@ test('asks for lists through the lists of its template, and for nothing else', a
   assert.equal(asked, ['tools/list of ann']);
 });
 
-test('forwards all notifications in a dedicated conversation, and none in a shared one', async () => {
+test('forwards roots and custom notifications in a dedicated conversation, and none in a shared one', async () => {
   await harness.add('a', { script: silent });
   const [own, shared] = [await harness.openSession(ASKABLE), await harness.openSession(PLAIN)];
   const { subscription } = ask(shared, 'read');
@@ -153,12 +153,12 @@ test('gets only the messages of a shared process that concern all clients', asyn
   }
 });
 
-test('ends the calls of a client that is away, one by one, when others wait for their places', async () => {
+test('ends the calls of an absent client one by one when other calls wait for capacity', async () => {
   await harness.add('a', { script: silent });
   const session = await harness.openSession(PLAIN, 'ann');
   const calls = Array.from({ length: 256 }, () => ask(session, 'write'));
   session.setAway(true);
-  assert.equal([session.calls, harness.ref('a').inFlight], [256, 256], 'nobody waits');
+  assert.equal([session.calls, harness.ref('a').inFlight], [256, 256], 'no call waits');
   const other = harness.call('write');
   assert.equal([session.calls, harness.ref('a').inFlight], [255, 256]);
   const end = await calls[0]?.end;
@@ -172,7 +172,7 @@ test('ends the calls of a client that is away, one by one, when others wait for 
   for (const { subscription } of [...calls, other, late]) subscription.unsubscribe();
 });
 
-test('keeps the calls of an absent client while no other call waits for their places', async () => {
+test('keeps the calls of an absent client while no other call waits for their capacity', async () => {
   await harness.add('a', { script: silent });
   await harness.add('b', { script: silent });
   const session = await harness.openSession(ASKABLE, 'ann');
@@ -245,7 +245,7 @@ const LEVEL: ExchangeRequest = { method: 'logging/setLevel', params: { level: 'd
 const subscribe = (uri: string): ExchangeRequest => ({ method: 'resources/subscribe', params: { uri } });
 const unsubscribe = (uri: string): ExchangeRequest => ({ method: 'resources/unsubscribe', params: { uri } });
 
-test('sends the state in its own conversation, and again after a move', async () => {
+test('sends its log level and subscriptions in a dedicated conversation, and again after a move', async () => {
   for (const id of ['a', 'b']) await harness.add(id, { peer: FULL, fields: HTTP, script: answers({}) });
   const session = await harness.openSession();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
@@ -266,7 +266,7 @@ test('sends the state in its own conversation, and again after a move', async ()
   assert.is(harness.upstreams(to)[0]?.asked.at(-1), 'tools/call');
 });
 
-test('forgets what its backend refused', async () => {
+test('does not send a log level or subscription again that its backend refused', async () => {
   await harness.add('a', { peer: FULL, fields: HTTP, script: (exchange) => exchange.refuse(-32602) });
   const session = await harness.openSession();
   assert.is(await resultOf(ask(session, LEVEL)), -32602);
@@ -278,7 +278,7 @@ test('forgets what its backend refused', async () => {
   assert.equal(harness.upstreams('a')[1]?.asked, ['tools/call']);
 });
 
-test('refuses a log level without room for a process, and stays bound', async () => {
+test('fails a log level when no dedicated process can be opened, and stays bound', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.openSession();
   harness.backend('a').thrownByOpenUpstream = new Error('no room');
@@ -289,7 +289,7 @@ test('refuses a log level without room for a process, and stays bound', async ()
   assert.is(session.isShared, true);
 });
 
-test('lets a log level be of no effect where the template wants its processes shared', async () => {
+test('accepts a log level without effect where the template shares its processes', async () => {
   harness.setPolicy({ session: 'shared' });
   await harness.add('a', { peer: FULL });
   const session = await harness.openSession(ASKABLE);
@@ -299,14 +299,14 @@ test('lets a log level be of no effect where the template wants its processes sh
   assert.is(harness.backend('a').asked.includes('logging/setLevel'), false);
 });
 
-test('lets a process without logging refuse itself', async () => {
+test('passes on the refusal when a process without logging refuses a log level', async () => {
   await harness.add('a', { script: (exchange) => exchange.refuse(-32601) });
   const session = await harness.openSession();
   assert.is(await resultOf(ask(session, LEVEL)), -32601);
   assert.is(session.isShared, true);
 });
 
-test('answers for a dedicated modern process, too, and subscribes there', async () => {
+test('answers log level and subscriptions for a dedicated modern process, and listens there', async () => {
   harness.setPolicy({ session: 'isolated' });
   for (const id of ['a', 'b']) await harness.add(id, { peer: FULL_MODERN });
   const session = await harness.openSession();
@@ -332,7 +332,7 @@ test('answers for a dedicated modern process, too, and subscribes there', async 
   assert.equal(questions(to), []);
 });
 
-test('refuses what is no log level, no uri, and one subscription too many', async () => {
+test('refuses an unknown log level, a missing uri, and a subscription after 1,000', async () => {
   await harness.add('a', { peer: FULL_MODERN });
   const session = await harness.openSession();
   assert.is(await resultOf(ask(session, { method: 'logging/setLevel', params: { level: 'loud' } })), -32602);
@@ -356,7 +356,7 @@ test('subscribes once at a shared process for all sessions, and unsubscribes aft
 });
 
 for (const loss of ['lose', 'drain'] as const) {
-  test(`asks the shared process it moved to (${loss}), and leaves nothing with the one before`, async () => {
+  test(`subscribes at the shared process it moved to (${loss}), and leaves no subscription at the old one`, async () => {
     const options = { peer: FULL, script: answers({}) };
     const session = await harness.openOnA(options, options);
     await resultOf(ask(session, subscribe('x:1')));
@@ -373,7 +373,7 @@ for (const loss of ['lose', 'drain'] as const) {
   });
 }
 
-test('subscribes where it moved to when the instance before answers afterwards', async () => {
+test('subscribes at its new instance, too, when the old one answers after the move', async () => {
   harness.setPolicy({ sessionFailover: 'always' });
   const options = { peer: FULL, fields: HTTP, script: answers({}) };
   const session = await harness.openOnA({ ...options, script: silent }, options);
@@ -435,7 +435,7 @@ function asked(id: string): string[] {
   return harness.backend(id).asked.filter((method) => method.startsWith('resources/'));
 }
 
-/** Resources of which it hears. */
+/** Number of updates that the session receives. */
 function uris(session: ClientSession): number {
   const heard = listenTo(session);
   harness.backend('a').tell('notifications/resources/updated', { uri: 'x:1' });

@@ -1,5 +1,5 @@
-// The table of sessions: its bounds by owner, the ends of sessions, a few per turn of the event loop when many end in one moment,
-// and which unused sessions make room. Sessions with all templates at once have bounds of their own.
+// The table of sessions: its limits by owner, the ends of sessions, a few per turn of the event loop when many end at once,
+// and which unused sessions make room. Sessions with all templates have separate limits.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -40,7 +40,7 @@ simulateTime(test, () => {
 });
 test.after.each(() => harness.close());
 
-test('gives up an opening that takes too long', async () => {
+test('a session that opens too slowly fails with BACKEND_TIMEOUT', async () => {
   await harness.add('a', { fields: HTTP });
   harness.backend('a').openUpstream = () => new Promise(() => undefined);
   const opening = codeOf(harness.openSession());
@@ -53,7 +53,7 @@ test('gives up an opening that takes too long', async () => {
   assert.is(harness.sessions.size, 0);
 });
 
-test('calls off what is being opened when it closes', async () => {
+test('closing the table fails sessions that are being opened with SHUTTING_DOWN', async () => {
   await harness.add('a', { fields: HTTP });
   harness.backend('a').openUpstream = () => new Promise(() => undefined);
   const opening = codeOf(harness.openSession());
@@ -62,7 +62,7 @@ test('calls off what is being opened when it closes', async () => {
   assert.is(await opening, 'SHUTTING_DOWN');
 });
 
-test('leaves nothing with the instances after a thousand sessions came and went', async () => {
+test('a thousand closed sessions leave no call, subscription or conversation at the instances', async () => {
   await harness.close();
   harness = new Harness();
   const ids = ['a', 'b', 'c', 'd'];
@@ -80,7 +80,7 @@ test('leaves nothing with the instances after a thousand sessions came and went'
   assert.is(harness.subscribed, 0);
   for (const id of ids) {
     assert.is(harness.ref(id).inFlight, 0);
-    // Its own session listens to its conversation; nobody else does any more.
+    // Only the instance's own session still listens to its conversation.
     assert.is(harness.backend(id).listeners, 1);
     for (const upstream of harness.upstreams(id)) {
       assert.equal([upstream.isClosed, upstream.listeners], [true, 0]);
@@ -88,7 +88,7 @@ test('leaves nothing with the instances after a thousand sessions came and went'
   }
 });
 
-test('parks unused sessions, and continues them at the next message', async () => {
+test('unused sessions are parked, and continue at the next message', async () => {
   await harness.add('a');
   const session = await harness.openSession();
   await rest();
@@ -112,7 +112,7 @@ test('parks unused sessions, and continues them at the next message', async () =
   assert.is(harness.sessions.parked, 1);
 });
 
-test('has one actor while it is in use, and none while it is parked', async () => {
+test('a session has one actor while it is in use, and none while it is parked', async () => {
   await harness.add('a');
   const actors = new Set<InspectionEvent['actorRef']>();
   harness.fleet.root.system.inspect(({ actorRef }) => {
@@ -134,7 +134,7 @@ test('has one actor while it is in use, and none while it is parked', async () =
   assert.equal(statuses(), ['done', 'done']);
 });
 
-test('ends a session that was idle for too long, at its backend, too', async () => {
+test('a session that is idle for too long ends, at its backend, too', async () => {
   await harness.add('a', { fields: HTTP });
   const [idle, busy] = [await harness.openSession(), await harness.openSession()];
   const release = busy.hold();
@@ -152,7 +152,7 @@ test('ends a session that was idle for too long, at its backend, too', async () 
   assert.is(harness.sessions.size, 0);
 });
 
-test('ends an idle session although it listens; until then it gets messages', async () => {
+test('an open stream gets messages, but does not keep an idle session from ending', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.openSession();
   await resultOf(ask(session, 'read'));
@@ -164,7 +164,7 @@ test('ends an idle session although it listens; until then it gets messages', as
   assert.equal([harness.sessions.size, heard.subscription.closed], [0, true]);
 });
 
-test('has one timer for all of them', async () => {
+test('one timer serves all sessions', async () => {
   await harness.add('a');
   for (let n = 0; n < 5; n += 1) await openAll(MAX / 5, `owner ${n}`);
   await pass(LIMITS.sessionParkMs + 5_000);
@@ -172,7 +172,7 @@ test('has one timer for all of them', async () => {
   assert.ok(harness.sessionAlarms < 5, `${harness.sessionAlarms} timers were set`);
 });
 
-test('has one object for equal profiles, whatever the order of their fields', async () => {
+test('equal profiles are one object, whatever the order of their fields', async () => {
   await harness.add('a');
   const [one, other, third] = [
     await harness.openSession({ ...PLAIN, clientInfo: { name: 'x', version: '1' } }),
@@ -184,13 +184,13 @@ test('has one object for equal profiles, whatever the order of their fields', as
   assert.equal(third.profile.clientInfo, { name: 'y', version: '1' });
 });
 
-test('gives anonymous callers all of them', async () => {
+test('anonymous callers may open all sessions, beyond the share of one owner', async () => {
   await harness.add('a');
   for (let count = 0; count < MAX; count += 1) await harness.openSession(PLAIN, 'anonymous');
   assert.is(await codeOf(harness.openSession(PLAIN, 'anonymous')), 'SESSION_LIMIT');
 });
 
-test('gives one caller all of a few', async () => {
+test('one owner may open all sessions when the maximum is small', async () => {
   await harness.close();
   harness = new Harness({ maxSessions: 6 });
   await harness.add('a');
@@ -203,7 +203,7 @@ test('gives one caller all of a few', async () => {
   );
 });
 
-test('counts no session that could not be opened', async () => {
+test('a session that could not be opened does not count', async () => {
   assert.is(await codeOf(harness.openSession(PLAIN, 'ann')), 'NO_HEALTHY_INSTANCE');
   await harness.add('a', { fields: HTTP });
   harness.backend('a').thrownByOpenUpstream = new Error('no');
@@ -213,7 +213,7 @@ test('counts no session that could not be opened', async () => {
   assert.is(harness.sessions.size, 1);
 });
 
-test('calls off the opening of a client that went away, and frees what it held', async () => {
+test('an opening whose client disconnects is aborted, and no longer counts', async () => {
   for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
   const frozen = ['a', 'b'].map((id) => harness.freeze(id));
   const client = new AbortController();
@@ -231,7 +231,7 @@ test('calls off the opening of a client that went away, and frees what it held',
   assert.is(await codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal)), 'SESSION_NOT_FOUND');
 });
 
-test('leaves room for sessions with all templates, beside those with one template', async () => {
+test('sessions with all templates have a limit apart from sessions with one template', async () => {
   await harness.add('a');
   for (let owner = 0; owner < MAX; owner += 1) add(`${owner}`);
   assert.throws(() => add('more'), /40/);
@@ -239,7 +239,7 @@ test('leaves room for sessions with all templates, beside those with one templat
   assert.is(harness.sessions.size, MAX + 1);
 });
 
-test('makes room with a few sessions that expired: of the owner where the share is full, else of all', () => {
+test('expired sessions make room, a few at once: of the owner at its share, else of all owners', () => {
   const idle = Array.from({ length: SHARE }, () => add());
   const others = Array.from({ length: MAX - SHARE }, (_, owner) => add(`${owner}`));
   const [held] = others;
@@ -253,7 +253,7 @@ test('makes room with a few sessions that expired: of the owner where the share 
   assert.equal([ended(others).length, held?.endReason], [LIMITS.paceTasks, undefined]);
 });
 
-test('ends a few idle ones in one go, those first that were not used for longest', async () => {
+test('idle sessions end a few per turn, the least recently used first', async () => {
   await harness.close();
   harness = new Harness({ maxSessions: MANY });
   const sessions = Array.from({ length: MANY }, (_, owner) => add(`${owner}`));
@@ -268,7 +268,7 @@ test('ends a few idle ones in one go, those first that were not used for longest
   assert.equal([ended(sessions).length, harness.sessions.size], [MANY - 1, 1]);
 });
 
-test('when it is closed refuses new ones, and ends all: those with calls under way after these, or after the grace', async () => {
+test('closing refuses new sessions and ends all: busy ones after their calls, or after the grace time', async () => {
   const [idle, busy, stuck] = [add(), add(), add()];
   busy.calls = stuck.calls = 1;
   const closed = harness.sessions.closeAll(2 * LIMITS.sessionIdleMs);
@@ -285,7 +285,7 @@ test('when it is closed refuses new ones, and ends all: those with calls under w
   assert.equal(reasons(), [reason, reason, reason]);
 });
 
-test('when it is closed, ends a parked session that is used before its turn', async () => {
+test('closing also ends a parked session that is used before its turn', async () => {
   await paced();
   await harness.add('a');
   const sessions = await openAll(MANY, 'ann');
@@ -296,7 +296,7 @@ test('when it is closed, ends a parked session that is used before its turn', as
   assert.is(harness.sessions.size, 0);
 });
 
-test('shows neither as parked nor as calling what is no session with one template', () => {
+test('sessions with all templates count neither as parked nor as calling', () => {
   const session = add();
   session.calls = 1;
   mock.timers.tick(2 * LIMITS.sessionParkMs);
@@ -334,7 +334,7 @@ async function openAll(count: number, ownerId: string): Promise<ClientSession[]>
   return sessions;
 }
 
-/** Long enough for everybody who rests to be parked. */
+/** Long enough for every unused session to be parked. */
 async function rest(): Promise<void> {
   await pass(2 * LIMITS.sessionParkMs + 2_000);
 }

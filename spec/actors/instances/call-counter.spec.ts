@@ -1,4 +1,4 @@
-// The parts of an instance: the counter of its calls, the shares of owners, its openings, its probes.
+// Parts of an instance: the counter of its calls, the shares of owners, its probes.
 
 import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
@@ -44,7 +44,7 @@ async function probed(era: Era, answers: readonly FinalEvent[]) {
   return { outcome: await outcome, asked };
 }
 
-test('are kept when too many wait, of one owner or of all', () => {
+test('a call cannot pause when too many calls are paused, in total or of its owner', () => {
   const calls = new CallCounter();
   for (let call = 0; call <= LIMITS.parkedCalls; call += 1) calls.begin('ann');
   for (const owner of ['ann', 'bob', 'cyd', 'dan'])
@@ -54,7 +54,7 @@ test('are kept when too many wait, of one owner or of all', () => {
   assert.equal([calls.pause('bob'), calls.pause('ann'), calls.working], [false, true, 1]);
 });
 
-test('has places above the bound only for owners below an equal part, while others are above it', () => {
+test('capacity above the limit is only for owners below an equal share, while another is above it', () => {
   const calls = new CallCounter();
   const take = (owner: string, count: number) => {
     for (let call = 0; call < count; call += 1) calls.begin(owner);
@@ -92,7 +92,7 @@ test('averages the time of answers, error answers included; a failure lowers the
   assert.equal(end('error', 32), [0.8400000000000001, 40]);
 });
 
-test('are a quarter for each owner, and free again when given back', () => {
+test('the share of an owner is a quarter, and is free again after a release', () => {
   const shares = new OwnerShares(40);
   for (let count = 0; count < 10; count += 1) shares.take('user:ann');
   assert.equal(
@@ -112,12 +112,12 @@ for (const [era, answers, methods, durationMs] of [
   ['modern', [unknownMethod], ['server/discover'], 7],
   ['bare', [unknownMethod, ok], ['ping', 'tools/list'], 14],
 ] as const) {
-  test(`passes a ${era} server that does not know ${methods[0]}, a bare one if it lists its tools`, async () => {
+  test(`a probe passes a ${era} server that does not know ${methods[0]} (a bare one must list its tools)`, async () => {
     assert.equal(await probed(era, answers), { outcome: { durationMs, isAnswered: true }, asked: methods });
   });
 }
 
-test('fails a bare server that knows neither', async () => {
+test('a probe fails a bare server that knows neither ping nor tools/list', async () => {
   const { outcome } = await probed('bare', [unknownMethod, unknownMethod]);
   assert.instance(outcome, GatewayError);
   const { code, delivered, message } = asGatewayError(outcome);

@@ -1,5 +1,5 @@
-// What every spec of an instance needs: one actor on a simulated clock, a scripted backend behind it, and callers who
-// write down what they hear. Time passes only when the spec says so.
+// What every spec of an instance needs: one actor on a simulated clock, a scripted backend behind it, and callers that
+// record what they receive. Time passes only when the spec says so.
 
 import type { Subscription } from 'rxjs';
 import { createActor, SimulatedClock } from 'xstate';
@@ -75,7 +75,7 @@ export class Harness {
     await settled();
   }
 
-  /** Nothing happens until just before the end of that time; the last ms brings it. True when both hold. */
+  /** True when the count stays the same until the last ms of that time, and is one higher after it. */
   async happensAfter(ms: number, count: () => number): Promise<boolean> {
     const before = count();
     await this.pass(ms - 1);
@@ -119,7 +119,7 @@ export class Harness {
   }
 }
 
-/** Declares tests that each get a harness of their own, closed behind them. */
+/** Declares tests with a new harness each, which is closed after the test. */
 export function onHarness(test: Suite) {
   return (sentence: string, body: (harness: Harness) => Promise<void>, options?: HarnessOptions): void =>
     test(sentence, async () => {

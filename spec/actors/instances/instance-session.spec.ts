@@ -9,7 +9,7 @@ import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
-const test = suite('instance, session');
+const test = suite('session of an instance');
 simulateTime(test);
 const check = onHarness(test);
 const changes = ({ emissions }: Harness) =>
@@ -31,7 +31,7 @@ check('is closed when its actor is stopped, and its callers are answered', async
   assert.equal(end, ['BACKEND_UNAVAILABLE', true, 'stopped']);
 });
 
-check('is probed because of a doubt of its transport, which is no sign of life', async (harness) => {
+check('is probed when its transport has doubts, which do not count as a sign of life', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(LIMITS.promptedProbeMs);
   harness.call();
@@ -43,7 +43,7 @@ check('is probed because of a doubt of its transport, which is no sign of life',
   assert.is(harness.probes, 2);
 });
 
-check('gives up a probe after its time, and cancels it', async (harness) => {
+check('fails and cancels a probe that exceeds its timeout', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(30_000);
   transport.last.notify('notifications/progress');
@@ -87,7 +87,7 @@ check('emits the tools that are omitted from lists, until it is closed', async (
   assert.is(harness.emissions.filter(({ type }) => type === 'toolOmitted').length, 1);
 });
 
-check('subscribes to changes at a modern backend, and survives that this fails', async (harness) => {
+check('subscribes to changes at a modern backend, and survives a broken stream', async (harness) => {
   const transport = new ScriptedTransport({
     era: 'modern',
     capabilities: { tools: { listChanged: true }, prompts: { listChanged: true } },

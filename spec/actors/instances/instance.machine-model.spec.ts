@@ -1,4 +1,4 @@
-// Whatever happens to an instance, in whatever order: it counts what it carries, nobody waits for ever, and it ends
+// Whatever happens to an instance, in whatever order: it counts its calls in flight, no caller waits for ever, and it ends
 // when it has to. Sequences are made up by fast-check; a failing one is printed with its seed.
 
 import { setImmediate as settled } from 'node:timers/promises';
@@ -74,13 +74,13 @@ function holds({ harness, callers }: World): void {
   const waiting = callers.filter(
     ({ ends, subscription }) => ends === 0 && subscription?.closed === false,
   ).length;
-  assert.is(ref.inFlight, waiting, 'it carries as many as wait');
+  assert.is(ref.inFlight, waiting, 'in flight are as many calls as callers wait');
   const waitsForCalls = ['leaving', 'restarting', 'restartingDrained'].includes(value.duty);
   if (status === 'active' && waitsForCalls)
     assert.not(context.calls.isIdle, 'it waits for calls, not in vain');
   assert.ok(
     callers.every(({ ends }) => ends <= 1),
-    'nobody hears two ends',
+    'no caller gets two ends',
   );
   assert.not(status === 'error', 'it never breaks');
   if (ref.state === 'healthy')
@@ -108,7 +108,7 @@ async function ends(world: World, isStopped: boolean): Promise<void> {
   );
   assert.ok(
     callers.every((caller) => caller.ends === 1 || caller.subscription?.closed),
-    'nobody waits',
+    'no caller waits',
   );
   const opened = harness.opener.openings.length;
   await harness.pass(3_600_000);
@@ -134,7 +134,7 @@ async function play(script: readonly Step[], settles: boolean, isStopped: boolea
 
 const scripts = fc.array(anyStep, { minLength: 1, maxLength: 40 });
 
-test('keeps its promises when every step is over before the next', async () => {
+test('keeps its invariants when every step settles before the next', async () => {
   await fc.assert(
     fc.asyncProperty(scripts, fc.boolean(), (script, isStopped) => play(script, true, isStopped)),
     { numRuns: 400 },

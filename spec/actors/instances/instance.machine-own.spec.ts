@@ -1,5 +1,5 @@
-// What is independent at an instance, which are the processes of single clients: it goes on when the shared process does not, and
-// ends with its instance, or when somebody has that restarted.
+// Dedicated processes of single clients at an instance: they continue when the shared process is lost, and end with their
+// instance, or when it is restarted by command.
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -10,13 +10,13 @@ import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
-const test = suite('instance machine, own');
+const test = suite('instance machine, dedicated processes');
 const declare = onHarness(test);
 const check = (sentence: string, body: (harness: Harness) => Promise<void>) =>
   declare(sentence, body, { fields: STDIO });
 
 check(
-  'goes on, with its calls, while the shared process is lost, waits, opens and is back',
+  'continue with their calls while the shared process is lost, waits, and opens again',
   async (harness) => {
     const transport = await harness.healthy(withOwn());
     const { own, scripted } = await open(harness, transport);
@@ -49,7 +49,7 @@ check(
 for (const isLost of [false, true]) {
   const how = isLost ? ' although the shared process waits to be started' : '';
 
-  check(`ends when the instance is restarted by hand${how}, before that opens again`, async (harness) => {
+  check(`end when the instance is restarted by command${how}, before it opens again`, async (harness) => {
     const { own, scripted } = await openAnd(isLost, harness);
     scripted.closesSlowly = true;
     harness.ref.restart();
@@ -63,7 +63,7 @@ for (const isLost of [false, true]) {
     assert.equal([harness.opener.openings.length, harness.ref.state], [2, 'starting']);
   });
 
-  check(`ends when the instance leaves${how}, before that is stopped`, async (harness) => {
+  check(`end when the instance leaves${how}, before it is stopped`, async (harness) => {
     const { scripted } = await openAnd(isLost, harness);
     scripted.closesSlowly = true;
     harness.ref.leave(0);
@@ -74,7 +74,7 @@ for (const isLost of [false, true]) {
     assert.is(harness.ref.state, 'stopped');
   });
 
-  check(`is waited for 30 s when the instance leaves${how}`, async (harness) => {
+  check(`have at most 30 s to close when the instance leaves${how}`, async (harness) => {
     const { scripted } = await openAnd(isLost, harness);
     scripted.closesSlowly = true;
     harness.ref.leave(0);
@@ -86,7 +86,7 @@ for (const isLost of [false, true]) {
 }
 
 check(
-  'has no shared process started any more while its instance leaves and waits for a call in it',
+  'calls in one delay the end of a leaving instance, whose shared process is not started again',
   async (harness) => {
     const { own, scripted } = await openAnd(true, harness);
     const caller = call(harness, own);
@@ -100,7 +100,7 @@ check(
 );
 
 check(
-  'is called off while it is being opened, and not left behind when it comes nevertheless',
+  'an opening is aborted when the instance leaves, and closed if it succeeds nevertheless',
   async (harness) => {
     const transport = await harness.healthy(withOwn());
     const held = Promise.withResolvers<ScriptedTransport>();

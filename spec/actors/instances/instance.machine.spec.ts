@@ -1,6 +1,6 @@
-// The states of an instance: sessions that end, when an instance is probed and what makes it healthy or unhealthy, and what it is
-// told to do: drain and resume, restart, leave. Calls in flight are waited for, new ones are still carried: the pool, not the
-// instance, keeps them away.
+// The states of an instance: sessions that end, when an instance is probed and what makes it healthy or unhealthy, and its
+// commands: drain and resume, restart, leave. The instance waits for calls in flight and still serves new ones: the pool, not
+// the instance, keeps those away.
 
 import * as assert from 'uvu/assert';
 import { ewma } from '../../../src/balancing/health-score.ts';
@@ -17,7 +17,7 @@ const test = suite('instance machine');
 const check = onHarness(test);
 const openings = (harness: Harness) => () => harness.opener.openings.length;
 const probes = (harness: Harness) => () => harness.probes;
-/** How long each failed opening is waited for, one after the other. */
+/** The back-off after each failed opening, one after the other. */
 async function waits(harness: Harness, count: number): Promise<number[]> {
   const delays: number[] = [];
   for (let round = 0; round < count; round += 1) {
@@ -85,7 +85,7 @@ check('is unhealthy at once when its session is lost, and its calls are answered
   assert.is(harness.call().error?.delivered, 'no');
 });
 
-check('leaves a session behind whose closing never ends', async (harness) => {
+check('opens a new session although the old one never finishes closing', async (harness) => {
   const transport = await harness.healthy();
   transport.closesSlowly = true;
   transport.lose();
@@ -94,7 +94,7 @@ check('leaves a session behind whose closing never ends', async (harness) => {
   assert.ok(await harness.happensAfter(500, openings(harness)));
 });
 
-check('forgives when a session lived for 60 s', async (harness) => {
+check('resets the back-off after a session that lived for 60 s', async (harness) => {
   await waits(harness, 4);
   const transport = await harness.healthy();
   transport.onExchange = (probe) => probe.result();
@@ -112,7 +112,7 @@ check('forgives when a session lived for 60 s', async (harness) => {
   assert.equal(await waits(harness, 3), [1_000, 2_000, 4_000]);
 });
 
-check('opens with the definition as it was changed', async (harness) => {
+check('opens the next session with the changed definition', async (harness) => {
   harness.ref.change({ ...harness.ref.definition, weight: 9 });
   assert.is(harness.ref.weight, 9);
   await waits(harness, 1);
@@ -130,7 +130,7 @@ check('reopens an unhealthy session after five failed probes', async (harness) =
   assert.is(harness.ref.state, 'healthy');
 });
 
-check('gives the probes as the reason, not its own closing', async (harness) => {
+check('names the failed probes as the reason of a reopening, not its own closing', async (harness) => {
   await unhealthy(harness);
   for (const ms of WAITS) await harness.pass(ms);
   assert.match(harness.ref.reason ?? '', 'its probe was answered with error -32603');
@@ -145,7 +145,7 @@ check('gives the probes as the reason, not its own closing', async (harness) => 
   ]);
 });
 
-check('answers the caller when exchanging throws, and carries the next call', async (harness) => {
+check('answers the caller when the transport throws, and serves the next call', async (harness) => {
   const transport = await harness.healthy();
   transport.thrownByExchange = fault;
   const caller = harness.call();
@@ -190,7 +190,7 @@ check('does not wait for ever for an old session when it is restarted', async (h
   assert.is(harness.ref.state, 'healthy');
 });
 
-check('is drained again while it waits for a restart that is to leave it drained', async (harness) => {
+check('a second drain cancels a restart that waits while the instance is drained', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
   harness.ref.drain();
@@ -215,7 +215,7 @@ check('is draining again after a restart while draining', async (harness) => {
   assert.is(harness.ref.state, 'healthy');
 });
 
-check('does not put off its probe when the interval stays as it is', async (harness) => {
+check('does not postpone its probe when a new policy has the same interval', async (harness) => {
   passes(await harness.healthy());
   await harness.pass(20_000);
   harness.ref.setPolicy({ ...harness.actor.getSnapshot().context.policy, maxRetries: 0 });
@@ -234,7 +234,7 @@ check('emits every probe, of which the handshake is the first', async (harness) 
   assert.equal(found, [true, false, false, true]);
 });
 
-check('probes when the calls in flight said nothing since the last time', async (harness) => {
+check('probes when no call in flight had a message within the last interval', async (harness) => {
   const transport = await harness.healthy();
   harness.call();
   await harness.pass(1);
@@ -290,7 +290,7 @@ check('restarts an idle instance at once: closes the session, opens a new one', 
   assert.equal([harness.ref.state, harness.ref.snapshot(0).restarts], ['healthy', 1]);
 });
 
-check('waits for them no longer than 30 s, and answers them', async (harness) => {
+check('a restart waits at most 30 s for calls in flight, and answers them', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
   harness.ref.restart();
@@ -301,7 +301,7 @@ check('waits for them no longer than 30 s, and answers them', async (harness) =>
   assert.is(harness.ref.inFlight, 0);
 });
 
-check('restarts immediately during a back-off, and waits again', async (harness) => {
+check('restarts immediately during a back-off, which then starts from the beginning', async (harness) => {
   for (let round = 1; round <= 5; round += 1) {
     harness.opener.last.fail();
     await settled();
@@ -312,7 +312,7 @@ check('restarts immediately during a back-off, and waits again', async (harness)
   }
 });
 
-check('lets the last word count: drain or resume calls a restart off', async (harness) => {
+check('a drain or resume cancels a restart that waits for calls', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
   harness.ref.restart();
@@ -337,7 +337,7 @@ check('uses the time limit of the latest command to leave', async (harness) => {
   assert.equal([caller.ends, harness.ref.state], [1, 'stopped']);
 });
 
-check('waits for a call between two rounds before it leaves, as long as it was given', async (harness) => {
+check('waits for a call between two rounds before it leaves, within its time limit', async (harness) => {
   const transport = await harness.healthy();
   const reservations = [harness.ref.reserve('ann').subscribe(), harness.ref.reserve('ann').subscribe()];
   harness.ref.leave(30_000);
@@ -352,7 +352,7 @@ check('waits for a call between two rounds before it leaves, as long as it was g
 });
 
 check(
-  'waits with a restart for a call between two rounds, and no longer than for one in flight',
+  'a restart waits for a call between two rounds as long as for one in flight, at most 30 s',
   async (harness) => {
     await harness.healthy();
     const reservation = harness.ref.reserve('ann').subscribe();
@@ -371,7 +371,7 @@ check(
   },
 );
 
-check('stops although the closing never ends', async (harness) => {
+check('stops after 30 s although its session never finishes closing', async (harness) => {
   const transport = await harness.healthy();
   transport.closesSlowly = true;
   harness.ref.leave(0);

@@ -1,4 +1,4 @@
-// One instance through its handle: its calls and streams, reservations, what it shows of itself and what it reports.
+// One instance through its handle: calls and streams, reservations, its snapshot and its events.
 
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -28,7 +28,7 @@ async function longestWait(harness: Harness): Promise<number> {
 }
 const policy = { healthIntervalMs: 7_000, probeTimeoutMs: 1_234 };
 
-check('opens no conversation without a session, and none survives it', async (harness) => {
+check('opens conversations only while it has a session, and none survives it', async (harness) => {
   const open = () => codeOf(openOwn(harness.ref));
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
   const transport = await harness.healthy();
@@ -43,7 +43,7 @@ check('opens no conversation without a session, and none survives it', async (ha
   assert.is(harness.ref.state, 'healthy');
 });
 
-check('shows what is true of the instance', async (harness) => {
+check('its snapshot shows state, traffic and process of the instance', async (harness) => {
   const transport = await harness.healthy();
   harness.call();
   await harness.pass(40);
@@ -77,7 +77,7 @@ check('shows what is true of the instance', async (harness) => {
   );
 });
 
-check('frees the place of a call while its backend waits for the client', async (harness) => {
+check('a call uses no capacity while its backend waits for the client', async (harness) => {
   const transport = await harness.healthy();
   const { events, subscription } = harness.call();
   const counts = () => [harness.ref.inFlight, harness.ref.carried, harness.ref.snapshot(0).inFlight];
@@ -97,7 +97,7 @@ check('frees the place of a call while its backend waits for the client', async 
   assert.equal(counts(), [0, 0, 0]);
 });
 
-check('answers for a client that too many others of its calls wait for', async (harness) => {
+check('answers a question itself when too many calls wait for that client', async (harness) => {
   const transport = await harness.healthy();
   const call = (caller: string) => {
     const { events } = harness.call({ method: 'tools/call', caller });
@@ -148,7 +148,7 @@ for (const [kind, fields, waitMs] of [
 }
 
 check(
-  'shows what a program has said so far while it starts, and why nothing came of it yet',
+  'shows stderr of a program that is starting, and why it has not answered so far',
   async (harness) => {
     const seen = () => {
       const { pid, stderr, reason } = snapshotOf(harness.actor.getSnapshot(), 7, undefined);
@@ -172,7 +172,7 @@ check(
 );
 
 check(
-  'says to a call between two rounds when its session is over, and counts it no longer',
+  'ends a reservation with its session, and no longer counts it',
   async (harness) => {
     const ends: string[] = [];
     const reservation = (name: string) =>
@@ -192,7 +192,7 @@ check(
 );
 
 check(
-  'a call in a conversation that is independent waits whatever session is there, until the instance ends',
+  'a reservation in a dedicated process outlives the shared session and ends with the instance',
   async (harness) => {
     const own = Object.assign(new ScriptedTransport(), { isIndependent: true });
     const reservation = harness.ref.reserve('ann', false, own).subscribe();
@@ -231,7 +231,7 @@ function subscribed(count: number, reservation: () => Observable<never>) {
   return Array.from({ length: count }, () => reservation().subscribe());
 }
 
-/** Why there is no place, at once; `none`: there is one. */
+/** Why a reservation is refused at once; `none`: it is not. */
 function refusalOf(stay$: Observable<never>): string {
   let refusal = 'none';
   const subscription = stay$.subscribe({

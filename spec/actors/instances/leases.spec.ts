@@ -38,7 +38,7 @@ function host(transport: TransportKind = 'stdio') {
   return { leases, facts, lease, open };
 }
 
-test('reports why one could not be opened, unless its lease had ended', async () => {
+test('reports why a conversation could not be opened, unless its lease had ended', async () => {
   const { facts, open, lease } = host();
   const failure = () => Promise.reject(backendUnavailable('exited with code 1', { delivered: 'no' }));
   const { conversation, release } = lease(failure());
@@ -53,7 +53,7 @@ test('reports why one could not be opened, unless its lease had ended', async ()
   assert.match(reason, 'exited with code 1');
 });
 
-test('names the setting that bounds the owner: where the share is all there is, that is not the share', async () => {
+test('a refusal names sessions.share, or sessions.max_processes where the share is all there is', async () => {
   for (const [processes, setting] of [
     [1, 'sessions.max_processes'],
     [64, 'sessions.share'],
@@ -66,7 +66,7 @@ test('names the setting that bounds the owner: where the share is all there is, 
   }
 });
 
-test('ends an idle conversation for one that needs its place, of the same owner where its share is used up', async () => {
+test('ends an idle conversation to make room for a new one, of the same owner where its share is full', async () => {
   const processes: ScriptedTransport[] = [];
   const bounds = { processes: 9, share: 0.25 }; // 8 for each
   const open = async () => {
@@ -100,7 +100,7 @@ test('ends an idle conversation for one that needs its place, of the same owner 
   await leases.end();
 });
 
-test('their total is bounded, of all owners together', async () => {
+test('the total of all owners is limited', async () => {
   const { processes, opened, open } = makeProcesses(3);
   for (const ownerId of ['ann', 'bo', 'cy']) await open(ownerId);
   const refusal = await open('dee').catch((thrown: unknown) => thrown);
@@ -113,7 +113,7 @@ test('their total is bounded, of all owners together', async () => {
   assert.is(processes.room, 0);
 });
 
-test('a refused or failed opening leaves its place to others', async () => {
+test('a refused or failed opening makes room for others', async () => {
   const { processes, openWith, open } = makeProcesses(1);
   const fail = () => Promise.reject(backendUnavailable('no', { delivered: 'no' }));
   assert.is(await codeOf(openWith('ann', fail)), 'BACKEND_UNAVAILABLE');

@@ -46,7 +46,7 @@ test('bounds the calls that wait for one look-up', async () => {
   await answer('a');
 });
 
-test('does not believe a list that changed while it was listed', async () => {
+test('discards a list that changed while it was requested', async () => {
   const { cache, listings, answer } = staged();
   const refreshed = cache.refresh();
   void cache.invalidate();
@@ -59,7 +59,7 @@ test('does not believe a list that changed while it was listed', async () => {
   assert.is(cache.knows('new'), 'yes');
 });
 
-test('notices a change at the moment at which a listing ends', async () => {
+test('notices a change that arrives just as a listing ends', async () => {
   // However many turns the cache takes to digest the list, the change comes in each of them once.
   for (let turns = 0; turns < 10; turns += 1) {
     const { cache, clock, listings, answer } = staged();
@@ -86,7 +86,7 @@ test('lists no more than three times in a row, however often the list changes me
   assert.is(cache.knows('a'), 'unknown');
 });
 
-test('lists what it put off at the first question a second later', async () => {
+test('requests a postponed list at the first look-up a second later', async () => {
   const { cache, clock, listings, answer } = staged();
   void cache.refresh();
   await answer('a');
@@ -144,7 +144,7 @@ test('lists at most once a second for a backend that notifies a change after eve
   assert.ok(listings.length <= 5 * LIMITS.toolListRounds, `listed ${listings.length} times`);
 });
 
-test('renewal: does not list again within three seconds, which count from the end', async () => {
+test('renewal: does not list again within 3 s after the end of the last listing', async () => {
   const { clock, listings, renewal, answer } = staged();
   void renewal.renew();
   clock.nowMs = 2_000;
@@ -157,7 +157,7 @@ test('renewal: does not list again within three seconds, which count from the en
   await answer();
 });
 
-test('renewal: asks several instances, and no more than are needed to see what changed', async () => {
+test('renewal: asks a limited number of instances, and waits for all of them', async () => {
   const { listings, renewal, answer } = staged(3 * MOST_ASKED);
   let isDone = false;
   void renewal.renew()?.then(() => {
@@ -189,7 +189,7 @@ test('renewal: lets no caller wait longer than five seconds', async () => {
   await answer();
 });
 
-test('renewal: lets no more wait than may queue per instance', async () => {
+test('renewal: lets at most as many callers wait as may queue per instance', async () => {
   const { renewal, answer } = staged();
   for (let asker = 0; asker < LIMITS.queuedPerInstance; asker += 1) assert.is.not(renewal.renew(), undefined);
   assert.is(renewal.renew(), undefined);

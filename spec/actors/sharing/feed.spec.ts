@@ -42,7 +42,7 @@ test('drops unwanted resources with the next subscription', async () => {
   second.leave();
 });
 
-test('ends with the last client, acknowledged or not', async () => {
+test('ends its subscription with the last client, acknowledged or not', async () => {
   for (const isAcknowledged of [true, false]) {
     const clients = [await want('x:1'), await want('x:1')];
     if (isAcknowledged) acknowledge();
@@ -51,7 +51,7 @@ test('ends with the last client, acknowledged or not', async () => {
   }
 });
 
-test('takes a subscription for acknowledged that nothing was said of', async () => {
+test('treats a subscription as acknowledged after 5 s without an acknowledgement', async () => {
   await want('x:1');
   await want('x:2');
   assert.is(backend.exchanges.length, 1);
@@ -77,7 +77,7 @@ test('subscribes again when the backend ends it, later each time, and soon again
   assert.equal([backend.exchanges.length, heard.length], [4, 1]);
 });
 
-test('gives each client its part when too much is wanted, and the rest when there is room', async () => {
+test('above 10,000 resources gives each client its share, and the rest when there is room', async () => {
   const [many, more] = [await want(...names('many', 9_999)), await want(...names('more', 4))];
   acknowledge(backend.exchanges[0]);
   const second = () => Object(wanted().at(-1));
@@ -95,7 +95,7 @@ test('gives each client its part when too much is wanted, and the rest when ther
   assert.is(backend.open.length, 0);
 });
 
-test('asks for what had no room as soon as there is some', async () => {
+test('subscribes to resources above the limit as soon as there is room', async () => {
   const [many, other] = [
     await want(...names('many', 10_000)),
     await want('many:0', ...names('other', 9_999)),
@@ -122,7 +122,7 @@ test('makes one subscription of simultaneous changes, and keeps the old one unti
   assert.is(first?.isCancelled, true);
 });
 
-test('resolves when the backend has acknowledged all changes, or does not', async () => {
+test('acknowledged resolves when the backend acknowledges or refuses all changes, or is too slow', async () => {
   for (const end of [acknowledge, () => backend.last.refuse(-32000), () => mock.timers.tick(2_000)]) {
     const client = await want('x:1');
     await want('x:2');
@@ -141,14 +141,14 @@ test('resolves when the backend has acknowledged all changes, or does not', asyn
   }
 });
 
-test('asks nothing of a conversation that is over', async () => {
+test('sends nothing in a conversation that has ended', async () => {
   const { heard, isOver } = await want('x:1');
   backend.lose();
   mock.timers.tick(60_000);
   assert.equal([backend.exchanges.length, heard, isOver()], [1, [], true]);
 });
 
-test('subscribes once for all, and unsubscribes behind the last', async () => {
+test('legacy: subscribes once for all clients, and unsubscribes after the last', async () => {
   const first = shared.subscribe('x:1');
   const second = shared.subscribe('x:1');
   legacy.last.result({ n: 1 });
@@ -166,7 +166,7 @@ test('subscribes once for all, and unsubscribes behind the last', async () => {
   assert.is(asked().at(-1), 'subscribe x:1', 'only after the answer');
 });
 
-test('reports a refusal to all, and unsubscribes nothing', async () => {
+test('legacy: reports a refusal to all clients, and does not unsubscribe', async () => {
   const first = shared.subscribe('x:1');
   legacy.last.refuse(-32601);
   const second = shared.subscribe('x:1');
@@ -176,7 +176,7 @@ test('reports a refusal to all, and unsubscribes nothing', async () => {
   assert.equal(asked(), ['subscribe x:1']);
 });
 
-test('tries again after a while when a request failed on its way', async () => {
+test('legacy: repeats a failed request after 5 s, while a client wants the resource', async () => {
   const part = shared.subscribe('x:1');
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
   assert.is(await failure(part.answer), 'BACKEND_UNAVAILABLE unknown');
@@ -190,7 +190,7 @@ test('tries again after a while when a request failed on its way', async () => {
   assert.is(asked().length, 2);
 });
 
-test('keeps the subscription of a client that came between a failed request and its repetition', async () => {
+test('legacy: keeps the subscription of a client that came between a failure and the repeat', async () => {
   const failed = shared.subscribe('x:1');
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
   await settled();
@@ -206,14 +206,14 @@ test('keeps the subscription of a client that came between a failed request and 
   assert.is(asked().at(-1), 'unsubscribe x:1');
 });
 
-test('waits for an answer for half a minute, and cancels then', async () => {
+test('legacy: cancels a request that has no answer after 30 s', async () => {
   const part = shared.subscribe('x:1');
   mock.timers.tick(30_000);
   assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');
   assert.is(legacy.last.isCancelled, true);
 });
 
-test('survives a conversation that completes without an answer, or throws', async () => {
+test('legacy: survives a conversation that completes without an answer, or throws', async () => {
   const part = shared.subscribe('x:1');
   legacy.last.complete();
   assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');
@@ -225,7 +225,7 @@ test('survives a conversation that completes without an answer, or throws', asyn
   assert.equal(asked(), ['subscribe x:1', 'subscribe x:1']);
 });
 
-test('ends with the conversation, which gets no further request', async () => {
+test('legacy: ends with the conversation, which gets no further request', async () => {
   let requests = 0;
   const { peer, messages$, closed$ } = legacy;
   const exchange = (request: ExchangeRequest) => {
@@ -244,7 +244,7 @@ test('ends with the conversation, which gets no further request', async () => {
   assert.is(requests, 2);
 });
 
-test('has a bound of resources', async () => {
+test('legacy: refuses more than 10,000 resources', async () => {
   const [first] = Array.from({ length: 10_000 }, (_, n) => shared.subscribe(`x:${n}`));
   assert.is(await failure(shared.subscribe('x:more').answer), 'BACKEND_UNAVAILABLE no');
   assert.is(asked().length, 10_000);
@@ -266,7 +266,7 @@ async function want(...uris: string[]) {
   return { heard, leave: () => subscription.unsubscribe(), isOver: () => subscription.closed };
 }
 
-/** Microtasks are done. */
+/** Lets microtasks run. */
 async function turn(): Promise<void> {
   await Promise.resolve();
 }

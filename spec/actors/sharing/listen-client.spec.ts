@@ -1,4 +1,4 @@
-// How changes of lists are heard from a modern backend, by subscribing to them. Time is simulated.
+// Changes of lists of a modern backend, received by a subscription. Time is simulated.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -41,7 +41,7 @@ test('emits each change, and nothing for the acknowledgement', () => {
   assert.equal(heard, ['tools', 'resources']);
 });
 
-test('subscribes again when it ends, and then all lists count as changed', () => {
+test('subscribes again when the subscription ends, and then all lists count as changed', () => {
   for (const end of [
     (stream: ScriptedExchange) => stream.fail(backendUnavailable('reset', { delivered: 'unknown' })),
     (stream: ScriptedExchange) => stream.complete(),
@@ -60,7 +60,7 @@ test('subscribes again when it ends, and then all lists count as changed', () =>
   }
 });
 
-test('waits longer each time, and is forgiven after a long subscription', () => {
+test('waits longer each time, and starts over after a long subscription', () => {
   const { backend, stop } = listening();
   for (let round = 0; round < 20; round += 1) {
     backend.last.complete();
@@ -78,7 +78,7 @@ test('waits longer each time, and is forgiven after a long subscription', () => 
   stop();
 });
 
-test('gives up when the backend does not know how to be listened to', () => {
+test('gives up when the backend does not know subscriptions/listen', () => {
   const { backend, heard } = listening();
   backend.last.refuse(RPC.methodNotFound);
   assert.equal(heard, ['completed']);
@@ -86,7 +86,7 @@ test('gives up when the backend does not know how to be listened to', () => {
   assert.is(backend.exchanges.length, 1);
 });
 
-test('ends its subscription without a subscriber, also while it waits', () => {
+test('ends its subscription without a subscriber, also during a back-off', () => {
   const one = listening();
   one.stop();
   assert.is(one.backend.last.isCancelled, true);

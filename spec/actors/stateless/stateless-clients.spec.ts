@@ -1,4 +1,4 @@
-// Which conversation a call without a session takes, what is heard of it there, and what becomes of it when that ends.
+// Which conversation a call without a session takes, which messages it gets there, and its fate when the conversation ends.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -28,7 +28,7 @@ import {
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('guests');
+const test = suite('stateless clients');
 const LOGGING = { capabilities: { logging: {} } };
 const LEVEL = (level: string) => modernCall({ [META.logLevel]: level });
 
@@ -47,7 +47,7 @@ test.after.each(async () => {
 });
 
 const LIST = { method: 'tools/list', params: {} };
-/** A program that lists so many tools in its shared process, and so many in each other one, where it asks before it does. */
+/** A program that lists `shared` tools in its shared process, and `own` in others, where it first asks its client. */
 function lister(shared: number, own: number): BackendOptions {
   const script: Script = (exchange) => {
     const isOwn = harness.upstreams('a').some(({ exchanges }) => exchanges.includes(exchange));
@@ -66,7 +66,7 @@ async function listed(capabilities: JsonObject = {}, owner = 'ann'): Promise<unk
   return answer?.event.kind === 'result' ? Object(answer.event.result.value).tools.length : answer;
 }
 
-test('lists the tools of a program that it offers to a client with these capabilities', async () => {
+test('a list has the tools that a program offers to a client with these capabilities', async () => {
   await harness.add('a', lister(13, 17));
   await settled();
   const asking = { elicitation: {}, roots: {} };
@@ -76,7 +76,7 @@ test('lists the tools of a program that it offers to a client with these capabil
   assert.equal([harness.upstreams('a').length, harness.backend('a').profiles[0]?.capabilities], [2, asking]);
 });
 
-test('lists in the shared process once it is known that capabilities make no difference', async () => {
+test('a list comes from the shared process once capabilities are known to make no difference', async () => {
   await harness.add('a', lister(13, 13));
   await settled();
   const asking = { elicitation: {} };
@@ -85,13 +85,13 @@ test('lists in the shared process once it is known that capabilities make no dif
   assert.equal([await listed({ sampling: {} }), harness.upstreams('a').length], [13, 2]);
 });
 
-test('lists in the shared process where there is no room for another one', async () => {
+test('a list comes from the shared process when there is no room for a dedicated one', async () => {
   await harness.add('a', lister(13, 17));
   harness.backend('a').openUpstream = () => Promise.reject(queueFull('t'));
   assert.is(await listed({ elicitation: {} }), 13);
 });
 
-test('keeps tasks in dedicated conversations, or refuses them', async () => {
+test('task requests go to a dedicated conversation, or are refused where processes are shared', async () => {
   await harness.add('a', { fields: STDIO });
   const task = { method: 'tasks/list', params: {} };
   const asked = () => [harness.backend('a'), ...harness.upstreams('a')].map((one) => one.asked.at(-1));
@@ -104,7 +104,7 @@ test('keeps tasks in dedicated conversations, or refuses them', async () => {
   assert.equal([asked(), harness.pool.size], [['tools/list', 'tasks/list'], 0]);
 });
 
-test('does not reuse a program that may still ask about a cancelled call', async () => {
+test('a dedicated process that may still ask about a cancelled call is not used again', async () => {
   await harness.add('a', { fields: STDIO, script: silent });
   const first = harness.callStateless(modernCall(), { profile: ASKABLE });
   await settled();
@@ -115,7 +115,7 @@ test('does not reuse a program that may still ask about a cancelled call', async
   assert.equal([harness.upstreams('a')[0]?.isClosed, harness.pool.size], [true, 1]);
 });
 
-test('chooses and counts in one block where a conversation is at hand', async () => {
+test('calls are picked and counted synchronously when a conversation is already open', async () => {
   harness.setPolicy({ strategy: 'least_connections' });
   for (const id of ['a', 'b', 'c', 'd']) {
     await harness.add(id, { fields: HTTP, script: silent });
@@ -132,7 +132,7 @@ for (const [fields, peer] of [
   [STDIO, {}],
   [HTTP, MODERN],
 ] as const) {
-  test(`goes on at the ${peer.era ?? 'legacy'} instance over ${fields.transport} that is named while it is drained`, async () => {
+  test(`a call that names a drained ${peer.era ?? 'legacy'} instance over ${fields.transport} still reaches it`, async () => {
     await harness.add('a', { fields, peer });
     harness.ref('a').drain();
     assert.is(await harness.callStateless(modernCall(), { instanceId: 'a' }).end, 'a');
@@ -144,7 +144,7 @@ for (const [fields, peer] of [
   });
 }
 
-test('tries another instance when no conversation can be opened, or the call did not arrive', async () => {
+test('a call tries another instance when no conversation can be opened, or it did not arrive', async () => {
   await harness.add('a', { fields: HTTP });
   await harness.add('b', { fields: HTTP, script: fails('no') });
   await harness.add('c', { fields: HTTP });
@@ -153,7 +153,7 @@ test('tries another instance when no conversation can be opened, or the call did
   assert.ok(harness.told('exchange.retried').length > 0);
 });
 
-test('reopens, once, a conversation that had ended unnoticed', async () => {
+test('a conversation that had ended unnoticed is reopened once', async () => {
   let isLost = false;
   await harness.add('a', {
     fields: HTTP,
@@ -169,7 +169,7 @@ test('reopens, once, a conversation that had ended unnoticed', async () => {
   assert.equal(toolCalls('a'), [0, 2, 1]);
 });
 
-test('leaves no process of its own behind when its instance goes, whatever becomes of the shared one', async () => {
+test('a dedicated process ends with its instance, even after the shared process was lost', async () => {
   await harness.add('a', { fields: STDIO, script: silent });
   const call = harness.callStateless(modernCall(), { profile: ASKABLE });
   await settled();
@@ -184,7 +184,7 @@ test('leaves no process of its own behind when its instance goes, whatever becom
   assert.equal([own?.isClosed, harness.pool.size], [true, 0]);
 });
 
-test('sets the level of log lines before the first call that wants them, and when one wants more', async () => {
+test('the log level is set before the first call that asks for one, and when a call asks for more', async () => {
   await harness.add('a', { fields: STDIO, peer: LOGGING });
   await harness.callStateless(LEVEL('warning')).end;
   await harness.callStateless(LEVEL('error')).end;
@@ -203,7 +203,7 @@ test('sets the level of log lines before the first call that wants them, and whe
 /** Answers nothing else. */
 const setsLevel: Script = (exchange) => exchange.request.method === 'logging/setLevel' && exchange.result();
 
-test('delivers the log messages that a client opted in to, and no others', async () => {
+test('a client gets the log messages that it opted in to, and no others', async () => {
   await harness.add('a', { fields: HTTP, script: setsLevel, peer: LOGGING });
   const [deaf, picky] = [harness.callStateless(modernCall()), harness.callStateless(LEVEL('error'))];
   await settled();
@@ -217,7 +217,7 @@ test('delivers the log messages that a client opted in to, and no others', async
   assert.equal([deaf.answers.length, picky.answers.length], [2, 3]);
 });
 
-test('ends a conversation after a minute without use', async () => {
+test('a conversation ends after a minute without use', async () => {
   await harness.add('a', { fields: HTTP });
   await harness.callStateless(modernCall()).end;
   mock.timers.tick(LIMITS.statelessIdleMs - 1);
@@ -228,7 +228,7 @@ test('ends a conversation after a minute without use', async () => {
   assert.equal([harness.pool.size, harness.upstreams('a').map(({ closings }) => closings)], [0, [1]]);
 });
 
-test('leaves half of its time to another instance over the network, where there is one', async () => {
+test('a call leaves an HTTP instance that opens nothing after half of its time, if there is another', async () => {
   harness.setPolicy({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
   const { thaw } = harness.freeze('a');
@@ -255,7 +255,7 @@ test('leaves half of its time to another instance over the network, where there 
   assert.equal(told(await late.end), TOO_LATE);
 });
 
-test('sends what may be repeated to a second instance, too, when the first is silent and a conversation is at hand', async () => {
+test('a repeatable request goes to a second instance with an open conversation when the first is silent', async () => {
   harness.setPolicy({ callTimeoutMs: 6_000 });
   await harness.add('a', { fields: HTTP, script: silent });
   await harness.add('b', { fields: HTTP });
@@ -275,7 +275,7 @@ test('sends what may be repeated to a second instance, too, when the first is si
   assert.is(harness.pool.size, 0);
 });
 
-test('waits for a program, or the instance that is named, all of its time', async () => {
+test('a call waits its whole time for a program, or for the instance that it names', async () => {
   harness.setPolicy({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b']) await harness.add(id, { fields: STDIO });
   for (const id of ['a', 'b']) harness.freeze(id);

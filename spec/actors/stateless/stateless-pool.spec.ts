@@ -1,4 +1,4 @@
-// Whose conversation is whose, how many there may be, and what is left when all is over.
+// Which owner gets which conversation, how many there may be, and what is left after their ends.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the pool of guests');
+const test = suite('stateless pool');
 const MOST = LIMITS.isolatedProcesses;
 
 let harness = new Harness();
@@ -40,7 +40,7 @@ test('keeps instances, owners and capabilities apart', async () => {
   assert.equal([again.isNew, leases.every(({ isNew }) => isNew)], [false, true]);
 });
 
-test('hands out no single stream twice at a time when its server may ask which client it belongs to', async () => {
+test('leases an SSE conversation in which the client can be asked to one call at a time', async () => {
   const one = await host('sse');
   const askable = { ...guest('ann'), profile: ASKABLE };
   const first = pool.lease(one, askable);
@@ -51,13 +51,13 @@ test('hands out no single stream twice at a time when its server may ask which c
   assert.is(pool.lease(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
 });
 
-test('has more room over a network, and no more than that', async () => {
+test('has at most 1,024 conversations over HTTP', async () => {
   const one = await host('http');
   for (let n = 0; n < 1_024; n += 1) pool.lease(one, guest(`owner ${n}`));
   assert.is(refused(one), true);
 });
 
-test('makes room by ending what was not used for the longest time', async () => {
+test('makes room by ending the least recently used conversation', async () => {
   const one = await host('stdio');
   const leases = Array.from({ length: MOST }, (_, n) => pool.lease(one, guest(`owner ${n}`)));
   assert.is(refused(one), true);
@@ -72,7 +72,7 @@ test('makes room by ending what was not used for the longest time', async () => 
   assert.is(harness.upstreams('a')[7]?.closings, 1);
 });
 
-test('does not begin more than as many again while those that end take their time', async () => {
+test('opens at most as many conversations again while the old ones are still closing', async () => {
   const one = await host('stdio');
   for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`owner ${n}`)).release(true);
   await settled();
@@ -85,7 +85,7 @@ test('does not begin more than as many again while those that end take their tim
   assert.is(refused(one), false);
 });
 
-test('forwards messages outside of calls of a process, and over HTTP where questions are possible', async () => {
+test('relays messages outside of calls for processes, and over HTTP if the client can be asked', async () => {
   const [web, pipe] = [await host('http'), await host('stdio', 'b')];
   const leases = [
     pool.lease(web, { ...guest('ann'), profile: ASKABLE }),
@@ -136,7 +136,7 @@ test('ends everything when it closes, openings included', async () => {
   assert.equal([pool.size, harness.upstreams('a').every(({ isClosed }) => isClosed)], [0, true]);
 });
 
-test('gives a question to the latest call, a message to the only one, a complete elicitation to all', () => {
+test('gives a question to the latest call, a message to a single call, elicitation/complete to all', () => {
   const inner = new ScriptedTransport();
   const upstream = new StatelessUpstream(inner);
   const first: string[] = [];
@@ -175,7 +175,7 @@ function guest(id: string) {
   return { owner: { id }, profile: modernProfile() };
 }
 
-/** An instance, by default without any other. */
+/** An instance over this transport. */
 function host(transport: TransportKind, id = 'a'): Promise<InstanceRef> {
   return harness.add(id, { fields: { transport } });
 }

@@ -73,7 +73,7 @@ for (const [era, transport, sharing, client, way] of rows) {
   });
 }
 
-test('follows the last instance while none is connected: a process of the client may exist all the same', () => {
+test('uses the last known peer while none is connected, as a dedicated process may still exist', () => {
   const gone = { peer: undefined, lastPeer: PEER, definition: definition('a', { transport: 'stdio' }) };
   const facts = {
     sharing: 'auto',
@@ -85,7 +85,7 @@ test('follows the last instance while none is connected: a process of the client
   assert.is(routingTo(gone, facts), 'dedicated');
 });
 
-test('opts in to log lines with a level that there is', () => {
+test('a request opts in to log messages with a known level only', () => {
   const level = (value: JsonValue) => logLevelOf(modernCall({ [META.logLevel]: value }));
   assert.equal(
     [level('debug'), level('loud'), level(3), level(null)],
@@ -94,7 +94,7 @@ test('opts in to log lines with a level that there is', () => {
   assert.equal([logLevelOf({ method: 'x' }), logLevelOf(modernCall())], [undefined, undefined]);
 });
 
-test('passes log messages from its level on, and everything else', () => {
+test('passes log messages from the requested level on, and all other notifications', () => {
   const heard = (level: string | undefined, params: JsonObject) =>
     isLogged(level)(notice('notifications/message', params));
   assert.equal([heard(undefined, { level: 'emergency' }), heard('info', { level: 'debug' })], [false, false]);
