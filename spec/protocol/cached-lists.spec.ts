@@ -73,7 +73,7 @@ test('asks for a list once per owner, capabilities, page and instance', () => {
   assert.is(loads.length, 6);
 });
 
-test('passes everything else on, and lists with parameters that it does not know', () => {
+test('does not cache other requests, or lists with unknown parameters', () => {
   const { loads, ask } = caching();
   for (let turn = 0; turn < 2; turn += 1) {
     ask('ada', { method: 'tools/call', params: { name: 'a' } });
@@ -93,7 +93,7 @@ test('asks again after a change, until it is closed', () => {
   assert.is(changes$.observed, false);
 });
 
-test('serves sessions that share a conversation, and lets the others ask', () => {
+test('serves sessions that share a conversation, and passes on requests of other sessions', () => {
   const { loads, askIn, answer } = caching();
   const session = { profile: PROFILE, ownerId: 'ada', peer: PEER, isShared: true };
   askIn(session);
@@ -131,7 +131,7 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
   messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
   for (const list of ['tools', 'prompts', 'tools'] as const) changes$.next(list);
   mock.timers.tick(5_000);
-  assert.equal(received, ['notifications/tools/list_changed'], 'once, whoever says it');
+  assert.equal(received, ['notifications/tools/list_changed'], 'once, whatever its source');
   messages.complete();
   assert.is(received.at(-1), 'over');
 });
@@ -255,7 +255,7 @@ test('marks an answer from the cache, and not one that is shared while it loads'
   assert.is((await standIn).isRemembered, true);
 });
 
-test('keeps no error and no list that is too large', () => {
+test('caches no error, and no list that is too large', () => {
   const { loads, ask, answer } = caching();
   ask();
   loads.at(-1)?.next({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
@@ -266,7 +266,7 @@ test('keeps no error and no list that is too large', () => {
   assert.is(loads.length, 3);
 });
 
-test('lists of all templates share the room, and the one used least recently goes', () => {
+test('the lists of all templates share one budget, and the least recently used list is dropped', () => {
   const memory = new ListMemory(4 * 1024 + 200);
   const [a, b] = [caching(memory), caching(memory)];
   for (const { ask, answer } of [a, b]) {

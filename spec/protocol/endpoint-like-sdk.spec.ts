@@ -1,5 +1,5 @@
-// The same requests to the endpoint and to the handler of the official SDK: where that one speaks of the modern era, both
-// answer with the same status and the same code.
+// The same requests to the endpoint and to the handler of the official SDK: both answer requests of the modern era with the
+// same status and the same code.
 
 import {
   classifyInboundRequest,
@@ -76,7 +76,7 @@ function sdkHandler() {
   };
 }
 
-/** True for what the SDK leaves to its legacy half. Array, answer and handshake under a modern header it refuses. */
+/** True for requests that the SDK leaves to its legacy half. It refuses arrays, answers and handshakes with a modern header. */
 function isLegacy(body: unknown, headers: Record<string, string>): boolean {
   const { kind } = classifyInboundRequest({
     httpMethod: 'POST',
@@ -88,7 +88,7 @@ function isLegacy(body: unknown, headers: Record<string, string>): boolean {
   return kind === 'legacy';
 }
 
-test('answers with the same status and code', async () => {
+test('answers requests of the modern era with the status and code of the SDK', async () => {
   const ask = sdkHandler();
   const differences: string[] = [];
   let compared = 0;

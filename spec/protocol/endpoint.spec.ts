@@ -35,11 +35,11 @@ const TABLE: readonly [body: unknown, header: string | undefined, expected: stri
   [request('tools/list', claiming(OLD)), undefined, 'modern'],
   [request('tools/list', claiming(7)), undefined, 'modern'],
   [notification('notifications/x', claiming(VERSION)), undefined, 'modern'],
-  // It says nothing: the header does.
+  // The body names no revision: the header decides.
   [request('tools/list'), VERSION, 'modern'],
   [request('tools/list', { _meta: {} }), '2027-01-01', 'modern'],
   [notification('notifications/cancelled'), VERSION, 'modern'],
-  // Nothing does.
+  // Neither names a modern revision.
   [request('tools/list'), undefined, 'legacy'],
   [request('tools/list', { _meta: { progressToken: 1 } }), OLD, 'legacy'],
   [request('tools/list'), 'v999', 'legacy'],
@@ -62,7 +62,7 @@ const TABLE: readonly [body: unknown, header: string | undefined, expected: stri
   [[request('ping'), request('tools/list')], undefined, 'legacy'],
   [[request('ping')], VERSION, '400 -32600'],
   [[request('ping'), request('tools/list', claiming(VERSION))], undefined, '400 -32600'],
-  // What the modern era has no place for.
+  // Messages that the modern era does not have.
   [{ jsonrpc: '2.0', id: 1, result: {} }, VERSION, '400 -32600'],
   [{ jsonrpc: '2.0', id: null, method: 'tools/list', params: claiming(VERSION) }, VERSION, '400 -32600'],
   [{ jsonrpc: '1.0', id: 1, method: 'tools/list', params: claiming(VERSION) }, VERSION, '400 -32600'],
@@ -71,7 +71,7 @@ const TABLE: readonly [body: unknown, header: string | undefined, expected: stri
   ['text', VERSION, '400 -32600'],
 ];
 
-test('sorts each POST by its body, then by its header', () => {
+test('classifies each POST by its body, then by its header', () => {
   for (const [body, header, expected] of TABLE) {
     assert.is(eraOf(body, header), expected, `${JSON.stringify(body)} under ${header}`);
   }

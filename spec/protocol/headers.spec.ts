@@ -27,7 +27,7 @@ function checkRequest(
   checkMirroredHeaders(headers, request);
 }
 
-/** Status and code of the refusal, and what it says of headers that disagree with the body. */
+/** Status and code of the refusal, or the disagreement between header and body that it names. */
 function outcome(check: () => void): string {
   try {
     check();
@@ -43,7 +43,7 @@ function outcome(check: () => void): string {
 
 const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
-test('of a POST have to take JSON and events, and say JSON', () => {
+test('a POST must accept JSON and event streams, and contain JSON', () => {
   const table: readonly [headers: RequestHeaders, expected: string][] = [
     [{}, 'passes'],
     [{ accept: '*/*' }, 'passes'],
@@ -67,7 +67,7 @@ test('of a POST have to take JSON and events, and say JSON', () => {
     );
 });
 
-test('of a GET have to take events', () => {
+test('a GET must accept event streams', () => {
   const ofGet = (accept?: string) => outcome(() => checkGetTypes({ accept }));
   for (const accept of [undefined, 'application/json']) assert.is(ofGet(accept), '406 -32000', accept);
   for (const accept of ['text/event-stream', 'text/*', '*/*']) assert.is(ofGet(accept), 'passes', accept);
@@ -106,7 +106,7 @@ test('mirrored headers must be present and equal the body', () => {
     );
 });
 
-test('name the resource, the prompt or the task that a request is about', () => {
+test('Mcp-Name must name the resource, prompt or task of the request', () => {
   for (const [method, params] of [
     ['prompts/get', { name: 'x' }],
     ['resources/read', { uri: 'x' }],
@@ -169,12 +169,12 @@ function paramOutcome(
   }
 }
 
-test('with arguments are found among others', () => {
+test('mcp-param headers are found among others', () => {
   assert.equal(paramHeadersIn({ accept: 'x', ...written, 'mcp-name': 'y' }), written);
   assert.is(paramHeadersIn({ accept: 'x', 'mcp-parameter': 'y' }), undefined);
 });
 
-test('with arguments pass when they equal the body', () => {
+test('mcp-param headers pass when they equal the arguments in the body', () => {
   assert.is(paramOutcome(written), 'passes');
   assert.is(paramOutcome({ ...written, 'mcp-param-size': '42.0' }), 'passes');
   assert.is(paramOutcome({ ...written, 'mcp-param-dry': '=?base64?ZmFsc2U=?=' }), 'passes');
@@ -187,7 +187,7 @@ test('with arguments pass when they equal the body', () => {
   );
 });
 
-test('with arguments are refused when they are missing, differ, or are badly encoded', () => {
+test('mcp-param headers are refused when they are missing, differ, or are badly encoded', () => {
   const missing = { ...written, 'mcp-param-region': undefined };
   assert.is(paramOutcome(missing), 'mcp-param-region is missing, but the body has "region"');
   assert.match(paramOutcome({ ...written, 'mcp-param-size': '43' }), /differs from "size"/);
@@ -198,7 +198,7 @@ test('with arguments are refused when they are missing, differ, or are badly enc
   assert.match(paramOutcome({ ...written, 'mcp-param-region': '=?base64?Z3!LD?=' }), /not canonical/);
 });
 
-test('with arguments that are not Base64 are compared as they are', () => {
+test('mcp-param headers that are not Base64 are compared as they are', () => {
   const only = toolWith({ a: { type: 'string', 'x-mcp-header': 'A' } });
   for (const text of ['SGVsbG8=', '=?base64?SGVsbG8=', 'SGVsbG8=?=']) {
     assert.is(paramOutcome({ 'mcp-param-a': text }, { a: text }, only), 'passes', text);

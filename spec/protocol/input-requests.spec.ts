@@ -53,7 +53,7 @@ const sampling: InputRequest = { method: 'sampling/createMessage', params: {} };
 const tools: InputRequest = { method: 'sampling/createMessage', params: { tools: [] } };
 const roots: InputRequest = { method: 'roots/list', params: {} };
 
-test('need capabilities, which are missing when the client did not declare them', () => {
+test('each request needs a capability, which is missing when the client did not declare it', () => {
   const table: readonly [question: InputRequest, declared: JsonObject, missing: JsonObject | undefined][] = [
     [form, {}, { elicitation: { form: {} } }],
     [form, { elicitation: {} }, undefined],
@@ -74,7 +74,7 @@ test('need capabilities, which are missing when the client did not declare them'
   }
 });
 
-test('name all missing capabilities together', () => {
+test('one error names all missing capabilities', () => {
   assert.equal(missingCapabilities([form, url, sampling, tools, roots], { roots: {} }), {
     elicitation: { form: {}, url: {} },
     sampling: { tools: {} },

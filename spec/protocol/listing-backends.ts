@@ -28,7 +28,7 @@ export class ListingBackends extends ScriptedBackends {
   readonly asked: (ExchangeRequest & Pick<SessionlessOptions, 'instanceId'>)[] = [];
   readonly sessions: ListingSession[] = [];
   lists: Lists;
-  /** What every exchange is, in place of an answer. */
+  /** Replaces the answer of every exchange. */
   instead: Observable<Answer> | undefined;
   peer: Peer = { ...PEER, capabilities: { tools: {}, prompts: {}, resources: {} } };
 

@@ -14,7 +14,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('rpc');
 
-test('no code of ours is one that others may take for theirs', () => {
+test('no error code of the gateway collides with codes that JSON-RPC or SDKs reserve', () => {
   const known = [-32700, -32602, -32603, -32000, -32001];
   for (const code of Object.keys(ERROR_STATUS) as ErrorCode[]) {
     const failure = failureOf(new GatewayError(code, 'x'));
@@ -35,7 +35,7 @@ test('a thrown error keeps its reason, and the id of its request', () => {
   });
 });
 
-test('the answer does not show how instances are run', () => {
+test('an error answer does not show why a backend failed, its stderr, or details of a defect', () => {
   const stderr = ['secret'];
   const body = failureOf(backendUnavailable('cannot read /etc/secret', { delivered: 'no', stderr })).body;
   assert.not(body.includes('secret'));
@@ -72,7 +72,7 @@ test('a cursor or URI has at most 8 KiB of UTF-8', () => {
   for (const [text, isLong] of table) assert.is(isTooLong(text), isLong);
 });
 
-test('a short key stands for texts of any length, and for their borders', () => {
+test('a short key has a fixed length, and depends on the borders between texts', () => {
   const key = shortKey('a'.repeat(10_000), 'b');
   assert.is(key.length, 43);
   assert.is(shortKey('a'.repeat(10_000), 'b'), key);
@@ -106,7 +106,7 @@ test('accepts exactly what JSON.parse accepts', () => {
   });
   fc.assert(
     fc.property(fc.oneof(bodies, changed), (body) => {
-      // What is no proper text is refused, too.
+      // Invalid Unicode is refused, too.
       fc.pre(Buffer.from(body).toString() === body && !/\\u(?:0000|d[89a-f])/i.test(body));
       let isJson = true;
       try {
@@ -120,7 +120,7 @@ test('accepts exactly what JSON.parse accepts', () => {
   );
 });
 
-test('refuses a byte order mark, and what is not UTF-8 instead of replacing it', () => {
+test('refuses a byte order mark, and invalid UTF-8 instead of replacing it', () => {
   assert.is(refusal('\ufeff{}'), '400 -32700');
   assert.is(refusal(Buffer.from([0x22, 0xff, 0x22])), '400 -32700');
   assert.is(refusal(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])), '400 -32700');
@@ -133,7 +133,7 @@ test('refuses more values than the limit with 422, keys included', () => {
   assert.is(refusal(`{${keys}}`), '422 -32600');
 });
 
-test('refuses NUL characters and lone surrogates, however deep, and lets what only looks like them pass', () => {
+test('refuses NUL characters and lone surrogates at any depth, and accepts text that only looks like them', () => {
   for (const bad of ['{"a":["\\u0000"]}', '{"\\ud800":1}', '["\\uDFFFx"]', '"\\ud83d\\ud83d"']) {
     assert.throws(
       () => readBody(Buffer.from(bad)),

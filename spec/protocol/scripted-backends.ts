@@ -48,7 +48,7 @@ export class SessionExchange extends AnsweredExchange<Answer> {
     this.say({ kind: 'interrupted', retryMs });
   }
 
-  /** A result by its value, or in its bytes; by another instance, if that is named. */
+  /** A result, by its value or as JSON text; from another instance, if one is named. */
   override result(value: unknown = {}, instanceId = this.#instanceId): void {
     this.#instanceId = instanceId;
     const bytes = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
@@ -71,7 +71,7 @@ export class ScriptedSession implements McpSession {
   holds = 0;
   /** Whether the client was away, as it was reported. */
   readonly away: boolean[] = [];
-  /** Of them, those for calls that others carry. */
+  /** Holds for calls that other objects carry. */
   carries = 0;
   opening: Promise<void> | undefined;
   /** The instances with a reservation. */
@@ -149,7 +149,7 @@ export class ScriptedSession implements McpSession {
     };
   }
 
-  /** What its end waits for, or fails with. */
+  /** `close` waits for it, or fails with it. */
   closing: () => Promise<void> = async () => {};
 
   close(): Promise<void> {
@@ -178,14 +178,14 @@ export class ScriptedBackends implements Backends {
   readonly exchanges: SessionlessExchange[] = [];
   readonly listChanged$ = new Subject<ListField>();
   readonly changes$ = new Subject<ServerNotification>();
-  /** What is listened to at present. */
+  /** The open subscriptions. */
   readonly wanted: WantedChanges[] = [];
   readonly tools = new Map<string, Tool>();
-  /** Tools that were asked for again, and how they are listed then. */
+  /** Tools that were looked up again, and the list that answers. */
   readonly relistings: string[] = [];
   onRelist: Backends['renewedTools'] = (name) => [this.tools.get(name)].filter((tool) => tool !== undefined);
   known: readonly Peer[] = [];
-  /** Instances that are there; undefined when any is. */
+  /** The instances that exist; undefined: every one does. */
   instances: ReadonlySet<string> | undefined;
 
   get last(): SessionlessExchange {
@@ -252,10 +252,10 @@ export class ScriptedBackends implements Backends {
 export class SessionBackends extends ScriptedBackends {
   readonly sessions = new Map<string, ScriptedSession>();
   peer: Peer = PEER;
-  /** What opening a session waits for, or fails with. */
+  /** `openSession` waits for it, or fails with it. */
   opening: () => Promise<void> = async () => {};
   opened: ClientProfile[] = [];
-  /** What would have called off each of them. */
+  /** The abort signal of each opening. */
   signals: (AbortSignal | undefined)[] = [];
 
   override peers(): readonly Peer[] {

@@ -29,7 +29,7 @@ test.after.each(() => {
   mock.timers.reset();
 });
 
-/** Searches; what was found so far, `done` at the end. */
+/** Searches; returns what was found so far, and `done` after the end. */
 function search(answers: Readonly<Record<string, Observable<ExchangeEvent>>>, template?: string): unknown[] {
   const received: unknown[] = [];
   instanceOfTask(template, Object.keys(answers), (id) => answers[id] ?? NEVER).subscribe({
@@ -39,7 +39,7 @@ function search(answers: Readonly<Record<string, Observable<ExchangeEvent>>>, te
   return received;
 }
 
-test('gives a search up after five seconds, and lets go of those that were asked', () => {
+test('ends a search after 5 s, and cancels its requests', () => {
   const slow = new Subject<ExchangeEvent>();
   const received = search({ a: slow }, 't');
   mock.timers.tick(4_999);
@@ -54,7 +54,7 @@ test('asks 32 instances at most', () => {
   assert.is(answers.filter(({ observed }) => observed).length, 32);
 });
 
-test('over all templates waits for all instances, since two templates may have given the id', () => {
+test('a search over all templates waits for all instances, as two templates may have given the id', () => {
   const late = new Subject<ExchangeEvent>();
   const received = search({ 'a/1': of(KNOWN), 'b/1': late, 'c/1': of(UNKNOWN) });
   assert.equal(received, []);
@@ -65,7 +65,7 @@ test('over all templates waits for all instances, since two templates may have g
   assert.equal(search({ 'a/1': of(UNKNOWN) }), [undefined, 'done']);
 });
 
-test('over all templates takes those of one for one, and waits a second for the others once it is found', () => {
+test('a search over all templates ends 1 s after a find; finds in one template count as one', () => {
   const [first, silent] = [new Subject<ExchangeEvent>(), new Subject<ExchangeEvent>()];
   const answers = { 'a/1': first, 'a/2': of(UNKNOWN), 'b/1': silent };
   const received = search(answers);
@@ -160,12 +160,12 @@ test('distinguishes the owners of one id by instance', () => {
     ['one', 'two', 'three'].filter((id) => memory.isOthers(asker, '1', id));
   const found = [others(ANN), others(EVE), others({ ...ANN, ownerId: 'bob' })];
   assert.equal(found, [['two'], ['one'], ['one', 'two']]);
-  memory.begun(EVE, '1', 'one'); // it gave the id to both
+  memory.begun(EVE, '1', 'one'); // this instance gave the id to both
   assert.equal([others(ANN), others(EVE)], [['two'], []]);
   assert.is(memory.isOthers({ ...EVERYWHERE, ownerId: 'bob' }, '1', 't/one'), true);
 });
 
-test('remembers 10,000 tasks, and forgets the one that was not asked about for longest', () => {
+test('remembers 10,000 tasks, and forgets the least recently used one', () => {
   const memory = new TaskMemory();
   const all = { ...ANN, ownerId: ANONYMOUS.id };
   for (let number = 0; number < 10_000; number += 1) memory.begun(all, `${number}`, 'a');

@@ -17,7 +17,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 
 test.after.each(() => mock.timers.reset());
 const serverInfo = { name: 'stagedoor', version: '1' };
 
-/** The resources of which it is asked for updates, by subscription. */
+/** The resources of each open subscription. */
 const wantedUris = ({ wanted }: ListingBackends) => wanted.map(({ resources }) => [...resources]);
 
 function setUp() {
@@ -120,7 +120,7 @@ test('refuses a tool of a forbidden template like an unknown tool', async () => 
   assert.equal((await ask({ method: 'tools/list' }, owner)).said, { tools: [shownTool('b__x')] });
 });
 
-test('reports a later template once to its owners, and then its changes', () => {
+test('reports a template that is added later once to its owners, and then its changes', () => {
   const { aggregated, b, listChanges$, templates } = setUp();
   templates.pop();
   const tools = new Set<ListField>(['tools']);
@@ -215,7 +215,7 @@ test('a session has the current permissions of its own owner', async () => {
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? of('open')), 'closed');
 });
 
-test('interleaves the instances of servers with tasks, of the templates that the owner may use', () => {
+test('returns instances of servers with tasks, templates in turn, if the owner may use them', () => {
   const { aggregated, a, b } = setUp();
   a.instances = new Set(['1', '2', '3']);
   b.instances = new Set(['1', '2']);

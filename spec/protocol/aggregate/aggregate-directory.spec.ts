@@ -57,7 +57,7 @@ test('lists everything under aggregate names', async () => {
   ]);
 });
 
-test('looks up a name that may be a cut one', async () => {
+test('resolves a shortened name, and a whole name that only looks shortened', async () => {
   const { named } = setUp();
   assert.equal(await named(aggregateName({ template: 'a', name: LONG })), { template: 'a', name: LONG });
   const whole = `b__${'t'.repeat(40)}_0123abcd`;

@@ -82,7 +82,7 @@ test('asks again when the list changed meanwhile, and drops the old answer', asy
   assert.equal(names(await gather()), ['fast: f', 'slow: new']);
 });
 
-test('all lists together have 64 MiB: later templates list nothing', async () => {
+test('all lists together are limited to 64 MiB: later templates list nothing', async () => {
   const { fast, slow, lists } = setUp();
   fast.lists = { tools: [{ name: 'f', text: 'x'.repeat(4_000_000) }] };
   const templates = [...Array.from({ length: 16 }, () => 'fast'), 'slow', 'fast'];
@@ -120,21 +120,21 @@ test('follows the pages of one instance', async () => {
   ]);
 });
 
-test('leaves out items that are nested deeper than 128 levels, and those that are no objects', async () => {
+test('omits items that are nested deeper than 128 levels, and items that are not objects', async () => {
   const tools = [{ name: 'flat' }, { name: 'deep', x: nested(127) }, { name: 'too deep', x: nested(128) }];
   assert.equal((await crawled(last(...tools))).names, ['flat', 'deep']);
   assert.equal((await crawled(answered({ tools: [1, null, [], { name: 'x' }] }))).names, ['x']);
   assert.equal((await crawled(answered({ tools: 'none' }))).names, []);
 });
 
-test('takes 4 MiB of one list: the page that exceeds it ends it', async () => {
+test('accepts 4 MiB of one list: the page that exceeds them ends it', async () => {
   const large = (name: string) => ({ name, text: 'x'.repeat(2 ** 21 - 1_000) });
   const pages = [page(large('1')), page(large('2')), page(large('3')), last({ name: '4' })];
   assert.equal(await crawled(...pages).then(({ names, asked }) => [names, asked.length]), [['1', '2'], 3]);
   assert.equal((await crawled(last({ name: 'x', text: 'x'.repeat(2 ** 22) }))).names, []);
 });
 
-test('takes a page of more items than a call has arguments', async () => {
+test('accepts a page of 200,000 items', async () => {
   const tools = Array.from({ length: 200_000 }, () => ({ name: 'x' }));
   assert.is((await crawled(answered({ tools }))).names?.length, 200_000);
 });

@@ -52,7 +52,7 @@ function setUp(owner: Owner = ADA) {
   return { a, b, session, ask, call, listChanges$, uses };
 }
 
-test('lets a call wait for a session no longer than for its answer, and opens it all the same', async () => {
+test('a call waits for an inner session only within its timeout, and the session opens all the same', async () => {
   const { a, session, call } = setUp();
   const open = a.openSession.bind(a);
   const opening = Promise.withResolvers<void>();
@@ -74,7 +74,7 @@ test('lets a call wait for a session no longer than for its answer, and opens it
   assert.is(session.park(), true);
 });
 
-test('sends the log level to the sessions that log, now or when they are opened', async () => {
+test('sends the log level to inner sessions with logging, at once or when they are opened', async () => {
   const { a, b, session, ask, call } = setUp();
   await call('a__x');
   const request = { method: 'logging/setLevel', params: { level: 'debug' } };
@@ -175,7 +175,7 @@ test('ends the sessions with templates that its owner may not use any more', asy
   assert.equal(await call('a__x'), { called: { name: 'x' } });
 });
 
-test('a session that was being opened while its template was taken away is closed', async () => {
+test('closes an inner session that opens after its owner lost the template', async () => {
   const { a, session, call } = setUp();
   const open = a.openSession.bind(a);
   const opening = Promise.withResolvers<void>();

@@ -14,13 +14,13 @@ const NO_MESSAGE = { status: 400, code: -32600, id: null };
 test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-/** Conversations that are left when no stream is kept for a return any more. */
+/** Conversations that are left when no stream can be resumed any more. */
 function leftIn(endpoint: { readonly conversations: number }): number {
   for (let ticks = 0; ticks < 3; ticks += 1) mock.timers.tick(10_000);
   return endpoint.conversations;
 }
 
-test('each request is an exchange of its own, and each answer an event', async () => {
+test('each request of a batch is one exchange, and each answer one event', async () => {
   const { post, session, charges, endpoint } = batching();
   const { reply } = post([
     request(1, 'tools/call', { name: 'a' }),
@@ -40,7 +40,7 @@ test('each request is an exchange of its own, and each answer an event', async (
   assert.is(leftIn(endpoint), 0);
 });
 
-test('a cancelled member is left out', async () => {
+test('a cancelled request of a batch gets no answer', async () => {
   const { post, session } = batching();
   const { reply } = post([request(1, 'tools/call'), request(2, 'tools/call')]);
   session.exchanges[1]?.result();
@@ -48,7 +48,7 @@ test('a cancelled member is left out', async () => {
   assert.equal([session.exchanges[0]?.isCancelled, idsOf(reply)], [true, [2]]);
 });
 
-test('a batch is refused as a whole', async () => {
+test('a batch with an invalid message is refused as a whole', async () => {
   const { post, session, charges, call, endpoint } = batching();
   call('busy');
   const rows: unknown[][] = [

@@ -1,5 +1,5 @@
 // Questions and other messages of the server of a legacy session: which stream carries them, and which of them wait. Tested
-// through the endpoint, as a client would.
+// through the endpoint.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { answer, legacyHarness, notification, pass } from './legacy-harness.ts';
 
-const test = suite('legacy conversation asks');
+const test = suite('questions in legacy sessions');
 const ASKABLE = { capabilities: { elicitation: {} } };
 test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
@@ -56,7 +56,7 @@ test('a message that cannot be serialized is dropped and reported; a question is
   assert.equal(seen, [true, true]);
 });
 
-test('without a listening stream it goes to an open call', () => {
+test('without a listening stream a question outside of any call goes to an open call', () => {
   const { call, session } = legacyHarness(ASKABLE);
   session.isShared = false;
   const gone = call(0);
@@ -121,7 +121,7 @@ test('a question without an answer expires', () => {
   }
 });
 
-/** A question outside of any call, and what its server hears. */
+/** A question outside of any call, and the replies to its server. */
 function question() {
   const replies: ClientReply[] = [];
   const asked = {
@@ -137,7 +137,7 @@ for (const [how, isDeleted] of [
   ['is deleted', true],
   ['ends by itself', false],
 ] as const) {
-  test(`when its session ${how} a question outside of any call is answered, and nothing is left`, async () => {
+  test(`when its session ${how} a question outside of any call is answered, and no state is left`, async () => {
     const { call, listen, send, session, endpoint } = legacyHarness(ASKABLE);
     session.isShared = false;
     listen();

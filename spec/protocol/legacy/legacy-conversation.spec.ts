@@ -1,4 +1,4 @@
-// The state of a legacy session: streams that begin a few in a turn, are lost and resumed, and are discarded. Questions and the
+// The state of a legacy session: streams that begin a few per turn, are lost and resumed, and are discarded. Questions and the
 // stream of a GET are in legacy-conversation-asks.spec.ts.
 
 import { mock } from 'node:test';
@@ -35,7 +35,7 @@ test('an answer to a disconnected client is stored for a minute, and not longer'
   assert.equal(await listen(lost.reply.events.lastEventId).done, refusal);
 });
 
-test("another session's events are not to be had", async () => {
+test("another session's events cannot be resumed", async () => {
   const { call, send, session, backends } = legacyHarness();
   backends.add('two', 'ann');
   const { reply } = call(1);
@@ -47,7 +47,7 @@ test("another session's events are not to be had", async () => {
   assert.equal(await theirs.done, { status: 400, code: -32000, id: null });
 });
 
-test('a message waits for the stream of the client, and is sent on one of them, once', () => {
+test('a message waits for a stream of the client, and is sent once, on one stream', () => {
   const { listen, session } = legacyHarness();
   const say = (method: string) => session.messages.next({ kind: 'notification', method, params: {} });
   listen().reply.lose();
@@ -62,7 +62,7 @@ test('a message waits for the stream of the client, and is sent on one of them, 
   assert.equal([...heard, second.events.isEnded], [['a'], ['b'], [], true]);
 });
 
-test('a backend that wants to be polled is polled by the client, too', () => {
+test('a retry time of the backend ends the stream, so that the client polls, too', () => {
   const { call, listen, session } = legacyHarness();
   const { reply } = call(1);
   session.last.interrupt(700);
@@ -93,14 +93,14 @@ test('a client that left before the stream began gets nothing, and its exchange 
   assert.is(endpoint.conversations, 0);
 });
 
-test('calls of one session are bounded', async () => {
+test('a session has at most 1,000 calls under way', async () => {
   const { call, session } = legacyHarness();
   for (let id = 0; id < 1000; id += 1) call(id);
   assert.equal(session.exchanges.length, 1000);
   assert.equal(await call(1000).done, { status: 429, code: 429, id: 1000 });
 });
 
-test('the session learns when its client is away from its calls for 60 s, and when it is back', async () => {
+test('the session learns when its client is absent for 60 s, and when it returns', async () => {
   const { call, listen, post, session } = legacyHarness();
   const { reply } = call(1);
   session.last.notify('a');
@@ -124,7 +124,7 @@ test('the session learns when its client is away from its calls for 60 s, and wh
   assert.equal(session.away, [true, false, true, false]);
 });
 
-test('a client whose call is not answered yet, or that listens, is not away', async () => {
+test('a client with an open call or a listening stream is not absent', async () => {
   const { call, listen, session } = legacyHarness();
   call(1).reply.lose();
   const { reply } = listen();
@@ -158,7 +158,7 @@ test('the stream of a call begins with an event id when it lasts longer than a s
   const second = call('two');
   const isOpen = () => [first, second, short].map(({ opened }) => opened !== undefined);
   mock.timers.tick(400);
-  // Its stream has an end, and no events.
+  // The stream of a cancelled call ends without events.
   post(notification('notifications/cancelled', { requestId: 1 }), { 'mcp-session-id': 'three' });
   assert.equal(isOpen(), [false, false, true]);
   mock.timers.tick(200);
@@ -174,7 +174,7 @@ test('the stream of a call begins with an event id when it lasts longer than a s
   assert.equal(seen, [1, 1, 0]);
 });
 
-test('thousands of streams begin a few in a turn', async () => {
+test('thousands of streams begin a few per turn of the event loop', async () => {
   const { call } = conversing();
   const replies = Array.from({ length: 1_000 }, (_, n) => call(`session ${n}`));
   const opened = () => replies.filter((reply) => reply.opened !== undefined).length;
@@ -183,7 +183,7 @@ test('thousands of streams begin a few in a turn', async () => {
   while (opened() < 1_000) await new Promise(setImmediate);
 });
 
-test('all conversations end a few in a turn', async () => {
+test('closing ends all conversations a few per turn of the event loop', async () => {
   const { endpoint, call } = conversing();
   for (let count = 0; count < 100; count += 1) call(`${count}`);
   const sizes = [endpoint.conversations];

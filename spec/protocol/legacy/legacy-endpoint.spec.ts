@@ -30,7 +30,7 @@ test('a stream that begins before the answer names the instance that its call wa
   mock.timers.reset();
 });
 
-test('opening a session is called off when its client leaves, and closed when it was opened all the same', async () => {
+test('opening a session is aborted when its client leaves, and a session that opens all the same is closed', async () => {
   const { post, backends } = legacyHarness();
   const opening = Promise.withResolvers<void>();
   backends.opening = () => opening.promise;
@@ -61,7 +61,7 @@ test('a stream begins when the stream of the backend is open, with the messages 
   assert.is(reply.events.messages.length, 1);
 });
 
-test('a stream begins after a moment where that of the backend does not open', async () => {
+test('a stream begins after a moment even if the stream of the backend does not open', async () => {
   const { listen, session } = legacyHarness();
   session.opening = new Promise(() => {});
   const { reply, done } = listen();
@@ -96,7 +96,7 @@ test('a call is one event with the bytes of the backend', async () => {
   assert.is(endpoint.conversations, 0);
 });
 
-test('a failure on the way is an answer with status 200', async () => {
+test('a failure of the gateway is an error answer with status 200', async () => {
   const { call, session, endpoint } = legacyHarness();
   const { reply } = call(3);
   session.last.fail(noHealthyInstance('t'));
@@ -109,14 +109,14 @@ test('a failure on the way is an answer with status 200', async () => {
   assert.is(endpoint.conversations, 0);
 });
 
-test('an exchange that ends without an answer is one', async () => {
+test('an exchange that ends without an answer is answered with -32603', async () => {
   const { call, session } = legacyHarness();
   const { reply } = call(3);
   session.last.complete();
   assert.is(Object(reply.message.error).code, -32603);
 });
 
-test('ping is answered here and free, also while the session has its most calls, with the id of one of them', async () => {
+test('ping is answered by the gateway and never refused, even with the maximum of calls and an id in use', async () => {
   const { call, post, session, charges } = legacyHarness();
   for (let id = 0; id < 1_000; id += 1) call(id);
   for (const id of ['p', 7]) {
@@ -126,7 +126,7 @@ test('ping is answered here and free, also while the session has its most calls,
   assert.equal([session.exchanges.length, charges.length], [1_000, 1_000]);
 });
 
-test('notifications are passed on, except two of them', async () => {
+test('notifications are passed on, except initialized and cancelled', async () => {
   const { post, session, charges } = legacyHarness();
   const replies = [
     post(notification('notifications/initialized')),
@@ -143,7 +143,7 @@ test('notifications are passed on, except two of them', async () => {
   assert.equal(charges, []);
 });
 
-test('over the limit nothing is done', async () => {
+test('a call over the rate limit is refused and not sent', async () => {
   const harness = legacyHarness();
   for (const refuse of [
     () => {
@@ -201,7 +201,7 @@ test('the answer to initialize names the instance, and its session is closed whe
   assert.equal([backends.sessions.get('session-3')?.isClosed, failed.reply.isAnswered], [true, false]);
 });
 
-test('ids of two types are two requests, and of one are not', async () => {
+test('the ids 1 and "1" are two requests, and an id in use is refused', async () => {
   const { call, session } = legacyHarness();
   const number = call(1);
   const text = call('1');

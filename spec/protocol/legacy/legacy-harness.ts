@@ -41,7 +41,7 @@ export function legacyHarness(
     session,
     charges,
     charge: (_requests: number): void | Promise<void> => {},
-    /** Headers of every request that is not told others. */
+    /** Default headers of every request. */
     headers: {
       accept: 'application/json, text/event-stream',
       'content-type': 'application/json',

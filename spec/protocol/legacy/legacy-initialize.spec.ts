@@ -40,7 +40,7 @@ test('a modern handshake result is reduced to the fields of `initialize`', () =>
   });
 });
 
-test('a bare backend has tools', () => {
+test('a bare backend is announced with tools', () => {
   assert.equal(resultWith({ ...PEER, era: 'bare', protocolVersion: '', greeting: {} }), {
     protocolVersion: '2025-06-18',
     capabilities: { tools: {} },
@@ -48,7 +48,7 @@ test('a bare backend has tools', () => {
   });
 });
 
-test('the revision that was asked for is opened when it is known, else the newest', () => {
+test('a session has the requested revision if it is known, else the newest', () => {
   for (const version of ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']) {
     assert.is(versionToOpen(version), version);
   }

@@ -18,7 +18,7 @@ const QUESTION = { method: 'elicitation/create', params: { message: 'name?', req
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-/** A session with a modern backend, and what its client hears. */
+/** A session with a modern backend, and what its client receives. */
 function modern(
   profile: Partial<ClientProfile> = { capabilities: { elicitation: {}, sampling: {}, roots: {} } },
 ) {
@@ -46,7 +46,7 @@ function modern(
       const event = asked()[index];
       if (event?.kind === 'request') event.answer(reply);
     },
-    /** The backend wants to know something. */
+    /** The backend requires input. */
     require: (inputRequests: JsonObject | undefined, requestState?: string) =>
       session.last.result(JSON.stringify({ resultType: 'input_required', inputRequests, requestState })),
     /** The result that came last, and whether the call ended with it. */
@@ -78,7 +78,7 @@ test('a modern backend gets client info and capabilities', () => {
   });
 });
 
-test('a question goes to the client, and its answer into another try', () => {
+test('a question goes to the client, and its answer into the next round', () => {
   const { run, session, require, questions, answer, end } = modern();
   run();
   require({ user: QUESTION }, 'sealed');
@@ -110,10 +110,10 @@ test('several questions are asked at once and answered together', () => {
   assert.equal(session.last.request.params?.inputResponses, { a: 0, b: 1, c: { roots: [] } });
 });
 
-test('the rounds of a call stay where it was answered first, until it ends', () => {
+test('all rounds of a call stay at the instance of its first answer', () => {
   const { run, session, require, answer } = modern();
   run();
-  assert.equal(session.reservations, [], 'a call without questions needs no place');
+  assert.equal(session.reservations, [], 'a call without questions needs no reservation');
   require({ a: QUESTION }, 'first');
   assert.equal(session.reservations, ['one']);
   answer(0, { result: 1 });
@@ -126,7 +126,7 @@ test('the rounds of a call stay where it was answered first, until it ends', () 
   assert.equal(session.reservations, []);
 });
 
-test('state without questions is another try after a moment, with its own deadline', () => {
+test('state without questions leads to another round after a moment, with a new deadline', () => {
   const { run, session, require } = modern();
   run({ ...CALL, arrivedAtMs: 1 });
   assert.is(session.last.request.arrivedAtMs, 1);
@@ -157,7 +157,7 @@ test('a client that does not answer ends the call', () => {
   assert.equal(end(), failed(`Fulfilling input required by 'tools/call' failed: ${why}`));
 });
 
-test('rounds are bounded', () => {
+test('a call ends with an error result after eight rounds', () => {
   const { run, session, require, answer, end } = modern();
   run();
   for (let round = 0; round < 9; round += 1) {
@@ -168,14 +168,14 @@ test('rounds are bounded', () => {
   assert.equal(end(), failed("'tools/call' still required input after 8 rounds."));
 });
 
-test('questions that make no sense are an error of the server', () => {
+test('an invalid question of the server ends the call with -32603', () => {
   const { run, require, end } = modern();
   run();
   require({ a: { method: 'elicitation/create' } });
   assert.is(Object(end()).code, -32603);
 });
 
-test('cancelling between two rounds leaves nothing behind', () => {
+test('a call cancelled between two rounds leaves no request and no reservation', () => {
   for (const inputRequests of [{ a: QUESTION }, undefined]) {
     const { run, session, require, answer, events } = modern();
     const subscription = run();

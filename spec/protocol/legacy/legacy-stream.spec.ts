@@ -24,7 +24,7 @@ function begun() {
   return { stream, reply, budget };
 }
 
-test('rejects texts that are no event ids', () => {
+test('rejects texts that are not event ids', () => {
   const texts = [
     ...['', '1', 'k1.', '.1', 'k1.1.1', 'k1.-1', 'K1.1', 'k1.9999999999', ' k1.1', `${'k'.repeat(30)}.1`],
   ];
@@ -78,14 +78,14 @@ function setUp() {
     stream.send(said);
     return { reply, stream };
   };
-  /** One that ended and was taken. */
+  /** A stream that ended and was delivered. */
   const take = (said?: string) => {
     const { stream } = begin(said);
     stream.finish();
     streams.checkDelivered();
     return stream.key;
   };
-  /** What a client that comes back to the beginning of a stream finds; undefined when it is told that it is gone. */
+  /** The events that a client gets when it resumes a stream from the beginning; undefined when the stream is gone. */
   const resume = (key: string) => {
     const reply = new RecordedReply();
     return streams.resume(reply, { key, number: 0 }) ? reply.events : undefined;
@@ -93,7 +93,7 @@ function setUp() {
   return { streams, budget, begin, take, resume };
 }
 
-test('the time of a slow delivery counts from its end', () => {
+test('the time to resume a stream counts from the end of its delivery', () => {
   const { streams, begin, resume } = setUp();
   const { reply, stream } = begin();
   reply.events.unsentBytes = 10;
@@ -150,7 +150,7 @@ test('delivered streams are evicted for undelivered events, oldest first', () =>
 const newLog = (budget = EventBudget.ofSession()) => new MessageLog(budget, 256);
 const numbersIn = (log: MessageLog) => log.messages.map(({ number }) => number);
 
-/** Something that was counted, and tells by name when it goes. */
+/** A counted part, which records its name when it is evicted. */
 function kept(budget: EventBudget, name: string, bytes: number, gone: string[] = []): Evictable {
   budget.count(bytes);
   const part: Evictable = {
@@ -164,7 +164,7 @@ function kept(budget: EventBudget, name: string, bytes: number, gone: string[] =
   return part;
 }
 
-test('64 parts and 1 MiB are evictable in a session, 4,096 and 64 MiB in all', () => {
+test('64 parts and 1 MiB are evictable in a session, 4,096 and 64 MiB in total', () => {
   const all = EventBudget.ofAll();
   const session = EventBudget.ofSession(all);
   for (let count = 0; count < 70; count += 1) session.addEvictable(kept(session, `${count}`, 1));
@@ -213,13 +213,13 @@ test('in any order: needed bytes are never refused because of evictable ones, an
   );
 });
 
-test('the 256 latest events of a stream stay', () => {
+test('a stream stores its latest 256 events', () => {
   const log = newLog();
   for (let number = 1; number <= 300; number += 1) log.append(number, 'é');
   assert.equal([numbersIn(log)[0], log.messages.length, log.bytes], [45, 256, 512]);
 });
 
-test('1 MiB of the events of a stream stays', () => {
+test('a stream stores its latest 1 MiB of events', () => {
   const log = newLog();
   for (let number = 1; number <= 5; number += 1) log.append(number, Buffer.alloc(MIB / 4));
   assert.equal([numbersIn(log), log.bytes], [[2, 3, 4, 5], MIB]);
@@ -227,7 +227,7 @@ test('1 MiB of the events of a stream stays', () => {
   assert.equal(numbersIn(log), [2, 3, 4, 5]);
 });
 
-test('4 MiB of all streams of a session stay', () => {
+test('the streams of a session store at most 4 MiB of events together', () => {
   const budget = EventBudget.ofSession();
   const logs = Array.from({ length: 5 }, () => newLog(budget));
   const kept = logs.map((log) => log.append(1, Buffer.alloc(MIB)));
@@ -237,7 +237,7 @@ test('4 MiB of all streams of a session stay', () => {
   assert.is(logs[4]?.append(2, Buffer.alloc(MIB)), true);
 });
 
-test('the bytes of all sessions are bounded, too', () => {
+test('the streams of all sessions together store a limited number of bytes', () => {
   const all = EventBudget.ofAll();
   const [log, other] = [newLog(EventBudget.ofSession(all)), newLog(EventBudget.ofSession(all))];
   all.count(254 * MIB);

@@ -59,7 +59,7 @@ function setUp(where: { readonly template: string | undefined } = { template: 't
   return { memory, session, backends, ask, asked };
 }
 
-test('no other instance is asked after a possible delivery, nor for all templates together while the instance exists', () => {
+test('no other instance is asked after a possible delivery, nor at /mcp while the instance exists', () => {
   for (const [template, delivered] of [
     ['t', 'unknown'],
     [undefined, 'no'],
@@ -87,7 +87,7 @@ test('an unknown task is searched for, and requested in the session if no instan
     for (const looking of backends.exchanges.slice()) looking.refuse(-32602);
     assert.equal([session.exchanges.length, asked()], [1, everywhere]);
     session.peer = { ...PEER, era: 'modern' };
-    assert.equal(ask('2').received, ['', 'error'], 'in that very conversation it was asked');
+    assert.equal(ask('2').received, ['', 'error'], 'the search asked in the same conversation');
     session.isShared = false;
     ask('2');
     assert.is(session.exchanges.length, 2);

@@ -50,7 +50,7 @@ test('sends no change that was not requested, whatever the backends send', async
   assert.is(reply.events.messages.length, 1);
 });
 
-test('ends at once when there is nothing to tell', async () => {
+test('ends at once when no requested change is announced', async () => {
   const harness = modernHarness();
   const reply = await harness.send(
     'subscriptions/listen',
@@ -100,7 +100,7 @@ test('drops a message that cannot be serialized, reports it, and continues', asy
   assert.equal(seen, [true]);
 });
 
-test('refuses an invalid filter, and streams over the share of an owner, except without authentication', async () => {
+test('refuses an invalid filter, and streams above the share of an owner, except without authentication', async () => {
   const harness = modernHarness();
   const listen = (owner: string) => harness.send('subscriptions/listen', { notifications }, { owner });
   assert.is(outcomeOf(await harness.send('subscriptions/listen', {})), '200 -32602');
@@ -128,7 +128,7 @@ const everything = {
   resourceSubscriptions: ['a://b'],
 };
 
-test('grants what is wanted and announced', () => {
+test('grants what the client requests and the capabilities announce', () => {
   const table: readonly [wanted: JsonObject, capabilities: JsonObject, shown: JsonObject][] = [
     [{}, all, {}],
     [{ toolsListChanged: false, resourceSubscriptions: [] }, all, {}],
@@ -151,7 +151,7 @@ test('grants what is wanted and announced', () => {
   assert.is(grant({ notifications: everything }, {}).wanted.resources.size, 0);
 });
 
-test('refuses each filter that is none', () => {
+test('refuses each invalid filter with -32602', () => {
   const bad: readonly JsonObject[] = [
     {},
     { notifications: null },

@@ -7,7 +7,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('modern call');
 
-test('names cannot be put together to look like others', () => {
+test('keys of different purposes, owners and templates never collide', () => {
   const keys = [
     pathKey('p', { owner: { id: 'a' }, template: 'b' }),
     pathKey('p', { owner: { id: 'a","b' }, template: '' }),
@@ -35,7 +35,7 @@ function failure(act: () => unknown): RpcFailure {
   throw new Error('it was accepted');
 }
 
-test('an envelope is refused with the name of the field', () => {
+test('an invalid envelope is refused with the name of the field', () => {
   const table: readonly [change: Record<string, unknown>, key: string, problem: string][] = [
     [{ [`${P}protocolVersion`]: undefined }, `${P}protocolVersion`, 'missing'],
     [{ [`${P}protocolVersion`]: 20260728 }, `${P}protocolVersion`, 'must be a string'],

@@ -11,7 +11,7 @@ const own = { name: 'stagedoor', version: '9' };
 const peer = (capabilities: JsonObject): Peer => ({ ...MODERN_PEER, capabilities });
 const instructing = (instructions: string): Peer => ({ ...MODERN_PEER, greeting: { instructions } });
 
-test('one instance is enough to have news of a list, all are needed for subscriptions', () => {
+test('listChanged is announced if one instance has it, subscribe only if all have it', () => {
   const full = { resources: { listChanged: true, subscribe: true } };
   const poor = { resources: {} };
   for (const peers of [
@@ -24,7 +24,7 @@ test('one instance is enough to have news of a list, all are needed for subscrip
   assert.equal(commonCapabilities([peer(full), peer(full)]), full);
 });
 
-test('instructions are those of all instances, or left out', () => {
+test('instructions are left out unless all instances have the same', () => {
   const peers = [instructing('a'), instructing('b')];
   assert.is(discoverResult(peers.slice(0, 1), own).instructions, 'a');
   assert.is('instructions' in discoverResult(peers, own), false);

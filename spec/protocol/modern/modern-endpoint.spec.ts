@@ -20,7 +20,7 @@ const test = suite('modern endpoint');
 
 const call = { name: 'add', arguments: { a: 1 } };
 
-test('a request reaches the backends as it is, and its result the client', async () => {
+test('a request reaches the backends unchanged, and its result the client', async () => {
   const { backends, send } = modernHarness();
   const reply = await send('tools/call', call, {
     id: 'x',
@@ -82,7 +82,7 @@ test('notifications are accepted and dropped', async () => {
   assert.equal([backends.exchanges.length, charges], [0, []]);
 });
 
-test('a request over the rate limit is refused, at once or late', async () => {
+test('a request over the rate limit is refused, whether the limiter answers at once or later', async () => {
   for (const charge of [
     () => {
       throw rateLimitExceeded(60, 5);
@@ -117,7 +117,7 @@ test('discovery has the capabilities that all instances share', async () => {
   assert.equal(_meta, { [KEY.serverInfo]: SERVER_INFO });
 });
 
-test('refuses a URI of more than 8 KiB, and asks for a tool as the owner', async () => {
+test('refuses a URI of more than 8 KiB, and looks up a tool for its owner', async () => {
   const harness = modernHarness();
   const headers = { 'mcp-name': 'x'.repeat(8 * 1024 + 1) };
   const reply = await harness.send('resources/read', { uri: headers['mcp-name'] }, { headers });
@@ -153,7 +153,7 @@ function relistingHarness() {
   return { harness, reply, handle, list: (...asked: string[]) => resolve(asked.map(asking)) };
 }
 
-test('a call that an old list would refuse waits for a new one, and is charged when it may be made', async () => {
+test('a call that an old tool list would refuse waits for a new one, and only then counts for the rate limit', async () => {
   for (const [charge, listed] of [
     [() => {}, ['New']],
     [() => Promise.resolve(), ['New']],
@@ -172,7 +172,7 @@ test('a call that an old list would refuse waits for a new one, and is charged w
   }
 });
 
-test('a call whose client left while the tools were listed is not made', async () => {
+test('a call whose client left while the tools were listed is not sent', async () => {
   const { harness, reply, handle, list } = relistingHarness();
   const handled = handle();
   reply.lose();

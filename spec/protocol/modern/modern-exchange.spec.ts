@@ -9,7 +9,7 @@ const test = suite('modern exchange');
 const call = { name: 'add', arguments: {} };
 const done = { content: [], resultType: 'complete' };
 
-test('an answer that takes longer than a second is the end of a stream that began then', async () => {
+test('an answer that takes longer than a second is sent on an event stream that began meanwhile', async () => {
   mock.timers.enable({ apis: ['setInterval'] });
   const { backends, send } = modernHarness();
   const [long, short, failed] = [
@@ -49,7 +49,7 @@ test('only notifications that the request opted in to come before the answer', a
   assert.is(received.length, 4);
 });
 
-test('errors of a backend are answers, except those that HTTP has a status for', async () => {
+test('errors of a backend have status 200, except codes with an HTTP status', async () => {
   const { backends, send } = modernHarness();
   const table: readonly [code: number, expected: string][] = [
     [-32601, '404 -32601'],
@@ -69,7 +69,7 @@ test('errors of a backend are answers, except those that HTTP has a status for',
   }
 });
 
-test('failures on the way have a status of their own, unless the request was wrong', async () => {
+test('failures of the gateway have their HTTP status, unless the request was wrong', async () => {
   const { backends, send, faults } = modernHarness();
   const table: readonly [failure: Error, expected: string][] = [
     [noHealthyInstance('t'), '503 503'],
@@ -91,7 +91,7 @@ test('failures on the way have a status of their own, unless the request was wro
   assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });
 
-test('a client without capabilities is asked nothing', async () => {
+test('a question to a client without the capability ends the call with -32021', async () => {
   const { backends, send } = modernHarness();
   const reply = await send('tools/call', call);
   backends.last.ask('sampling/createMessage');

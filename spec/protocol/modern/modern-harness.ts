@@ -36,7 +36,7 @@ export interface Said {
   readonly owner?: string;
   readonly capabilities?: JsonObject;
   readonly meta?: JsonObject;
-  /** Added to the headers that the request should have; undefined takes one away. */
+  /** Added to the headers that the request should have; undefined removes one. */
   readonly headers?: Record<string, string | undefined>;
   readonly template?: string | undefined;
 }
@@ -61,7 +61,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     parked,
     endpoint,
     charges,
-    /** Errors of our own that were told. */
+    /** Reported errors of the gateway itself. */
     faults,
     charge: (_requests: number): void | Promise<void> => {},
 

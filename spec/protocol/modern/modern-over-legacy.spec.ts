@@ -30,7 +30,7 @@ test('a result gets the fields that it lacks, before its own fields', () => {
   assert.is(finish('tools/call', '{ \n }'), `${head}}`);
 });
 
-test('a list or a resource must not be cached', () => {
+test('a list or resource without cache fields gets a ttl of 0 and the scope private', () => {
   const methods = [
     'tools/list',
     'prompts/list',
@@ -66,7 +66,7 @@ test('a large result is not parsed', () => {
   assert.match(text(completed('tools/call', JsonText.ofBytes(legacy), serverInfo)), /^\{"resultType"/);
 });
 
-test('a resource that is not there is an invalid parameter', () => {
+test('an unknown resource is an invalid parameter: -32602 instead of -32002', () => {
   const error = { code: -32002, message: 'Resource not found' };
   const params = { uri: 'a://b' };
   assert.equal(modernError('resources/read', params, error), { ...error, code: -32602, data: params });
@@ -78,14 +78,14 @@ test('a resource that is not there is an invalid parameter', () => {
   assert.equal(modernError('tools/call', { name: 'x' }, error), { ...error, code: -32602 });
 });
 
-test('other errors stay as they are, but for a code that is no more', () => {
+test('other errors are unchanged, except -32042, which becomes -32603', () => {
   for (const code of [-32601, -32602, -32603, -32021, 7]) {
     assert.equal(modernError('x', {}, { code, message: 'm', data: 1 }), { code, message: 'm', data: 1 });
   }
   assert.is(modernError('x', {}, { code: -32042, message: 'm' }).code, -32603);
 });
 
-test('addresses to visit are read from the error that wants it', () => {
+test('URLs to visit are read from error -32042', () => {
   const visit = { mode: 'url', url: 'https://x', message: 'm' };
   const wanted = (data: JsonObject | undefined, code = -32042) =>
     requestedVisits({ code, message: '', ...(data === undefined ? {} : { data }) });
@@ -112,7 +112,7 @@ test('the search for a key agrees with a parser', () => {
   }
 });
 
-test('a key is looked for in linear time, however often it stands somewhere else', () => {
+test('the search for a key takes linear time, however often the key occurs deeper', () => {
   const inside = '{"k":1},'.repeat(100_000);
   assert.is(has(`{"a":[${inside}0]}`), false);
   assert.is(has(`{"a":[${inside}0],"k":1,"b":[${inside}0]}`), true);

@@ -20,7 +20,7 @@ const inputRequests = { who: { method: 'elicitation/create', params: { message: 
 const inputResponses = { who: { action: 'accept', content: { name: 'Ada' } } };
 const done = { content: [], resultType: 'complete' };
 
-/** A call whose instance wants to know something; what the client is to carry. */
+/** A call whose instance requires input; the state for the retry of the client. */
 async function firstRound(harness: ReturnType<typeof modernHarness>, state = 'of a'): Promise<string> {
   const wanted = { resultType: 'input_required', inputRequests, requestState: state };
   const result = await harness.call('tools/call', call, wanted, 'a');
@@ -100,7 +100,7 @@ test('a retry whose instance is gone is refused with the advice to start again',
   assert.match(JSON.stringify(reply.message), /gone. Start again/);
 });
 
-test('more state than may be carried is an error, not a broken round', async () => {
+test('a state that is too large to encrypt is an error, not a broken round', async () => {
   const harness = modernHarness();
   const reply = await harness.send('tools/call', call);
   const wanted = { resultType: 'input_required', requestState: 'x'.repeat(70_000) };
@@ -108,7 +108,7 @@ test('more state than may be carried is an error, not a broken round', async () 
   assert.is(outcomeOf(reply), '200 -32603');
 });
 
-test('a result that contains the words elsewhere is unchanged', async () => {
+test('a result with the words input_required elsewhere is unchanged', async () => {
   const harness = modernHarness();
   const told = { ...done, structuredContent: { resultType: 'input_required', requestState: 's' } };
   assert.equal(await harness.call('tools/call', call, told), told);
@@ -120,7 +120,7 @@ test('a result that contains the words elsewhere is unchanged', async () => {
 
 const capabilities = { elicitation: {}, roots: {} };
 
-/** The answer to who goes on with a call that does not wait here. */
+/** The answer to the retry of a call that is not parked here. */
 const NOT_HERE = {
   code: -32602,
   message:
@@ -270,7 +270,7 @@ test('the next page comes from the instance that gave the cursor', async () => {
   }
 });
 
-test('a list without one stays as it is', async () => {
+test('a list without a cursor is unchanged', async () => {
   const harness = modernHarness();
   for (const result of [page, { ...page, tools: [{ name: 'nextCursor' }] }, { ...page, nextCursor: null }]) {
     assert.equal(await harness.call('tools/list', {}, result), result);
@@ -299,7 +299,7 @@ test('a cursor is refused for another list, owner or path, when it was changed, 
   assert.is(harness.backends.exchanges.length, 1);
 });
 
-test('a cursor that is too long to carry ends the list', async () => {
+test('a cursor that is too long to encrypt ends the list', async () => {
   const harness = modernHarness();
   for (const length of [70_000, 8 * 1024]) {
     const result = await harness.call('tools/list', {}, { ...page, nextCursor: 'x'.repeat(length) });

@@ -4,7 +4,7 @@ import { suite } from '../../helpers/suite.ts';
 import { modernHarness, outcomeOf } from './modern-harness.ts';
 
 const test = suite('modern tasks');
-// Some of what is looked for here is never found.
+// Some searches here would not end by themselves.
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }));
 test.after.each(() => mock.timers.reset());
 
@@ -25,7 +25,7 @@ test('a task of another owner is unknown, and its backend is not asked', async (
   assert.equal([harness.backends.exchanges.length, where(harness)], [2, undefined]);
 });
 
-test("an id of another owner's task is looked for at other instances only, since ids may be given twice", async () => {
+test("an id of another owner's task is searched for at other instances only, as ids may be given twice", async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b', 'c']);
   await harness.call('tools/call', call, task('1'), 'b');
@@ -60,7 +60,7 @@ test('after a fruitless search requests go to one instance for a while', async (
   assert.equal([harness.backends.exchanges.length, where(harness)], [1, undefined]);
 });
 
-test('a task that began at another node is looked for at every instance, once', async () => {
+test('a task that began at another node is searched for at every instance, once', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b', 'c']);
   const reply = await harness.send('tasks/cancel', { taskId: '1' }, { meta: { own: 7 } });
@@ -81,7 +81,7 @@ test('a task that began at another node is looked for at every instance, once', 
   assert.equal([harness.backends.exchanges.length, where(harness)], [2, 'b']);
 });
 
-test('a task that all instances say they do not know is unknown, and none of them is asked again', async () => {
+test('a task that no instance knows is unknown, and no instance is asked again', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b', 'c']);
   const reply = await harness.send('tasks/get', { taskId: '1' });
@@ -94,7 +94,7 @@ test('a task that all instances say they do not know is unknown, and none of the
   assert.equal([outcomeOf(again), harness.backends.exchanges.length], ['200 -32602', 3]);
 });
 
-test('that there are no tasks at all is left for a server to say', async () => {
+test('when no instance has tasks, one of them gets the request and answers that', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a', 'b']);
   const reply = await harness.send('tasks/get', { taskId: '1' });
@@ -104,7 +104,7 @@ test('that there are no tasks at all is left for a server to say', async () => {
   assert.match(outcomeOf(reply), / -32601$/);
 });
 
-test('one instance alone is not looked for, nor is a text that is no id of a task', async () => {
+test('there is no search with a single instance, or for a text that is not a task id', async () => {
   const harness = modernHarness();
   harness.backends.instances = new Set(['a']);
   await harness.send('tasks/get', { taskId: '1' });

@@ -13,7 +13,7 @@ function encryptedText(cipher: StateCipher, content = { i: 'a', s: 'state' }, bo
   return text;
 }
 
-test('encrypts the same thing differently each time, and shows nothing of it', () => {
+test('encrypts equal content differently each time, and shows nothing of it', () => {
   const cipher = new StateCipher(KEY);
   const content = { i: 'secret-instance', s: 'x' };
   const [one, two] = [encryptedText(cipher, content), encryptedText(cipher, content)];
@@ -21,7 +21,7 @@ test('encrypts the same thing differently each time, and shows nothing of it', (
   assert.not.match(Buffer.from(one.slice(4), 'base64url').toString('latin1'), /secret/);
 });
 
-test('does not open when a single character was changed, added or taken away', () => {
+test('does not decrypt a text in which one character was changed, added or removed', () => {
   const cipher = new StateCipher(KEY);
   const text = encryptedText(cipher);
   for (let at = 0; at < text.length; at += 1) {
@@ -36,7 +36,7 @@ test('does not open when a single character was changed, added or taken away', (
   for (const one of changed) assert.is(cipher.decrypt(one, 'ada call-1'), undefined, one);
 });
 
-test('does not open what is not its own, or too short', () => {
+test('does not decrypt texts of another format, or that are too short', () => {
   const cipher = new StateCipher(KEY);
   for (const text of [
     '',
@@ -49,7 +49,7 @@ test('does not open what is not its own, or too short', () => {
   }
 });
 
-test('opens for one hour', () => {
+test('decrypts a text for one hour', () => {
   let nowMs = 5_000_000;
   const cipher = new StateCipher(KEY, () => nowMs);
   const text = encryptedText(cipher);
@@ -59,7 +59,7 @@ test('opens for one hour', () => {
   assert.is(cipher.decrypt(text, 'ada call-1'), undefined);
 });
 
-test('refuses to encrypt, and to look at, more than 64 kB', () => {
+test('neither encrypts nor decrypts more than 64 kB', () => {
   const cipher = new StateCipher(KEY);
   assert.ok(cipher.encrypt({ s: 'x'.repeat(48_000) }, 'b'));
   assert.is(cipher.encrypt({ s: 'x'.repeat(50_000) }, 'b'), undefined);
