@@ -19,7 +19,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('channel');
 
-test('takes an error without an id for the only exchange there is', () => {
+test('gives an error without an id to the exchange under way if there is only one', () => {
   const channel = make();
   const [one, two] = [caller(), caller()];
   const unreadable = { kind: 'error', id: null, error: { code: -32700, message: 'Parse error' } } as const;
@@ -32,7 +32,7 @@ test('takes an error without an id for the only exchange there is', () => {
   assert.equal(two.seen, ['error -32700', 'completed']);
 });
 
-test('ignores and counts progress that nobody asked for', () => {
+test('ignores and counts progress that belongs to no exchange', () => {
   const channel = make();
   const one = caller();
   const call = channel.open({ method: 'tools/call' }, one);
@@ -46,7 +46,7 @@ test('ignores and counts progress that nobody asked for', () => {
   assert.is(channel.unmatchedMessages, 5);
 });
 
-test('gives what the protocol does not know to an exchange only when no other can have caused it', () => {
+test('gives a custom notification to an exchange only when it is the only one under way', () => {
   const channel = make();
   const [one, two] = [caller(), caller()];
   const custom = notification('notifications/vendor', { n: 1 });
@@ -60,7 +60,7 @@ test('gives what the protocol does not know to an exchange only when no other ca
   assert.equal([one.seen, two.seen], [['notifications/vendor {"n":1}'], []]);
 });
 
-test('gives what belongs to a subscription to the exchange that opened it', () => {
+test('gives notifications of a subscription to the exchange that opened it', () => {
   const channel = make();
   const [one, two] = [caller(), caller()];
   const first = channel.open({ method: 'subscriptions/listen' }, one);
@@ -75,7 +75,7 @@ test('gives what belongs to a subscription to the exchange that opened it', () =
   assert.equal([one.seen.length, two.seen], [1, []]);
 });
 
-test('fails all that is pending, but for what has no error, and not what observers start meanwhile', () => {
+test('failAll fails pending exchanges, except those without an error and those that start meanwhile', () => {
   const channel = make();
   const [sent, waiting, started] = [caller(), caller(), caller()];
   const retrying = { ...sent, error: () => void channel.open({ method: 'again' }, started) };
@@ -124,7 +124,7 @@ function make(now?: () => number) {
   };
 }
 
-/** An observer that writes down what it was told. */
+/** An observer that records its events. */
 function caller() {
   const seen: string[] = [];
   return {
@@ -155,7 +155,7 @@ function progress(progressToken: string | number) {
   return notification('notifications/progress', { progressToken, progress: 1 });
 }
 
-test('keeps a log line from who called after somebody else, until a minute has passed', () => {
+test('withholds log lines from a caller until a minute after the call of another caller', () => {
   const clock = { nowMs: 0 };
   const channel = make(() => clock.nowMs);
   const log = notification('notifications/message', { data: 'x' });
@@ -192,7 +192,7 @@ test('finds both ids when an answer broke off and the next one follows on the sa
   assert.equal(idsOfBrokenAnswer(Buffer.from(line)), [1, 2]);
 });
 
-test('finds no id in what is no answer', () => {
+test('finds no id in a line that is not an answer', () => {
   const lines = [
     'Server listening on stdio',
     '',
@@ -208,7 +208,7 @@ test('finds no id in what is no answer', () => {
   for (const line of lines) assert.equal(idsOfBrokenAnswer(Buffer.from(line)), [], line);
 });
 
-test('finds the owner of an oversize line at its head or its tail', () => {
+test('finds the exchange of an oversize line at its head or its tail', () => {
   const filler = `{"text":"${'x'.repeat(2 * EDGE_BYTES)}","id":9}`;
   const lines: readonly (readonly [string, number | 'none' | 'unknown'])[] = [
     [`{"result":${filler},"jsonrpc":"2.0","id":5}`, 5],

@@ -1,4 +1,4 @@
-// Which backend ends up in which era, over a channel that is a table of answers; and what a request gets in each era.
+// The era of each kind of backend, over a channel that is a table of answers; metadata and headers of requests in each era.
 
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
@@ -79,7 +79,7 @@ const legacyPeer = (protocolVersion: string) => ({
   capabilities,
 });
 const modernPeer = { ...legacyPeer('2026-07-28'), era: 'modern' };
-/** What the handshake learned, without the words it was learned from. */
+/** What the handshake learned, without the greeting. */
 async function knownAfter(...told: Parameters<typeof shakeHands>) {
   const { greeting: _, ...known } = await shakeHands(...told);
   return known;
@@ -92,7 +92,7 @@ test('accepts every legacy revision, the one before the first release included',
   }
 });
 
-test('fails when initialize is answered with a revision nobody knows', async () => {
+test('fails when initialize is answered with an unknown revision', async () => {
   const { channel, notified } = backend({ initialize: initialized('1999-12-31') });
   const error = await errorOf(shakeHands(channel, { client, first: 'legacy' }));
   assert.is(error.code, 'BACKEND_UNAVAILABLE');
@@ -100,13 +100,13 @@ test('fails when initialize is answered with a revision nobody knows', async () 
   assert.equal(notified, []);
 });
 
-test('takes the name of a modern backend from the result too', async () => {
+test('takes the name of a modern backend from the result, too', async () => {
   const result = { supportedVersions: ['2026-07-28'], capabilities, serverInfo };
   const { channel } = backend({ 'server/discover': gives(result) });
   assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
 });
 
-test('falls back to initialize when discover is refused or answered without a revision of ours', async () => {
+test('falls back to initialize when discover is refused or answered without a supported revision', async () => {
   const answers = [fails(-32000), fails(-32601), fails(-32022, { supported: ['2030-01-01'] }), gives({})];
   for (const answer of [...answers, gives({ supportedVersions: ['2025-11-25'] })]) {
     const { channel } = backend({ 'server/discover': answer, initialize: initialized('2025-11-25') });
@@ -114,14 +114,14 @@ test('falls back to initialize when discover is refused or answered without a re
   }
 });
 
-test('asks discover again when the refusal lists a revision of ours', async () => {
+test('sends discover again when the refusal lists a supported revision', async () => {
   const refused = fails(-32022, { supported: ['2026-07-28'] });
   const { channel, asked } = backend({ 'server/discover': [refused, discovered] });
   assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
   assert.equal(asked(), ['server/discover', 'server/discover']);
 });
 
-test('tells refusals from failures', async () => {
+test('distinguishes refusals from failures', async () => {
   const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
   const none = { kind: 'none', detail: 'POST /mcp was answered with HTTP 404' } as const;
   const broken = backendUnavailable('connection refused', { delivered: 'no' });
@@ -142,7 +142,7 @@ test('tells refusals from failures', async () => {
   assert.is(isRefusal(new Error('anything else')), false);
 });
 
-test('tells what was there instead when nothing was JSON-RPC', async () => {
+test('names the HTTP answer when no answer was JSON-RPC', async () => {
   const none = { kind: 'none', detail: 'POST /mcp was answered with HTTP 404' } as const;
   const methods = ['server/discover', 'initialize', 'ping', 'tools/list'];
   const nothing = Object.fromEntries(methods.map((method) => [method, none]));
@@ -155,7 +155,7 @@ test('tells what was there instead when nothing was JSON-RPC', async () => {
   assert.match(mixed.message, 'it refused the handshake (code -32601); POST /mcp was answered with HTTP 404');
 });
 
-test('fails when the answer is no object, or large and no JSON', async () => {
+test('fails when the answer is not an object, or not JSON', async () => {
   const cut = { kind: 'result', result: JsonText.ofBytes(Buffer.from('{"cut')) } as const;
   for (const answer of [gives('hello'), gives(null), cut]) {
     const { channel } = backend({ initialize: answer });
@@ -164,7 +164,7 @@ test('fails when the answer is no object, or large and no JSON', async () => {
   }
 });
 
-test('does without the name and the capabilities of a server that tells neither', async () => {
+test('accepts a server that gives neither a name nor capabilities', async () => {
   const { channel } = backend({
     initialize: gives({ protocolVersion: '2025-11-25', serverInfo: { name: 7 } }),
   });
@@ -177,11 +177,11 @@ test('does without the name and the capabilities of a server that tells neither'
   });
 });
 
-// What a request gets in each era, and requests of the backend.
+// Metadata and headers of requests in each era, and requests of the backend.
 
 const modern = { era: 'modern', protocolVersion: '2026-07-28' } as const;
 const legacy = { era: 'legacy', protocolVersion: '2025-11-25' } as const;
-test('gives a modern request its revision, its client and no capabilities, and keeps what the caller gave but the revision', () => {
+test('adds revision, client info and empty capabilities to a modern request, and keeps other metadata of the caller', () => {
   const ours = {
     'io.modelcontextprotocol/clientCapabilities': {},
     'io.modelcontextprotocol/clientInfo': client,
@@ -196,7 +196,7 @@ test('gives a modern request its revision, its client and no capabilities, and k
   assert.equal(withEraMetadata({ method: 'tools/list' }, modern, client).params, { _meta: ours });
 });
 
-test('repeats method, name and mirrored parameters in the headers of the modern era, and no other header of the caller', () => {
+test('modern headers repeat method, name and mirrored parameters, and no other header of the caller', () => {
   const headers = {
     'mcp-param-region': 'eu',
     'MCP-Param-A': 'b',
@@ -227,12 +227,12 @@ test('names the revision to legacy servers after the handshake, and nothing to b
   assert.equal(eraHeaders({ method: 'tools/list' }, { era: 'bare', protocolVersion: '1' }), {});
 });
 
-test('puts a progress token into params whose _meta is no object', () => {
+test('puts a progress token into params whose _meta is not an object', () => {
   const request = { method: 'tools/call', params: { _meta: 'nonsense' } };
   assert.equal(paramsWithToken(request, 5), { _meta: { progressToken: 5 } });
 });
 
-test('asks a client what it declared, and what is not known here if it declared anything', () => {
+test('asks a client for declared capabilities, and unknown methods if it declared anything', () => {
   const sampler = { ...noCapability, capabilities: { sampling: {} } };
   for (const [method, profile, isAsked] of [
     ['sampling/createMessage', sampler, true],
@@ -244,7 +244,7 @@ test('asks a client what it declared, and what is not known here if it declared 
     assert.is(outcomeOf(method, profile) === 'ask', isAsked, method);
 });
 
-test('takes a request with the id and the method of its own for its own, but a ping', () => {
+test('recognises its own request by id and method when it is echoed, except a ping', () => {
   for (const [id, method, isOwn] of [
     [1, 'initialize', true],
     [2, 'initialize', false],

@@ -39,7 +39,7 @@ test('gives the function the request with a progress token, and no token to the 
   });
 });
 
-test('keeps from the function what the gateway notes of a request', async () => {
+test('does not pass internal fields of a request to the function', async () => {
   const transport = await open((request) => ({ request }));
   const sentTo = { template: 't', id: 'one', parts: {} };
   sentTo.parts = sentTo; // no JSON can be made of it
@@ -75,7 +75,7 @@ test('never calls the function when the caller unsubscribes at once', async () =
   assert.is(calls, 1);
 });
 
-test('makes a JSON-RPC error of whatever is thrown', async () => {
+test('turns every thrown value into a JSON-RPC error', async () => {
   const thrown: readonly (readonly [unknown, unknown])[] = [
     [
       { code: -32602, message: 'no such tool', data: 1 },
@@ -110,7 +110,7 @@ test('counts a notification that comes after the answer', async () => {
   assert.is(transport.facts().unmatchedMessages, 1);
 });
 
-test('opens views of its own on the same function, each with its own end', async () => {
+test('opens conversations with the same function that end independently', async () => {
   let count = 0;
   const transport = await open((_, { notify }) => {
     count += 1;
@@ -145,7 +145,7 @@ test('opens views of its own on the same function, each with its own end', async
   assert.is(await codeOf(transport.openUpstream(profile, signal)), 'BACKEND_UNAVAILABLE');
 });
 
-test('does not open without a function, nor when the opening was called off', async () => {
+test('does not open without a function, nor when the opening was aborted', async () => {
   const definition = instanceDefinition({ transport: 'in-process' });
   const handlers = new Map([[definition.serverId, fixtureHandler('function')]]);
   for (const options of [openOptions(), openOptions({ handlers, signal: AbortSignal.abort() })]) {

@@ -56,12 +56,12 @@ test('counts an IPv4-mapped IPv6 address as its IPv4 address', () => {
   assert.not.ok(isDenied('::ffff:11.1.2.3'));
 });
 
-test('counts the loopback address where a range that names it is denied', () => {
+test('denies the loopback address of IPv6 where a denied range includes it', () => {
   assert.ok(deniedBy(['::/96', '::1/128'])('::1'));
   assert.ok(deniedBy(['::/0'])('::1'));
 });
 
-test('refuses ranges that are none', () => {
+test('refuses invalid ranges', () => {
   for (const network of ['10.0.0.0', '10.0.0.0/33', 'fe80::/129', 'example.com/8', '10.0.0.0/', '/8', '']) {
     assert.throws(
       () => deniedBy([network]),
@@ -71,7 +71,7 @@ test('refuses ranges that are none', () => {
   }
 });
 
-test('knows a denied address in every spelling of an endpoint, and leaves names to the connection', () => {
+test('recognises a denied address in every spelling of an endpoint, and leaves names to the connection', () => {
   const isDenied = deniedBy(['169.254.0.0/16', 'fe80::/10']);
   for (const [host, address] of [
     ['169.254.169.254', '169.254.169.254'],
@@ -122,7 +122,7 @@ function connect(
   });
 }
 
-test('connects to what is allowed', async () => {
+test('connects to allowed addresses, literal and resolved', async () => {
   assert.not.instance(await connect('127.0.0.1', DENIED_NETWORKS), Error);
   assert.not.instance(await connect('name.example', DENIED_NETWORKS, ['127.0.0.1']), Error);
 });

@@ -10,7 +10,7 @@ import { fixture, node, withStarts } from './stdio/open-stdio.ts';
 
 const test = suite('opening', { timeoutMs: 30_000 });
 
-test('opens the kind of the definition, as it is really launched', async () => {
+test('opens the transport of the definition, with the fields that `launch` returns', async () => {
   const { signal, ...options } = openOptions({ handlers: new Map([['launched', () => ({})]]) });
   const open = openingWith({ ...options, launch: (definition) => ({ ...definition, serverId: 'launched' }) });
   const definition = { ...instanceDefinition({}), transport: 'in-process', serverId: 'registered' } as const;
@@ -19,7 +19,7 @@ test('opens the kind of the definition, as it is really launched', async () => {
   await transport.close();
 });
 
-test('keeps what was learned of an instance as long as its definition is there', () =>
+test('remembers what was learned of an instance as long as its definition object exists', () =>
   withStarts(async (counted, starts) => {
     const { signal, ...options } = openOptions();
     const program = counted(fixture('--before-initialize=exit'));
@@ -34,7 +34,7 @@ test('keeps what was learned of an instance as long as its definition is there',
     assert.equal(found, [2, 1, 2]);
   }));
 
-test('lets hear what a program says before it has answered', async () => {
+test('shows the stderr and pid of a program before it has answered', async () => {
   const { signal, ...options } = openOptions();
   const code = "console.error('loading'); console.log('hello'); setInterval(() => {}, 1000)";
   const managed = { endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' } as const;
@@ -56,7 +56,7 @@ test('lets hear what a program says before it has answered', async () => {
   }
 });
 
-test('names the variables for proxies that a program may lack, and no value', async () => {
+test('a failure names proxy variables that the program may lack, without their values', async () => {
   process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
   const { signal, ...options } = openOptions();
   const reasonOf = async (code: string, more = {}) => {

@@ -1,4 +1,4 @@
-// A node:http server on a free port: for specs where the MCP fixture would know too much, and below all fixtures.
+// A node:http server on a free port, for specs that need no MCP server and as the base of all fixtures.
 
 import { once } from 'node:events';
 import {

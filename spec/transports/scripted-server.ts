@@ -1,4 +1,4 @@
-// Backends over HTTP of which a spec says how they answer each method, and the answers that many of them give.
+// Backends over HTTP that answer each method as the spec defines, and answers that many specs share.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -18,7 +18,7 @@ export type Answer = (response: ServerResponse, asked: Asked) => unknown;
 /** Answers by method; `GET` and `DELETE` are methods, too. `otherwise`: to requests of any other. */
 export type Answers = Readonly<Record<string, Answer>>;
 
-/** By default notifications are accepted, GET and DELETE refused with 405, and other methods not known. `asked` gets them all but GET. */
+/** By default notifications are accepted, GET and DELETE refused with 405, other methods unknown. `asked` records all but GET. */
 export function serving(answers: Answers, asked: string[] = []): RequestListener {
   return async (request, response) => {
     const { method: verb } = request;
@@ -35,7 +35,7 @@ export function result(value: object, headers: object = {}): Answer {
   return (response, { id }) => answerJson(response, 200, { jsonrpc: '2.0', id, result: value }, headers);
 }
 
-/** An error; `of: null`: which names no request. */
+/** An error; `of: null`: without the id of a request. */
 export function refused(httpStatus = 200, code = -32601, of?: null): Answer {
   return (response, { id }) => {
     const error = { code, message: 'no' };
@@ -53,7 +53,7 @@ export const SESSION = { 'mcp-session-id': 'given' };
 const LEGACY = { protocolVersion: '2025-11-25', capabilities: {} };
 const MODERN = { supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, resultType: 'complete' };
 
-/** To `initialize`, to `server/discover`, and to both. */
+/** Answers to `initialize`, to `server/discover`, and to any method. */
 export const initialized = result(LEGACY);
 export const initializedInSession = result(LEGACY, SESSION);
 export const discovered = result(MODERN);

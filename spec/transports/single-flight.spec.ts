@@ -10,10 +10,10 @@ import { steadyPace, Turns } from '../helpers/turns.ts';
 
 const test = suite('single flight');
 
-/** Who may go on in one turn of the event loop. */
+/** Waiting callers that continue in one turn of the event loop. */
 const PER_TURN = 5;
 
-test('lets those who waited go on a few in a turn, whether it is known or has failed', async () => {
+test('waiting callers continue a few per turn, whether the first call succeeded or failed', async () => {
   for (const isFound of [true, false]) {
     const asker = new SingleFlight(false, steadyPace(PER_TURN));
     const turns = new Turns();
@@ -31,7 +31,7 @@ test('lets those who waited go on a few in a turn, whether it is known or has fa
   }
 });
 
-test('ends the wait of who leaves', async () => {
+test('an aborted caller stops waiting', async () => {
   const { asking, come } = make();
   void come('a');
   const caller = new AbortController();

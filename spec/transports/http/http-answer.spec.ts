@@ -1,4 +1,4 @@
-// What one HTTP answer says: bodies and streams of every kind, cut, late, too large, aborted.
+// One HTTP answer: bodies and streams of every kind, cut, late, too large, aborted.
 
 import { once } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
@@ -70,7 +70,7 @@ test('a request that is aborted before there was a connection is never written',
   await server.close();
 });
 
-test('a dismissed answer may end by itself, but not stay for ever', async () => {
+test('a dismissed answer may end by itself, but is aborted after a while', async () => {
   const { promise: gone, resolve } = Promise.withResolvers<void>();
   const listener: RequestListener = (_, response) => {
     response.on('close', resolve);
@@ -85,7 +85,7 @@ test('a dismissed answer may end by itself, but not stay for ever', async () => 
 });
 
 for (const type of ['application/json', 'text/event-stream']) {
-  test(`fails when the memory of an answer that is not complete is needed: ${type}`, async () => {
+  test(`fails an incomplete answer when its memory is needed: ${type}`, async () => {
     const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 });
     const stall: RequestListener = (_, response) =>
       void response.writeHead(200, { 'content-type': type }).write(`data: ${'x'.repeat(50_000)}`);
@@ -103,7 +103,7 @@ for (const type of ['application/json', 'text/event-stream']) {
   });
 }
 
-test('counts a body that is no message', () =>
+test('counts a body that is not a message', () =>
   post(
     (_, response) => void response.end('<h1>Hello</h1>'),
     async (seen) => {
@@ -131,7 +131,7 @@ test('reports each event of a stream when it arrives', async () => {
   });
 });
 
-test('ends broken, and closes the connection, over the limit of one event', async () => {
+test('breaks off, and closes the connection, when one event exceeds the limit', async () => {
   const endless =
     (type: string, head: string): RequestListener =>
     (_, response) => {

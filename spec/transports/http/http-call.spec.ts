@@ -1,4 +1,4 @@
-// One exchange against a backend that misbehaves: what the caller hears, and that the next call works.
+// One exchange against a backend that misbehaves: what the caller receives, and that the next call works.
 
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -83,7 +83,7 @@ test('the first of two answers counts', async () => {
   });
 });
 
-test('an answer over the limit of one message is unavailable, and the connection is given up', async () => {
+test('an answer above the limit of one message fails the call, and the next call works', async () => {
   await withBackend({}, async ({ transport, server }) => {
     server.failNext('huge', { method: 'tools/call', bytes: 70 * 1024 * 1024 });
     const { end } = await see(transport.exchange(echo('hello')));
@@ -96,7 +96,7 @@ test('a refused connection is unreachable and undelivered; the instance serves a
   await inEachEra(async ({ transport, server }) => {
     await server.refuse();
     const seen: Seen[] = [];
-    // A connection that was just closed may still be taken for open: then nobody knows whether the call arrived.
+    // A connection that was just closed may still count as open: then it is unknown whether the call arrived.
     await until(async () => {
       const latest = await see(transport.exchange(echo('hello')));
       seen.push(latest);
@@ -111,7 +111,7 @@ test('a refused connection is unreachable and undelivered; the instance serves a
   });
 });
 
-test('a legacy server is told that a call is cancelled, a modern one sees the stream close', async () => {
+test('a legacy server gets notifications/cancelled for a cancelled call, a modern one sees the stream close', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport, server }) => {
     await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
     await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
@@ -126,7 +126,7 @@ test('a legacy server is told that a call is cancelled, a modern one sees the st
   });
 });
 
-test('a legacy server is told the reason of a client that gives one', async () => {
+test('a legacy server gets the cancel reason of the client', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport, server }) => {
     const request = callTool('progress', { steps: 100_000, ms: 1 });
     const canceller = { cancelReason: 'too slow' };
@@ -137,7 +137,7 @@ test('a legacy server is told the reason of a client that gives one', async () =
   });
 });
 
-test('a call that was not sent yet is withdrawn without a word', async () => {
+test('a call that is cancelled before it was sent leads to no notification', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const before = server.requests.length;
     const subscription = transport.exchange(echo('hello')).subscribe();
@@ -148,7 +148,7 @@ test('a call that was not sent yet is withdrawn without a word', async () => {
   });
 });
 
-test('log lines on the stream of a call belong to the call, one by one', async () => {
+test('log lines on the stream of a call go to that call', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport }) => {
     const texts = ['a', 'b', 'c', 'd'];
     const all = await Promise.all(texts.map((text) => see(transport.exchange(callTool('log', { text })))));
@@ -164,7 +164,7 @@ test('log lines on the stream of a call belong to the call, one by one', async (
   });
 });
 
-test('counts messages that are about nothing', async () => {
+test('counts messages that match no exchange', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport }) => {
     const { events } = await see(
       transport.exchange(callTool('misbehave', { how: 'unknown-id-then-answer' })),

@@ -65,7 +65,7 @@ test('posts with exactly the headers of HTTP, MCP and the definition', async () 
   });
 });
 
-test('does not let a definition set what belongs to the protocol', async () => {
+test('does not let a definition set headers of the protocol', async () => {
   const seen = await seenBy((connection, answer) => connection.post('{}', {}, answer), {
     Host: 'elsewhere.example',
     Accept: 'text/html',
@@ -84,7 +84,7 @@ test('does not let a definition set what belongs to the protocol', async () => {
   assert.is(seen.headers['content-length'], '2');
 });
 
-test('posts to another path of its origin, and knows which are', async () => {
+test('posts to another path of its origin, and resolves no path of another origin', async () => {
   const seen = await seenBy((connection, answer) => connection.post('{}', {}, answer, '/message?s=1'));
   assert.is(seen.url, '/message?s=1');
   const connection = new HttpConnection({

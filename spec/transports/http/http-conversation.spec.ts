@@ -1,5 +1,5 @@
-// The conversations of single clients over HTTP, beyond what every kind must do: when the listening stream is open, what
-// comes on it, and the end of a lost session. The suite for every kind runs in http.spec.ts.
+// Conversations of single clients over HTTP, beyond the conformance suite, which runs in http.spec.ts: when the listening
+// stream is open, its messages, and the end of a lost session.
 
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
@@ -26,7 +26,7 @@ function closingsOf({ closed$ }: Upstream): Closed[] {
   return seen;
 }
 
-test('listens for a client only while somebody subscribes', async () => {
+test('has a listening stream only while messages$ has subscribers', async () => {
   await withBackend({}, async ({ transport, server }) => {
     await until(() => openStreams(server) === 1, 'the transport listens');
     const upstream = await openFor(transport);
@@ -46,7 +46,7 @@ test('listens for a client only while somebody subscribes', async () => {
   });
 });
 
-test('says when the stream is open that somebody subscribed to', async () => {
+test('`opening` resolves when the stream of a subscriber is open', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const upstream = await openFor(transport);
     assert.is(upstream.opening, undefined);
@@ -55,12 +55,12 @@ test('says when the stream is open that somebody subscribed to', async () => {
     await upstream.opening;
     assert.is(upstream.opening, undefined);
     server.notify(changed);
-    await until(() => heard.length === 1, 'what was said directly after that is heard');
+    await until(() => heard.length === 1, 'a message sent directly after that arrives');
     subscription.unsubscribe();
   });
 });
 
-test('a notification on the stream of a call is heard by the caller when nobody else listens', async () => {
+test('a notification on the stream of a call goes to the call when messages$ has no subscriber', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport }) => {
     const upstream = await openFor(transport);
     const notify = callTool('notify', { method: changed });
@@ -74,7 +74,7 @@ test('a notification on the stream of a call is heard by the caller when nobody 
   });
 });
 
-test('requests and progress come on the listening stream when calls are answered by one body', async () => {
+test('questions and log lines come on the listening stream when calls are answered with JSON', async () => {
   await withBackend({ answers: 'json' }, async ({ transport, server }) => {
     const upstream = await openFor(transport);
     const methods: string[] = [];
@@ -96,7 +96,7 @@ test('requests and progress come on the listening stream when calls are answered
 });
 
 for (const unknownSession of [404, 400] as const) {
-  test(`a lost session ends the conversation, and is not opened anew (${unknownSession})`, async () => {
+  test(`a lost session ends the conversation, and is not reopened (${unknownSession})`, async () => {
     await withBackend({ unknownSession }, async ({ transport, server }) => {
       const upstream = await openFor(transport);
       const order: unknown[] = closingsOf(upstream);
@@ -115,7 +115,7 @@ for (const unknownSession of [404, 400] as const) {
       assert.equal(failure(late.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
       await upstream.close();
       assert.is(verbs(server, 'DELETE'), 0);
-      // The transport itself goes on in a session that it opens.
+      // The transport itself continues in a new session.
       assert.is(textOf((await see(transport.exchange(echo('own')))).events[0]), 'own');
       const later = server.count('initialize');
       assert.is(later, initialized + 1);
@@ -123,7 +123,7 @@ for (const unknownSession of [404, 400] as const) {
   });
 }
 
-test('learns on the listening stream that the session is lost', async () => {
+test('ends when the listening stream is refused for a lost session', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const upstream = await openFor(transport);
     const closings = closingsOf(upstream);
@@ -135,7 +135,7 @@ test('learns on the listening stream that the session is lost', async () => {
   });
 });
 
-test('says goodbye to its own session only', async () => {
+test('closing deletes its own session only', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const [own] = server.sessions.keys();
     const upstream = await openFor(transport);
@@ -148,7 +148,7 @@ test('says goodbye to its own session only', async () => {
   });
 });
 
-test('leaves no session behind when an opening is given up', async () => {
+test('an opening fails when it is aborted, or when the transport closes', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const stop = new AbortController();
     const initializations = () => server.count('initialize');
@@ -179,7 +179,7 @@ test('streams of clients take no connection away from the calls', async () => {
   });
 });
 
-test('drops notifications when the backend does not take them', async () => {
+test('drops notifications while too many of them are unanswered, and after its end', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const upstream = await openFor(transport);
     for (let index = 0; index < 3 * LIMITS.repliesUnderWay; index += 1) {

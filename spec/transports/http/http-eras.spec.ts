@@ -1,5 +1,5 @@
-// What only the modern era has over HTTP: mirrored parameters, and subscriptions whose answer lasts. And whose conversations are kept
-// by which backend: one of both eras keeps one for each legacy client beside the modern one of the transport.
+// Eras of HTTP backends: subscriptions of the modern era, whose answer lasts; conversations of legacy clients, which a backend of
+// both eras has beside the modern one of the transport; and what counts as a refusal of such a conversation.
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
@@ -22,7 +22,7 @@ import {
 } from '../scripted-server.ts';
 import { withBackend, withRawTransport } from './open-http.ts';
 
-const test = suite('http, whose conversations', { timeoutMs: 20_000 });
+const test = suite('http eras', { timeoutMs: 20_000 });
 
 const opening = (transport: Transport) => transport.openUpstream(noCapability, new AbortController().signal);
 
@@ -48,7 +48,7 @@ test('a backend of both eras keeps a session for each legacy client, in the lega
   });
 });
 
-test('a backend that refuses is asked once, a bare one never', async () => {
+test('a modern backend that refuses the legacy handshake is asked once, a bare one never', async () => {
   for (const [era, times] of [
     ['modern', 1],
     ['bare', 0],
@@ -63,7 +63,7 @@ test('a backend that refuses is asked once, a bare one never', async () => {
 
 // --- what counts as a refusal ----------------------------------------------------------------------------------------
 
-/** Opens three times with a modern server that answers `initialize` so; what came of it, and how often it was asked. */
+/** Opens three times at a modern server that answers `initialize` so; the outcomes, and how often it was asked. */
 async function openThrice(answer: Answer) {
   const outcomes: string[] = [];
   const asked: string[] = [];
@@ -128,7 +128,7 @@ async function listening(
 
 const listen = { method: 'subscriptions/listen', params: { notifications: { toolsListChanged: true } } };
 
-test('all that comes on the stream of a subscription is its own, as it came', async () => {
+test('all messages on the stream of a subscription go to the subscription, unchanged', async () => {
   await listening(async ({ transport, streams, sent }) => {
     const events: ExchangeEvent[] = [];
     const elsewhere: unknown[] = [];

@@ -1,4 +1,4 @@
-// What failures and refusals of an HTTP backend mean: whether the request was delivered, and whether there is an answer.
+// Failures and refusals of an HTTP backend: whether the request was delivered, and whether there is an answer.
 
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
@@ -32,30 +32,30 @@ function meaning(one: RefusedEnding, call: Partial<typeof CALL> = {}): string {
 }
 
 for (const [name, refusal, call, expected] of [
-  ['an error of the server is its answer', refused(400, -32602), {}, 'answer -32602'],
-  ['and a fault, too', refused(500, -32603), {}, 'answer -32603'],
-  ['but not with a status that a proxy makes', refused(503, -32603), {}, 'unknown'],
-  ['no error is no answer', refused(400), {}, 'no'],
-  ['an error about another request is none', refused(400, -32602, 8), {}, 'no'],
-  ['an error about no request is none', refused(400, -32602, null), {}, 'no'],
-  ['a missing header is one', refused(400, -32020), {}, 'header -32020'],
-  ['also from whoever never read the id', refused(400, -32020, null), {}, 'header -32020'],
-  ['but not of another request', refused(400, -32020, 8), {}, 'no'],
-  ['nor with another status', refused(422, -32020), {}, 'answer -32020'],
-  ['nor without an id then', refused(404, -32020, null), {}, 'no'],
-  ['nor in the legacy era', refused(400, -32020), { peer: PEER }, 'answer -32020'],
-  ['nor without an id there', refused(400, -32020, null), { peer: PEER }, 'no'],
+  ['an error with 400 is the answer', refused(400, -32602), {}, 'answer -32602'],
+  ['an error with 500 is the answer', refused(500, -32603), {}, 'answer -32603'],
+  ['an error with 503 may come from a proxy', refused(503, -32603), {}, 'unknown'],
+  ['without an error there is no answer', refused(400), {}, 'no'],
+  ['an error about another request is no answer', refused(400, -32602, 8), {}, 'no'],
+  ['an error without an id is no answer', refused(400, -32602, null), {}, 'no'],
+  ['-32020 with 400 is a missing header', refused(400, -32020), {}, 'header -32020'],
+  ['-32020 without an id is a missing header', refused(400, -32020, null), {}, 'header -32020'],
+  ['-32020 about another request is no answer', refused(400, -32020, 8), {}, 'no'],
+  ['-32020 with another status is an answer', refused(422, -32020), {}, 'answer -32020'],
+  ['-32020 with 404 and no id is no answer', refused(404, -32020, null), {}, 'no'],
+  ['-32020 in the legacy era is an answer', refused(400, -32020), { peer: PEER }, 'answer -32020'],
+  ['-32020 there without an id is no answer', refused(400, -32020, null), { peer: PEER }, 'no'],
   [
-    'headers that are too large are an answer when arguments were among them',
+    '431 is an answer when the headers repeat arguments',
     refused(431),
     { hasParamHeaders: true },
     `answer ${TOO_LARGE.code}`,
   ],
-  ['and a refusal when none were', refused(431), {}, 'no'],
+  ['431 without such headers is no answer', refused(431), {}, 'no'],
 ] as const)
   test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, call), expected));
 
-test('a session that cannot be opened anew leaves the call undelivered, and the instance in doubt', () => {
+test('a session that cannot be reopened leaves the call undelivered, and the instance suspected', () => {
   const cause = new Error('down');
   const thrown = backendUnavailable('gone', { delivered: 'unknown', cause });
   const error = sessionNotReopened(thrown);
@@ -90,7 +90,7 @@ test('failures before the request was written are undelivered, later ones unknow
   }
 });
 
-test('names the fact and never repeats the text of an error', () => {
+test('names the cause of a failure, and never repeats the text of an error', () => {
   assert.is(summary(connectionFailed(withCode('ENOTFOUND'), false))[0], 'its host name is not known');
   assert.is(
     summary(connectionFailed(withCode('ERR_TLS_CERT_ALTNAME_INVALID'), false))[0],

@@ -1,6 +1,6 @@
-// The first contact with each kind of server: what it costs, counted in requests, and what a later one costs. A question that is
-// marked with `…` was waited for in vain, which takes time; everything else is as fast as the server. And servers that do not
-// answer `server/discover` at once: which of them are modern all the same, when a mistake is found out, and what is remembered.
+// The first contact with each kind of server: its cost in requests, and the cost of later ones. A request that is marked with
+// `…` times out; everything else is as fast as the server. And servers that do not answer `server/discover` at once: which of
+// them are recognised as modern, when a wrong era is corrected, and what is remembered.
 
 import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
@@ -38,17 +38,17 @@ const D = 'server/discover';
 const I = 'initialize';
 const DONE = 'notifications/initialized';
 
-/** An event stream on which nothing ever comes. */
+/** An event stream without events. */
 const emptyStream: Answer = (response) =>
   response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
 
 /** A server under test. */
 interface Contact {
-  /** What came of one more opening, and what was asked meanwhile, session deletes included. */
+  /** Opens once more; the outcome, and the requests meanwhile, session deletes included. */
   open(more?: Opening): Promise<{ readonly outcome: string; readonly asked: readonly string[] }>;
-  /** It treats methods so from now on. */
+  /** Changes how the server answers methods. */
   behave(manners: Answers): void;
-  /** Questions so far. */
+  /** Requests so far. */
   readonly asked: readonly string[];
 }
 
@@ -69,27 +69,27 @@ interface Row {
   readonly path?: string;
 }
 
-/** A legacy server that does so with `server/discover`. */
+/** A legacy server that answers `server/discover` so. */
 const legacy = (discover: Answer): Answers => ({ [D]: discover, [I]: initialized });
 const PLAIN = [D, I, DONE];
-/** Asked in vain before and after `initialize`, and never again. */
+/** Discover times out before and after `initialize`, and is not sent again. */
 const SILENT = { first: [`${D} …`, I, `${D} …`, DONE], later: [I, DONE] };
 const CUT = { first: [D, I, D, DONE], later: [I, DONE] };
 const ROWS: Readonly<Record<string, Row>> = {
   'a modern server': { manners: { [D]: discovered }, outcome: 'modern', first: [D] },
-  'one of both eras': {
+  'a server of both eras': {
     manners: { [D]: discovered, [I]: initialized },
     outcome: 'modern',
     first: [D],
   },
-  'a legacy one that does not know the method': { manners: legacy(refused()), first: PLAIN },
-  'one that answers 404': { manners: legacy(status(404)), first: PLAIN },
-  'one that answers 500': { manners: legacy(status(500)), first: PLAIN },
-  'one that answers 200 with a page': { manners: legacy(status(200, '<h1>Welcome</h1>')), first: PLAIN },
-  'one that answers 202 with nothing': { manners: legacy(status(202)), first: PLAIN },
-  'one that never answers': { manners: legacy(silence), ...SILENT },
-  'one that opens a stream and says nothing': { manners: legacy(emptyStream), ...SILENT },
-  'one that closes the connection': { manners: legacy(cut), ...CUT },
+  'an unknown method for discover': { manners: legacy(refused()), first: PLAIN },
+  '404 for discover': { manners: legacy(status(404)), first: PLAIN },
+  '500 for discover': { manners: legacy(status(500)), first: PLAIN },
+  '200 with a page for discover': { manners: legacy(status(200, '<h1>Welcome</h1>')), first: PLAIN },
+  '202 with nothing for discover': { manners: legacy(status(202)), first: PLAIN },
+  'no answer to discover': { manners: legacy(silence), ...SILENT },
+  'an empty stream for discover': { manners: legacy(emptyStream), ...SILENT },
+  'a reset connection for discover': { manners: legacy(cut), ...CUT },
   'a bare server': {
     manners: { ping: discovered },
     outcome: 'bare',
@@ -100,24 +100,24 @@ const ROWS: Readonly<Record<string, Row>> = {
     outcome: 'bare',
     first: [D, I, 'ping', 'tools/list'],
   },
-  'a server of the older transport': {
+  'a server of HTTP+SSE': {
     manners: { otherwise: status(404, 'Cannot POST /sse') },
     outcome: /POST \/sse was answered with HTTP 404/,
     first: [D, I, 'ping', 'tools/list'],
     path: '/sse',
   },
-  'one that wants a key': { manners: { otherwise: status(401) }, outcome: 'answered 401', first: [D] },
-  'one behind a proxy in trouble': {
+  'a server that answers 401': { manners: { otherwise: status(401) }, outcome: 'answered 401', first: [D] },
+  'a proxy that answers 503': {
     manners: { otherwise: status(503) },
     outcome: 'answered 503',
     first: [D],
   },
-  'one that has moved': {
+  'a server that redirects': {
     manners: { otherwise: status(307) },
     outcome: /redirects are not followed/,
     first: [D],
   },
-  'one that closes every connection': {
+  'a server that resets every connection': {
     manners: { otherwise: cut },
     outcome: 'the connection was reset',
     first: [D, I],
@@ -131,7 +131,7 @@ for (const [name, { manners, outcome = 'legacy', first, later = first, path }] o
       async (contact) => {
         const memory: OpeningMemory = {};
         for (const expected of [first, later, later]) {
-          // Only who waits in vain waits: there it is short, elsewhere it is never reached.
+          // The timeout is short where it is reached; elsewhere it is the default, and never reached.
           const discoverTimeoutMs = first.some((asked) => asked.endsWith('…')) ? 50 : undefined;
           const opened = await contact.open({ memory, discoverTimeoutMs });
           if (typeof outcome === 'string') assert.is(opened.outcome, outcome);
@@ -146,7 +146,7 @@ for (const [name, { manners, outcome = 'legacy', first, later = first, path }] o
     ));
 }
 
-test('a server of the older transport, registered without saying so: it is found out at its URL, and nowhere else', async () => {
+test('a server of HTTP+SSE that is registered as http is recognised by requests to its own URL only', async () => {
   const server = await startSseServer();
   try {
     const transport = await http.open(httpDefinition(server.url), openOptions());
@@ -160,7 +160,7 @@ test('a server of the older transport, registered without saying so: it is found
   }
 });
 
-test('a server of neither transport: one GET more, and the reason names both at a path for the older one', async () => {
+test('a server of neither transport gets one GET more, and the reason names both at a path for HTTP+SSE', async () => {
   const asked: string[] = [];
   const refuse = async (...[request, response]: Parameters<Parameters<typeof withRawServer>[0]>) => {
     asked.push(String(request.method));
@@ -174,7 +174,7 @@ test('a server of neither transport: one GET more, and the reason names both at 
   });
 });
 
-test('a server that answers nothing at all: the whole time for the handshake, with both questions open', () =>
+test('a server that never answers fails after the handshake timeout, with both requests still open', () =>
   withContact({ otherwise: silence }, async (contact) => {
     const memory: OpeningMemory = {};
     for (let opening = 1; opening <= 2; opening += 1) {
@@ -185,10 +185,10 @@ test('a server that answers nothing at all: the whole time for the handshake, wi
 
 // Servers that do not answer `server/discover` at once.
 
-/** Of servers that leave the first question unanswered, but no other. */
+/** The timeout of discover for servers that leave only its first request unanswered. */
 const SHORT_MS = 500;
 
-/** A server that starts slowly: it does as it says when all of these were asked, and then in this order. */
+/** A server that starts slowly: it answers when all of these requests have arrived, in this order. */
 function slow(order: readonly string[], manners: Answers): Answers {
   const waiting = new Map<string, () => void>();
   let isUp = false;
@@ -205,7 +205,7 @@ function slow(order: readonly string[], manners: Answers): Answers {
   return { ...manners, ...Object.fromEntries(order.map((method) => [method, held(method)])) };
 }
 
-/** The first question is lost on its way, or takes for ever. */
+/** Leaves the first request without an answer. */
 function losing(answer: Answer): Answer {
   let isLost = false;
   return (...asked) => {
@@ -218,30 +218,30 @@ const modern: Answers = { [D]: discovered };
 const dual: Answers = { ...modern, [I]: initialized };
 
 for (const [name, { manners, asked }] of Object.entries<{ manners: Answers; asked: readonly string[] }>({
-  'one of both eras that answers both questions at once, this one first': {
+  'both eras, answers discover and initialize at once in this order': {
     manners: slow([D, I], dual),
     asked: [D, I],
   },
-  'one of both eras that answers both questions at once, the other one first': {
+  'both eras, answers initialize and discover at once in this order': {
     manners: slow([I, D], dual),
     asked: [D, I, D],
   },
-  'one of both eras behind something that lost the question': {
+  'both eras, the first discover request is lost': {
     manners: { ...dual, [D]: losing(discovered) },
     asked: [D, I, D],
   },
-  'one that refuses the other era': { manners: { ...modern, [D]: losing(discovered) }, asked: [D, I, D] },
-  'one that says nothing to the other era': {
+  'modern only, refuses initialize': { manners: { ...modern, [D]: losing(discovered) }, asked: [D, I, D] },
+  'modern only, does not answer initialize': {
     manners: slow([D, I], { ...modern, [I]: silence }),
     asked: [D, I],
   },
-  'one that fails of the other era': {
+  'modern only, answers initialize with 503': {
     manners: slow([I, D], { ...modern, [I]: status(503) }),
     asked: [D, I],
   },
-  'one that breaks at the other era': { manners: slow([I, D], { ...modern, [I]: cut }), asked: [D, I] },
+  'modern only, resets the connection': { manners: slow([I, D], { ...modern, [I]: cut }), asked: [D, I] },
 })) {
-  test(`a slow modern server is a modern one: ${name}`, () =>
+  test(`a slow server is recognised as modern: ${name}`, () =>
     withContact(manners, async (contact) => {
       const memory: OpeningMemory = {};
       assert.equal(await contact.open({ memory, discoverTimeoutMs: SHORT_MS }), { outcome: 'modern', asked });
@@ -250,7 +250,7 @@ for (const [name, { manners, asked }] of Object.entries<{ manners: Answers; aske
     }));
 }
 
-test('a legacy server that is slow to answer `initialize`, too', () => {
+test('a server that is slow to answer `initialize`, too, is recognised as legacy', () => {
   const late: Answer = (...asked) => setTimeout(() => initialized(...asked), 300);
   return withContact({ ...legacy(silence), [I]: late }, async (contact) => {
     const opened = await contact.open({ discoverTimeoutMs: SHORT_MS });
@@ -258,7 +258,7 @@ test('a legacy server that is slow to answer `initialize`, too', () => {
   });
 });
 
-test('a server that closes connections while it starts is asked again, and is a modern one', () => {
+test('a server that resets connections while it starts is asked again, and recognised as modern', () => {
   let times = 0;
   const starting: Answer = (...asked) => {
     times += 1;
@@ -271,14 +271,14 @@ test('a server that closes connections while it starts is asked again, and is a 
   });
 });
 
-test('ends the session that it opened with a server that is modern after all', () =>
+test('the legacy session with a server that turns out to be modern is deleted', () =>
   withContact({ ...dual, [I]: initializedInSession, [D]: losing(discovered) }, async (contact) => {
     const meanwhile = () => until(() => contact.asked.includes('DELETE'), 'it was told');
     const opened = await contact.open({ discoverTimeoutMs: SHORT_MS, meanwhile });
     assert.equal(opened, { outcome: 'modern', asked: [D, I, D, 'DELETE'] });
   }));
 
-test('lets go of the question that nobody waits for any more', async () => {
+test('a discover request that timed out is aborted', async () => {
   const left: string[] = [];
   const open = new Set<ServerResponse>();
   const hanging: Answer = (response) => {
@@ -295,7 +295,7 @@ test('lets go of the question that nobody waits for any more', async () => {
   });
 });
 
-test('corrects itself about a server that is another one by now, whichever that is', async () => {
+test('a server remembered as legacy is recognised anew when it has become modern or bare', async () => {
   for (const [now, outcome, asked] of [
     [modern, 'modern', [I, D]],
     [{ ping: discovered }, 'bare', [I, D, 'ping']],
@@ -311,7 +311,7 @@ test('corrects itself about a server that is another one by now, whichever that 
   }
 });
 
-test('leaves time for the handshake, however little of that there is', () =>
+test('the discover timeout leaves time for initialize, however short the handshake timeout is', () =>
   withContact({ [D]: silence, [I]: initialized }, async (contact) => {
     assert.ok(DISCOVER_TIMEOUT_MS > 1_000);
     assert.is((await contact.open({ handshakeTimeoutMs: 1_000 })).outcome, 'legacy');
@@ -321,7 +321,7 @@ test('leaves time for the handshake, however little of that there is', () =>
 
 const NOW_MS = 1_000;
 
-test('remembers an unanswered question for an hour', () => {
+test('an unanswered discover request is remembered for an hour', () => {
   const hourMs = 60 * 60_000;
   const asked = [hourMs - 1, hourMs].map((afterMs) =>
     isDiscoveredFirst({ unansweredAtMs: NOW_MS }, NOW_MS + afterMs),
@@ -329,7 +329,7 @@ test('remembers an unanswered question for an hour', () => {
   assert.equal(asked, [false, true]);
 });
 
-test('learns from a server that fails, and not from one that is not there', () => {
+test('a failed opening is remembered only if there was a server', () => {
   for (const [hasServer, after] of [
     [true, undefined],
     [false, 1],
@@ -340,7 +340,7 @@ test('learns from a server that fails, and not from one that is not there', () =
   }
 });
 
-test('spares a program the question that ended when it was asked, and asks it again when that is no better', () => {
+test('a program that exits at discover starts once without it, and with it again if that fails, too', () => {
   for (const hasServer of [true, false]) {
     const memory: OpeningMemory = {};
     noteFailed(memory, 'cut', hasServer);
@@ -353,7 +353,7 @@ test('spares a program the question that ended when it was asked, and asks it ag
   }
 });
 
-test('takes no other end of a program for the answer to the question', () => {
+test('other exits of a program do not count as an answer to discover', () => {
   const memory: OpeningMemory = {};
   noteFailed(memory, 'cut', true);
   noteOpened(memory, 'modern', 'answered', NOW_MS);
@@ -366,7 +366,7 @@ test('takes no other end of a program for the answer to the question', () => {
 
 test.run();
 
-/** Runs the body against such a server. Everything but the listening stream, which there is none of, is counted. */
+/** Runs the body against such a server. Counts all requests except GET, as there is no listening stream. */
 async function withContact(
   manners: Answers,
   body: (contact: Contact) => Promise<void>,

@@ -1,4 +1,4 @@
-// The stream of what belongs to no request: opened, sorted, opened again, and given up where it is not offered.
+// The stream for messages outside of requests: opened, reopened, and given up where it is not offered.
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
@@ -16,7 +16,7 @@ const test = suite('http listener');
 
 const changed = 'notifications/tools/list_changed';
 
-/** A legacy server whose GET is what the spec says; the listener runs with short waits. */
+/** A legacy server whose GET the spec answers; the listener has short back-offs. */
 async function listening(
   onGet: RequestListener,
   body: (backend: { listener: HttpListener; heard: unknown[]; gets: () => number }) => Promise<void>,
@@ -54,7 +54,7 @@ async function listening(
 
 const event = `data: {"jsonrpc":"2.0","method":"${changed}"}\n\n`;
 
-test('hears what the server says, in the session and revision of the handshake', async () => {
+test('receives messages, with the session id and revision of the handshake in its request', async () => {
   let headers: Record<string, unknown> = {};
   await listening(
     (request, response) => {
@@ -71,7 +71,7 @@ test('hears what the server says, in the session and revision of the handshake',
   );
 });
 
-test('comes back after the stream ended, broke, or was refused for the moment', async () => {
+test('reopens a stream that ended, broke, or was refused temporarily', async () => {
   const endings: RequestListener[] = [
     (_, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(),
     (_, response) => response.socket?.resetAndDestroy(),
@@ -101,7 +101,7 @@ test('gives up where the stream is not offered', async () => {
   }
 });
 
-test('does not ask servers without sessions', async () => {
+test('opens no stream at servers without sessions', async () => {
   await listening(
     () => assert.unreachable(),
     async ({ gets }) => {
@@ -112,7 +112,7 @@ test('does not ask servers without sessions', async () => {
   );
 });
 
-test('waits as long as the server asks for, be it longer than it would by itself', async () => {
+test('waits for the retry time of the server, even if it is longer than its own back-off', async () => {
   let last = 0;
   const gaps: number[] = [];
   await listening(
@@ -126,7 +126,7 @@ test('waits as long as the server asks for, be it longer than it would by itself
   for (const gap of gaps.slice(1)) assert.ok(gap >= 42, `${gap}`);
 });
 
-test('stays closed while it is stopped, and goes on where it was left', async () => {
+test('stays closed while it is stopped, and then resumes from the last event id', async () => {
   const from: unknown[] = [];
   await listening(
     (request, response) => {
@@ -155,7 +155,7 @@ test('stays closed while it is stopped, and goes on where it was left', async ()
   );
 });
 
-test('names the last event it heard, until the server does not know it', async () => {
+test('resumes from the last event id, until the server refuses it', async () => {
   const from: unknown[] = [];
   await listening(
     (request, response) => {
@@ -171,7 +171,7 @@ test('names the last event it heard, until the server does not know it', async (
   );
 });
 
-test('brings notifications to messages$, also those of a session that was opened again', async () => {
+test('messages$ emits notifications of the stream, also after the session was reopened', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const messages: ServerMessage[] = [];
     transport.messages$.subscribe((message) => messages.push(message));
@@ -189,7 +189,7 @@ test('brings notifications to messages$, also those of a session that was opened
   });
 });
 
-test('tells when the stream is open, refused or dropped, and after a while in any case', async () => {
+test('whenSettled calls back when the stream is open, refused or dropped, at the latest after its timeout', async () => {
   let open = (): void => {};
   const onGet: RequestListener = (_request, response) => {
     open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();

@@ -1,5 +1,5 @@
-// The sessions of single clients with one HTTP backend that is slow to open them, or never does: whom that delays, and what
-// is found out once.
+// Sessions of single clients at an HTTP backend that opens them slowly, or never: which openings that delays, and what is found
+// out once for all.
 
 import type { ServerResponse } from 'node:http';
 import { EMPTY } from 'rxjs';
@@ -21,15 +21,15 @@ const test = suite('http openings', { timeoutMs: 30_000 });
 
 /** More than there are connections. */
 const MANY = 2_000;
-/** What comes due together is done so many at a time. */
+/** Openings that time out together fail so many per turn. */
 const PER_TURN = 5;
-/** Longest time for what nothing delays, on a busy machine. */
+/** Longest time of calls that nothing delays, on a busy machine. */
 const PROMPT_MS = 10_000;
 const PATIENCE_MS = 100;
 /** Nothing here takes so long. */
 const HANDSHAKE_MS = 20_000;
 
-test('openings of one owner that hang delay neither calls nor the openings of others', () =>
+test('hanging openings of one owner delay neither calls nor the openings of others', () =>
   withHanging(async ({ url, hanging }) => {
     const transport = await openTo(url);
     const opening = Array.from({ length: MANY }, () => codeOf(openHanging(transport)));
@@ -48,7 +48,7 @@ test('openings of one owner that hang delay neither calls nor the openings of ot
     assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
   }));
 
-test('refuses an owner who has as many waiting as he may have sessions', () =>
+test('refuses an opening when as many wait as its owner may have sessions', () =>
   withHanging(async ({ url }) => {
     const transport = await openTo(url);
     const most = OPENINGS_PER_OWNER + LIMITS.sessions * LIMITS.ownerShare;
@@ -58,7 +58,7 @@ test('refuses an owner who has as many waiting as he may have sessions', () =>
     await Promise.all(opening);
   }));
 
-test('waits once for a modern backend that never answers initialize, with all who come meanwhile', () =>
+test('all openings wait together, once, for a modern backend that never answers initialize', () =>
   withModern(silence, async ({ open, asked }) => {
     const startedAtMs = performance.now();
     const all = ['ada', 'bo', 'cy'].map((ownerId) => open(ownerId));
@@ -69,7 +69,7 @@ test('waits once for a modern backend that never answers initialize, with all wh
     assert.is(asked(), 1);
   }));
 
-test('learns nothing from a backend that answers nothing at all for a while', () => {
+test('concludes no era from a backend that answers nothing at all for a while', () => {
   let isHanging = false;
   const unlessHanging =
     (answer: Answer): Answer =>
@@ -87,7 +87,7 @@ test('learns nothing from a backend that answers nothing at all for a while', ()
   return withModern(unlessHanging(initialized), body, unlessHanging(discovered));
 });
 
-test('goes on asking when the one who asked has left, and does not take that for silence', () =>
+test('asks again for other clients when the asking one leaves, which does not count as silence', () =>
   withModern(silence, async ({ open, asked }) => {
     const caller = new AbortController();
     const left = codeOf(open('ada', caller.signal));
@@ -99,7 +99,7 @@ test('goes on asking when the one who asked has left, and does not take that for
     assert.is(asked(), 2);
   }));
 
-test('opens nothing any more when it is closed, and ends what is under way or waits', () =>
+test('a closed transport opens nothing, and ends openings that are under way or wait', () =>
   withModern(silence, async ({ open, asked, close }) => {
     const all = ['ada', 'bo'].map((ownerId) => codeOf(open(ownerId)));
     await until(() => asked() === 1, 'it is asked');
@@ -109,7 +109,7 @@ test('opens nothing any more when it is closed, and ends what is under way or wa
     assert.is(asked(), 1);
   }));
 
-test('gives up openings whose time is over a few in a turn of the event loop', () =>
+test('openings that time out together fail a few per turn of the event loop', () =>
   withHanging(async ({ url }) => {
     const transport = await openTo(url, { handshakeTimeoutMs: 500, scheduler: steadyPace(PER_TURN) });
     const turns = new Turns();
@@ -137,12 +137,12 @@ function openHanging(transport: Transport) {
 
 interface Harness {
   readonly open: (ownerId: string, signal?: AbortSignal) => Promise<Upstream | undefined>;
-  /** How often `initialize` came. */
+  /** How often `initialize` arrived. */
   readonly asked: () => number;
   readonly close: () => Promise<void>;
 }
 
-/** Openings with a modern backend that does so with `initialize`. */
+/** Openings at a modern backend that answers `initialize` so. */
 async function withModern(
   initialize: Answer,
   body: (harness: Harness) => Promise<void>,
@@ -161,7 +161,7 @@ async function withModern(
   });
 }
 
-/** A legacy backend that never answers `initialize` of clients called so; `hanging` are those that wait. */
+/** A legacy backend that never answers `initialize` of clients named "hangs"; `hanging`: the open responses. */
 async function withHanging(
   body: (backend: { readonly url: string; readonly hanging: ReadonlySet<unknown> }) => Promise<void>,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-// Calls whose event stream the backend closes before the answer: told once per interruption, polled for, answered.
+// Calls whose event stream the backend closes before the answer: reported once per interruption, polled for, answered.
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
@@ -22,7 +22,7 @@ interface Polled {
   /** Last-Event-ID of each poll, and when it came. */
   readonly polls: readonly { readonly from: unknown; readonly atMs: number }[];
   readonly cancelled: readonly unknown[];
-  /** How often it was in doubt. */
+  /** How often the transport reported doubts. */
   readonly doubts: () => number;
 }
 
@@ -77,7 +77,7 @@ function stream(response: ServerResponse): ServerResponse {
 
 const call = callTool('slow', {});
 
-test('tells of the interruption, waits as long as it was asked to, and brings the answer', async () => {
+test('reports the interruption, waits for the retry time, and returns the answer', async () => {
   const began = performance.now();
   await polling(
     'id: p-1\nretry: 60\ndata: \n\n',
@@ -93,7 +93,7 @@ test('tells of the interruption, waits as long as it was asked to, and brings th
   );
 });
 
-test('goes on from the latest event, as often as the stream is closed, with what comes on the way', async () => {
+test('polls from the latest event id after each end of the stream, and passes on messages meanwhile', async () => {
   const log = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'working' } };
   await polling(
     'id: a\nretry: 1\ndata: \n\n',
@@ -119,7 +119,7 @@ test('goes on from the latest event, as often as the stream is closed, with what
   );
 });
 
-test('doubts a backend whose stream breaks, and one that breaks off again or answers 5xx, but asks on', async () => {
+test('suspects a backend whose stream breaks, or that answers a poll with 5xx, but keeps polling', async () => {
   await polling(
     'id: a\nretry: 1\ndata: \n\n',
     [
@@ -130,7 +130,7 @@ test('doubts a backend whose stream breaks, and one that breaks off again or ans
     ],
     async ({ transport, polls, doubts }) => {
       const { events, end } = await see(transport.exchange(call));
-      // It did not ask to be polled: nobody is told that it did, so that the call may still be made elsewhere.
+      // The backend did not ask to be polled: no interruption is reported, so that the call may still be made elsewhere.
       assert.equal([events.map(textOf), end, polls.length], [['done'], 'completed', 4]);
       assert.is(doubts(), 3);
     },
@@ -138,7 +138,7 @@ test('doubts a backend whose stream breaks, and one that breaks off again or ans
   );
 });
 
-test('ends the call as soon as nobody listens there any more, with an open outcome', async () => {
+test('fails the call with unknown delivery as soon as the backend refuses connections', async () => {
   const sse = { ids: true, priming: true, early: true };
   await withBackend({ era: 'legacy', answers: 'sse', sse }, async ({ transport, server }) => {
     const seen = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
@@ -157,7 +157,7 @@ test('ends the call as soon as nobody listens there any more, with an open outco
   });
 });
 
-test('fails with an open outcome when the stream cannot be resumed', async () => {
+test('fails with unknown delivery when the stream cannot be resumed', async () => {
   for (const status of [400, 404, 405]) {
     await polling(
       'id: a\nretry: 1\ndata: \n\n',
@@ -183,7 +183,7 @@ test('does not poll for a stream whose events have no ids', async () => {
   }
 });
 
-test('stops when the caller goes, and tells the backend', async () => {
+test('stops polling when the caller leaves, and cancels the call at the backend', async () => {
   await polling(
     'id: a\nretry: 1\ndata: \n\n',
     [(response) => void stream(response).flushHeaders()],
@@ -200,7 +200,7 @@ test('stops when the caller goes, and tells the backend', async () => {
   );
 });
 
-test('the conversation of a client ends when its session is gone by then', async () => {
+test('a poll that is answered with 404 ends the conversation of a client', async () => {
   await polling(
     'id: a\nretry: 1\ndata: \n\n',
     [(response) => void response.writeHead(404).end()],

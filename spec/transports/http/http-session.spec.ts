@@ -1,4 +1,4 @@
-// Sessions that backends forget: noticed, opened again once for everybody, the call repeated once. Against the fixture.
+// Sessions that backends forget: noticed, reopened once for all calls, the call repeated once. Against the fixture.
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
@@ -29,7 +29,7 @@ for (const unknownSession of [404, 400] as const) {
   });
 }
 
-test('opens a lost session again when a part of the time was used before, as for a program that was not listening yet', async () => {
+test('reopens a lost session when the handshake timeout is a fraction, as after the start of a program', async () => {
   const open = { handshakeTimeoutMs: 4_999.5 };
   await withBackend(
     {},
@@ -53,7 +53,7 @@ test('shares one handshake among all calls that lost the same session', async ()
   });
 });
 
-test('lets the second refusal stand, undelivered, and serves the next call', async () => {
+test('a call that loses its session twice fails as undelivered, and the next call works', async () => {
   await withBackend({}, async ({ transport, server }) => {
     server.failNext('404', { method: 'tools/call', times: 2 });
     const { end } = await see(transport.exchange(echo('hello')));
@@ -73,7 +73,7 @@ test('fails undelivered when no new session can be opened, and tries again with 
   });
 });
 
-test('drops requests of a backend that does not take the answers, and goes on when it does', async () => {
+test('drops requests of a backend that does not accept replies, and replies again once it does', async () => {
   const replies: { id: unknown; response: ServerResponse }[] = [];
   const pings = Array.from(
     { length: 200 },

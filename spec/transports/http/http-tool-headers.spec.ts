@@ -1,5 +1,5 @@
-// Calls over HTTP get the headers that their tool wants, whoever makes them. When a backend misses one, its tools are listed again,
-// and the call is repeated where that can help and cannot harm.
+// All calls over HTTP get the headers that their tool requires. When a backend misses one, its tools are listed again, and the
+// call is repeated where that can help and cannot harm.
 
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -20,7 +20,7 @@ import {
 
 const test = suite('http tool headers');
 
-test('that the caller wrote himself stay as they are', async () => {
+test('headers that the caller set are unchanged', async () => {
   await withBackend(async (transport, backend) => {
     await outcomeOf(transport, { method: 'tools/list' });
     backend.refuses = () => true;
@@ -29,7 +29,7 @@ test('that the caller wrote himself stay as they are', async () => {
   });
 });
 
-test('that would be too large for a server are an answer, and the call goes nowhere', async () => {
+test('headers that would be too large are answered with -32602, and the call is not sent', async () => {
   await withBackend(async (transport, backend) => {
     backend.refuses = (headers) => headers['mcp-param-region'] === undefined;
     const large = callWith({ region: 'x'.repeat(20_000) });
@@ -41,7 +41,7 @@ test('that would be too large for a server are an answer, and the call goes nowh
   });
 });
 
-test('that a server finds too large are an answer, whoever wrote them', async () => {
+test('headers that a server finds too large are answered with -32602, also those of the caller', async () => {
   await withBackend(async (transport, backend) => {
     await outcomeOf(transport, { method: 'tools/list' });
     backend.onCall = (response) => response.writeHead(431).end();
@@ -54,9 +54,9 @@ test('that a server finds too large are an answer, whoever wrote them', async ()
   });
 });
 
-// Headers that the backend misses.
+// Missing headers.
 
-test('are learned when the backend misses them, from all pages, and the call is made again', async () => {
+test('missing headers are learned from all pages of the tool list, and the call is repeated', async () => {
   await withBackend(async (transport, backend) => {
     backend.pages = [[tool('zero', {})], [tool('one', { region: REGION })]];
     backend.refuses = (headers) => headers['mcp-param-region'] !== 'x';
@@ -67,7 +67,7 @@ test('are learned when the backend misses them, from all pages, and the call is 
   });
 });
 
-test('that were sent already are no reason to call again', async () => {
+test('a call is not repeated if it would have the same headers', async () => {
   await withBackend(async (transport, backend) => {
     await outcomeOf(transport, { method: 'tools/list' });
     backend.refuses = () => true;
@@ -76,7 +76,7 @@ test('that were sent already are no reason to call again', async () => {
   });
 });
 
-test('are not waited for by a caller who left, nor by a transport that closes', async () => {
+test('a call that waits for missing headers ends when its caller leaves, or the transport closes', async () => {
   await withBackend(async (transport, backend) => {
     backend.onList = () => undefined;
     backend.refuses = () => true;
@@ -107,7 +107,7 @@ const ANSWERED_400 = 'BACKEND_UNAVAILABLE: The backend is unavailable: answered 
 const LOG_LINE = { method: 'notifications/message', params: { level: 'info', data: 'work is done' } };
 const ERROR = { code: MISSED, message: 'a header is missing' };
 
-/** Where the server may have done something, or it was not the server: the error is the answer, at once. */
+/** Refusals by a server that may have acted, or not by the server: the error is the answer, at once. */
 const unsure: readonly [how: string, onCall: Answer, heard: readonly unknown[]][] = [
   ['with status 200', refused(200, MISSED), [-32020]],
   ['with status 500', refused(500, MISSED), [-32020]],
@@ -119,7 +119,7 @@ const unsure: readonly [how: string, onCall: Answer, heard: readonly unknown[]][
 ];
 
 for (const [how, onCall, heard] of unsure) {
-  test(`are no reason to call again when the refusal comes ${how}`, async () => {
+  test(`a call without required headers is not repeated when the refusal comes ${how}`, async () => {
     await withBackend(async (transport, backend) => {
       backend.onCall = onCall;
       assert.equal(await heardBy(transport), heard);
@@ -130,7 +130,7 @@ for (const [how, onCall, heard] of unsure) {
   });
 }
 
-test('are no reason to call again after something was heard, on whatever stream', async () => {
+test('a call is not repeated after it received a message, on whatever stream', async () => {
   await withBackend(async (transport, backend) => {
     let refuse = (): unknown => undefined;
     backend.onCall = (...asked) => {

@@ -1,5 +1,5 @@
-// Streamable HTTP in every era, against the fixture server: the conformance suite; which era is chosen, what a failed opening says,
-// and that nothing is left behind. Misbehaving backends are in http-call.spec.ts, lost sessions in http-session.spec.ts.
+// Streamable HTTP in every era, against the fixture server: the conformance suite; failed openings and their reasons, and that
+// nothing is left behind. Misbehaving backends are in http-call.spec.ts, lost sessions in http-session.spec.ts.
 
 import { once } from 'node:events';
 import { createServer as createTcpServer } from 'node:net';
@@ -20,7 +20,7 @@ const test = suite('http transport');
 const openingFails = (endpoint: string, more: Partial<OpenOptions> = {}) =>
   refusal(http.open(httpDefinition(endpoint), openOptions(more)));
 
-test('says why it could not open', async () => {
+test('reports why it could not open', async () => {
   await withRawServer(
     (_, response) => void response.writeHead(401).end(),
     async ({ url }) => {
@@ -49,7 +49,7 @@ test('says why it could not open', async () => {
   assert.match((await openingFails('http://169.254.169.254/mcp')).message, '169.254.169.254 is not allowed');
 });
 
-test('says that nobody listens', async () => {
+test('reports a refused connection as unreachable', async () => {
   const server = await startHttpServer();
   await server.close();
   const error = await openingFails(server.url);
@@ -57,7 +57,7 @@ test('says that nobody listens', async () => {
   assert.is(error.facts.unreachable, true);
 });
 
-test('says that a server of http:// knows no TLS', async () => {
+test('reports that the server of an https URL does not speak TLS', async () => {
   await withRawServer(
     (_, response) => void response.end(),
     async ({ url }) => {
@@ -67,7 +67,7 @@ test('says that a server of http:// knows no TLS', async () => {
   );
 });
 
-test('gives up after the time for the handshake, and when it is told to', async () => {
+test('an opening fails after the handshake timeout, and when it is aborted', async () => {
   const server = await startHttpServer();
   server.freeze();
   try {
@@ -113,7 +113,7 @@ test('does not count the loss of a backend as its own end', async () => {
   });
 });
 
-test('closes at once although the backend does not answer the goodbye for long', async () => {
+test('closes within a second although the backend cannot be reached to delete the session', async () => {
   const left: HttpFixture[] = [];
   await withBackend({}, async ({ transport, server }) => {
     left.push(server);
@@ -137,7 +137,7 @@ test('a call that waits for a new session ends when the transport is closed', as
   });
 });
 
-test('gives a log line of the listening stream to the only call there is, and to nobody among several', async () => {
+test('gives a log line of the listening stream to a call that is the only one, and to none of several', async () => {
   await withBackend({ answers: 'json' }, async ({ transport, server }) => {
     await until(() => [...server.sessions.values()].some(({ stream }) => stream !== undefined), 'it listens');
     const say = () => server.notify('notifications/message', { level: 'info', data: 'x' });
@@ -161,7 +161,7 @@ test('gives a log line of the listening stream to the only call there is, and to
   });
 });
 
-test('gives no log line to a caller who follows another one: it may be about what that one did', async () => {
+test('withholds a log line from a caller that follows another one, as it may be about the other call', async () => {
   await withBackend({ answers: 'json' }, async ({ transport, server }) => {
     await until(() => [...server.sessions.values()].some(({ stream }) => stream !== undefined), 'it listens');
     const unowned: string[] = [];
@@ -178,7 +178,7 @@ test('gives no log line to a caller who follows another one: it may be about wha
   });
 });
 
-test('ends the conversations of many clients a few in a turn of the event loop', async () => {
+test('ends the conversations of many clients a few per turn of the event loop', async () => {
   const server = await startHttpServer();
   try {
     const transport = await openHttp(httpDefinition(server.url), openOptions({ scheduler: steadyPace(5) }));

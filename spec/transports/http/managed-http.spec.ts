@@ -52,7 +52,7 @@ transportConformance(test, {
   }),
 });
 
-test('starts the program, tells it its port, and stops it in the end', async () => {
+test('starts the program with its port in PORT, and stops it at the end', async () => {
   let pid = 0;
   await withManaged([fixture], async (transport) => {
     pid = transport.facts().pid ?? 0;
@@ -78,7 +78,7 @@ test('leaves PORT alone when the definition sets it', async () => {
   await transport.close();
 });
 
-test('starts a program without asking for the modern era that ended when it was asked for it', async () => {
+test('starts a program without discover if it exited when it got that request', async () => {
   const code = `require('http').createServer((request, response) => {
     let body = '';
     request.on('data', (data) => (body += data)).on('end', () => {
@@ -100,7 +100,7 @@ test('starts a program without asking for the modern era that ended when it was 
   }
 });
 
-test('passes on that its backend is in doubt, which breaks while the program runs', async () => {
+test('passes on doubts about its backend, which may break while the program runs', async () => {
   const inner: Transport[] = [];
   const openEndpoint: OpenEndpoint = async (...asked) => {
     const opened = await openHttp(...asked);
@@ -114,7 +114,7 @@ test('passes on that its backend is in doubt, which breaks while the program run
   await transport.close();
 });
 
-test('ends when the program ends, for its reason, with every call answered', async () => {
+test('ends when the program exits, with the reason of the exit and every call answered', async () => {
   await withManaged([fixture], async (transport) => {
     const left = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
     await see(transport.exchange(callTool('echo', { text: 'the other was sent' })));
@@ -126,14 +126,14 @@ test('ends when the program ends, for its reason, with every call answered', asy
   });
 });
 
-test('says how the program ended, and keeps its last words out of the message, when it never listened', async () => {
+test('reports how a program that never listened exited, without its stderr in the message', async () => {
   const script = "console.error('no such option'); process.exit(3)";
   const error = await refusal(http.open(await definition(['-e', script]), openOptions()));
   assert.is(error.message, 'The backend is unavailable: exited with code 3.');
   assert.equal(error.facts.stderr, ['no such option']);
 });
 
-test('stops a program that does not listen in time, or whose opening is called off', async () => {
+test('stops a program that does not listen in time, or whose opening is aborted', async () => {
   const script = 'console.error(process.pid); setInterval(() => {}, 1000)';
   const late = http.open(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 600 }));
   const error = await refusal(late);

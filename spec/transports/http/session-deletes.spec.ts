@@ -32,7 +32,7 @@ function harness(perTurn?: number) {
   };
 }
 
-test('gives up those that would wait too long, a few in a turn', async () => {
+test('drops deletes that would wait too long, a few per turn', async () => {
   const { deleted, deleteAll, answer } = harness(5);
   const turns = new Turns();
   const all = deleteAll(200, turns.note);

@@ -24,7 +24,7 @@ function readElsewhere(text: string): Seen[] {
   return seen;
 }
 
-test('takes any of the three line ends, also when it is cut in two', () => {
+test('accepts all three line ends, also when one is cut in two', () => {
   for (const text of ['data: a\r\n\r\ndata: b\r\n\r\n', 'data: a\r\rdata: b\r\r', 'data: a\n\ndata: b\n\n']) {
     for (let cut = 0; cut <= text.length; cut += 1) {
       assert.equal(
@@ -39,18 +39,18 @@ test('takes any of the three line ends, also when it is cut in two', () => {
   }
 });
 
-test('reads characters whose bytes arrive one by one, and forgets a byte order mark', () => {
+test('reads characters whose bytes arrive one by one, and skips a byte order mark', () => {
   const bytes = Buffer.from('\ufeffdata: é → 🎭 日本\n\n');
   assert.equal(read([...bytes].map((byte) => Buffer.from([byte]))), [['message', 'é → 🎭 日本']]);
 });
 
-test('remembers the wait before a reconnection', () => {
+test('remembers the retry time', () => {
   const reader = new SseReader(1000, () => {});
   reader.push(Buffer.from('retry: soon\nretry: 250\n\n'));
   assert.is(reader.retryMs, 250);
 });
 
-test('knows after which event a stream can be resumed', () => {
+test('knows the id of the last complete event', () => {
   const idAfter = (text: string): string => {
     const reader = new SseReader(10_000, () => {});
     reader.push(Buffer.from(text, 'latin1'));
@@ -74,7 +74,7 @@ test('forwards the data of a single line without copying it', () => {
   assert.is(data?.buffer, chunk.buffer);
 });
 
-test('says no once an unfinished event is over the limit, in one line or in many', () => {
+test('push returns false once an unfinished event exceeds the limit, in one line or in many', () => {
   const inOneLine = new SseReader(1_000, () => {});
   assert.ok(inOneLine.push(Buffer.from(`data: ${'x'.repeat(500)}`)));
   assert.not.ok(inOneLine.push(Buffer.from('x'.repeat(600))));
@@ -83,7 +83,7 @@ test('says no once an unfinished event is over the limit, in one line or in many
   assert.not.ok(inMany.push(Buffer.from('data: \n'.repeat(10))));
 });
 
-test('does not count events that are over', () => {
+test('finished events do not count towards the limit', () => {
   const reader = new SseReader(1_000, () => {});
   for (let index = 0; index < 100; index += 1) {
     assert.ok(reader.push(Buffer.from(`: comment\ndata: ${'x'.repeat(300)}\n\ndata: y`)));
@@ -91,7 +91,7 @@ test('does not count events that are over', () => {
   }
 });
 
-test('sees what an independent parser sees, however the stream is cut', () => {
+test('agrees with an independent parser, however the stream is cut', () => {
   const word = fc.constantFrom(
     'data',
     'event',

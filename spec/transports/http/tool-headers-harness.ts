@@ -1,5 +1,5 @@
-// A backend of the modern era whose tools want arguments repeated in headers, for specs of the calls
-// that get them and of calls that are refused without them.
+// A backend of the modern era whose tools require arguments in headers, for specs of calls that get
+// these headers and of calls that are refused without them.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { lastValueFrom, toArray } from 'rxjs';
@@ -70,7 +70,7 @@ export async function withBackend(
   await withRawTransport(backend.respond, (transport) => body(transport, backend));
 }
 
-/** All that a caller hears: results by value, errors by code, messages by method, and what it fails with. */
+/** All that a caller receives: results by value, errors by code, messages by method, and its failure. */
 export async function heardBy(transport: Transport, request: ExchangeRequest = CALL): Promise<unknown[]> {
   const heard: unknown[] = [];
   const events$ = transport.exchange(request);
@@ -86,7 +86,7 @@ export async function heardBy(transport: Transport, request: ExchangeRequest = C
   return heard;
 }
 
-/** The last of it. */
+/** The last item of `heardBy`. */
 export async function outcomeOf(transport: Transport, request: ExchangeRequest = CALL): Promise<unknown> {
   return (await heardBy(transport, request)).at(-1);
 }

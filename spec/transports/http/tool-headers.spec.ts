@@ -1,5 +1,5 @@
-// What the tools of a modern HTTP backend want mirrored in headers, tools that want it in a way that nobody may follow, and the
-// listing of all tools for calls that miss a header. How calls get the headers is in http-tool-headers.spec.ts.
+// Arguments that tools of a modern HTTP backend require in headers, tools that declare this in an invalid way, and the listing of
+// all tools for calls that lack a header. How calls get the headers is in http-tool-headers.spec.ts.
 
 import { mock } from 'node:test';
 import { defer, EMPTY, from, lastValueFrom, Observable, of, throwError } from 'rxjs';
@@ -52,7 +52,7 @@ function verdicts(headers: ToolHeaders, request: ExchangeRequest, peer: Peer = P
 
 const test = suite('tool headers');
 
-test('leave a list as it came when there is nothing to take out, or nothing to read', () => {
+test('a list without invalid tools, or that cannot be read, is unchanged', () => {
   const texts = ['{"tools":[{"name":"a"},7,null]}', '{"tools":7}', '[]', '{"tools":[{]}'];
   for (const text of texts) {
     const list = JsonText.ofBytes(Buffer.from(text));
@@ -61,7 +61,7 @@ test('leave a list as it came when there is nothing to take out, or nothing to r
   }
 });
 
-test('are forgotten of the oldest tools when there are too many', () => {
+test('headers of the oldest tools are forgotten when there are too many', () => {
   const headers = new ToolHeaders(EMPTY);
   for (let at = 0; at <= MOST_TOOLS; at += 1000) {
     learn(headers, page(Array.from({ length: 1000 }, (_, index) => tool(`tool-${at + index}`))));
@@ -70,7 +70,7 @@ test('are forgotten of the oldest tools when there are too many', () => {
   assert.equal(headersFor(headers, call(`tool-${MOST_TOOLS}`)), { 'mcp-param-region': 'x' });
 });
 
-test('have not changed for an argument without an exact text, of a tool that wants it', () => {
+test('an argument without an exact text does not lead to a new listing for a tool that requires it', () => {
   let listings = 0;
   const listing$ = defer(() => {
     listings += 1;
@@ -87,13 +87,13 @@ test('have not changed for an argument without an exact text, of a tool that wan
   assert.equal([verdictsOf('two', 2 ** 60), listings], [[false], 1]);
 });
 
-test('are too large above a number of bytes, names and all', () => {
+test('headers are too large above a number of bytes, names included', () => {
   const fitting = { 'mcp-param-a': 'x'.repeat(MOST_HEADER_BYTES - 'mcp-param-a: \r\n'.length) };
   assert.is(areTooLarge(fitting), false);
   assert.is(areTooLarge({ ...fitting, 'mcp-param-b': '' }), true);
 });
 
-test('are not learned of what is no list, or of another era', () => {
+test('headers are not learned from other results, or in another era', () => {
   const headers = new ToolHeaders(EMPTY);
   const list = page([tool('one'), tool('bad', { a: { type: 'object', 'x-mcp-header': 'A' } })]);
   assert.is(headers.checkTools({ method: 'tools/call' }, PEER, list), list);
@@ -101,9 +101,9 @@ test('are not learned of what is no list, or of another era', () => {
   assert.is(headersFor(headers, call('one')), undefined);
 });
 
-// Tools that lists come without.
+// Tools that are omitted from lists.
 
-/** The faults of two tools that nobody may call. */
+/** Properties of two tools with invalid declarations. */
 const BAD = { a: { type: 'object', 'x-mcp-header': 'A' } };
 const WORSE = { a: { type: 'string', 'x-mcp-header': 'A B' } };
 
@@ -115,7 +115,7 @@ function reports(reported?: Map<string, string>) {
   return { list, news, names: () => news.map(({ tool }) => tool) };
 }
 
-test('omitted tools are no more than there is room for, until one of them is right', () => {
+test('omitted tools are reported up to a maximum, until one of them becomes valid', () => {
   const reported = new Map<string, string>();
   const { list, names } = reports(reported);
   const many = Array.from({ length: 2 * MOST_REPORTED }, (_, at) => tool(`tool-${at}`, BAD));
@@ -125,7 +125,7 @@ test('omitted tools are no more than there is room for, until one of them is rig
   assert.equal([names().at(-1), reported.size], ['late', MOST_REPORTED]);
 });
 
-test('omitted tools are reported by the beginning of a long name, and are not taken for one another by it', () => {
+test('omitted tools with a long name are reported by its beginning, and distinguished by the whole name', () => {
   const reported = new Map<string, string>();
   const { list, names } = reports(reported);
   const [one = '', two = ''] = ['1', '2'].map((end) => 'x'.repeat(100_000) + end);
@@ -134,13 +134,13 @@ test('omitted tools are reported by the beginning of a long name, and are not ta
   assert.ok([...reported.keys()].every((key) => key.length <= NAME_UNITS));
 });
 
-// The listing of all tools, once for everybody who waits for it, with an end.
+// The listing of all tools, once for all waiting calls, with limits.
 
 function pageWith(nextCursor?: string): ExchangeEvent {
   return { kind: 'result', result: JsonText.ofValue({ tools: [], nextCursor }) };
 }
 
-/** Subscribes, and says what comes of it. */
+/** Subscribes, and records what happens. */
 function follow(listing$: Observable<never>) {
   const heard: string[] = [];
   const subscription = listing$.subscribe({
@@ -151,7 +151,7 @@ function follow(listing$: Observable<never>) {
   return { heard, subscription };
 }
 
-test('a listing ends when it fails, is refused, or has no end', async () => {
+test('a listing ends when it fails, is refused, or has too many pages', async () => {
   const refusal: ExchangeEvent = { kind: 'error', error: { code: -32601, message: 'no' } };
   assert.equal(follow(toolListing(() => throwError(() => new Error('gone')))).heard, ['end']);
   assert.equal(follow(toolListing(() => of(refusal))).heard, ['end']);
@@ -164,7 +164,7 @@ test('a listing ends when it fails, is refused, or has no end', async () => {
   assert.is(pages, LIMITS.listPages);
 });
 
-test('a listing is not made again for a while, but for who comes later', () => {
+test('a listing is made again only after a while', () => {
   let [asked, nowMs] = [0, 0];
   const listing$ = toolListing(
     () => {
@@ -195,7 +195,7 @@ test('a listing is not made again for a while, but for who comes later', () => {
   assert.equal(after(2 * age), ['end', 3]);
 });
 
-test('a listing ends for a backend that does not answer, and is called off then, but not when nobody waits', () => {
+test('a listing without an answer ends and is cancelled after its timeout, but not when its caller leaves', () => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   try {
     let [isCalledOff, nowMs] = [false, 0];

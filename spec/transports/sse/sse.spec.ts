@@ -1,4 +1,4 @@
-// The first transport for HTTP: the conformance suites, then what only it can do, and one stream with its posts. A real server is
+// HTTP+SSE, the older transport: the conformance suites, then what only it can do, and one stream with its posts. A real server is
 // in sse-everything.spec.ts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -72,7 +72,7 @@ async function failsWith(options: SseServerOptions, more: Partial<OpenOptions> =
   }
 }
 
-test('posts where the server says, be it a path or a whole URL of the same origin', async () => {
+test('posts to the path that the server names', async () => {
   await withSse({}, async ({ transport, server }) => {
     assert.is(transport.kind, 'sse');
     assert.is(transport.peer.protocolVersion, '2025-11-25');
@@ -101,7 +101,7 @@ test('does not follow redirects', async () => {
   assert.match(await failsWith({ postStatus: 307 }), 'redirects are not followed');
 });
 
-test('says why it could not open', async () => {
+test('reports why it could not open', async () => {
   const server = await startSseServer();
   const { url } = server;
   assert.match((await openingFails(url.replace('/sse', '/nothing'))).message, 'answered 404');
@@ -114,7 +114,7 @@ test('says why it could not open', async () => {
   assert.match(await failsWith({ endpointEvent: '' }, { handshakeTimeoutMs: 100 }), 'within 0.1 s');
 });
 
-test('ends when its stream ends, with everything that is left', async () => {
+test('ends when its stream ends, and fails all open calls and conversations', async () => {
   await withSse({}, async ({ transport, server }) => {
     const upstream = await openFor(transport);
     const closings: Closed[] = [];
@@ -135,12 +135,12 @@ test('ends when its stream ends, with everything that is left', async () => {
   });
 });
 
-test('opens so many streams of one owner at a time, and leaves a place to others', async () => {
+test('opens a limited number of streams of one owner at a time, and those of others beside them', async () => {
   const streams: ServerResponse[] = [];
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (request.method === 'GET') {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      // All but the first wait for ever to be told where to post to.
+      // All but the first never get an endpoint event.
       response.write(streams.push(response) === 1 ? 'event: endpoint\ndata: /message\n\n' : ': silence\n\n');
       return;
     }
@@ -164,7 +164,7 @@ test('opens so many streams of one owner at a time, and leaves a place to others
   });
 });
 
-test('a stream of a client ends alone', async () => {
+test('closing the stream of one client ends no other', async () => {
   await withSse({}, async ({ transport, server }) => {
     const upstream = await openFor(transport);
     assert.is(server.streams, 2);
@@ -200,7 +200,7 @@ function follow(channel: SseChannel, name: string, parameters = {}) {
   return { seen, cancel: () => subscription?.unsubscribe() };
 }
 
-test('sends nothing before it was told where to', async () => {
+test('fails calls as undelivered before the endpoint event', async () => {
   await withChannel({}, async ({ channel }) => {
     const { seen } = follow(channel, 'count');
     assert.ok(seen[0] instanceof GatewayError && seen[0].delivered === 'no');
@@ -211,7 +211,7 @@ test('sends nothing before it was told where to', async () => {
   });
 });
 
-test('fails the call whose post is refused; whether it arrived is told by the status', async () => {
+test('fails a call whose POST is refused; the status decides whether it was delivered', async () => {
   for (const [postStatus, delivered] of [
     [404, 'no'],
     [500, 'unknown'],

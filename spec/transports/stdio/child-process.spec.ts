@@ -1,4 +1,4 @@
-// Real programs as children: what they find, how they end, that nothing they started outlives them, and their last lines.
+// Real programs as children: their environment, how they end, that nothing they started outlives them, and the tail of stderr.
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -21,7 +21,7 @@ const posix = test.needs(process.platform !== 'win32', 'Windows knows neither si
 const PATIENT = { stdinEndMs: 8_000, terminateMs: 8_000 };
 const BRISK = { stdinEndMs: 150, terminateMs: 150 };
 
-test('hands words to the program as they are, without a shell', async () => {
+test('passes arguments to the program unchanged, without a shell', async () => {
   const words = ['two words', '$HOME', '; exit 3', '"quoted"', '*', ''];
   const program = node('process.stdout.write(JSON.stringify(process.argv.slice(1)))', words);
   assert.equal(JSON.parse((await outputOf(program)).text), words);
@@ -38,7 +38,7 @@ test('gives the program PATH, HOME and LANG and its own variables, and no secret
   assert.equal(subset(JSON.parse(text), [...Object.keys(environment), 'OWN']), expected);
 });
 
-test('adds what Windows programs cannot do without, on Windows only', () => {
+test('adds variables that Windows programs need, on Windows only', () => {
   const source = { PATH: 'p', SystemRoot: 'C:\\Windows', ComSpec: 'cmd', USERPROFILE: 'u', SECRET: 's' };
   assert.equal(childEnvironment({ A: '1' }, source, 'linux'), { PATH: 'p', A: '1' });
   assert.equal(childEnvironment({ A: '1' }, source, 'win32'), {
@@ -50,7 +50,7 @@ test('adds what Windows programs cannot do without, on Windows only', () => {
   });
 });
 
-test('passes what a program behind a proxy needs, but no credentials unless the variable is named', () => {
+test('passes variables for proxies, but no credentials unless the variable is named', () => {
   const proxy = 'http://me:secret@proxy:3128';
   const source = {
     HTTPS_PROXY: proxy,
@@ -93,7 +93,7 @@ posix('is watched by the reaper from its start to the end of its group', async (
   assert.is(told.length, 2);
 });
 
-test('says why a program could not be started', async () => {
+test('reports why a program could not be started', async () => {
   const failures: readonly (readonly [Partial<Program>, RegExp])[] = [
     [{ command: 'no-such-program' }, /^could not be started: ENOENT, there is no program "no-such-program"$/],
     [
@@ -113,12 +113,12 @@ test('says why a program could not be started', async () => {
   }
 });
 
-posix('says why a file cannot be run', async () => {
+posix('reports why a file cannot be run', async () => {
   const child = new Child({ ...node(''), command: import.meta.filename });
   assert.match(await child.exited, /^could not be started: .*EACCES/);
 });
 
-test('has read everything when it says that the program exited', async () => {
+test('reports the exit of a program only after reading all of its output', async () => {
   const program = node("process.stdout.write('x'.repeat(3_000_000), () => process.exit(1))");
   assert.is((await outputOf(program)).text.length, 3_000_000);
 });
@@ -152,7 +152,7 @@ posix('stops what a program leaves behind when it exits by itself, without waiti
   await child.stop();
 });
 
-posix('does not wait for one who left the group and holds the pipes', async () => {
+posix('does not wait for a descendant that left the group and holds the pipes', async () => {
   const { child, says } = run(
     `${grandchild('setInterval(() => {}, 1e6)', true)} process.stdin.once('data', () => process.exit(5))`,
     BRISK,
@@ -165,7 +165,7 @@ posix('does not wait for one who left the group and holds the pipes', async () =
   process.kill(pid, 'SIGKILL');
 });
 
-test('does not tell of closed pipes when the program just exits', async () => {
+test('does not report closed pipes when the program exits', async () => {
   const told: string[] = [];
   const { child } = run('process.exit(1)', BRISK, { onPipeClosed: (pipe) => told.push(pipe) });
   await child.exited;
@@ -194,13 +194,13 @@ test('the tail of stderr cuts long lines and holds no more of them', () => {
   assert.equal(tail.lines, ['x'.repeat(LIMITS.stderrLineCharacters), 'next']);
 });
 
-test('the tail of stderr leaves out colours', () => {
+test('the tail of stderr removes colours', () => {
   const tail = new LineTail();
   tail.write(Buffer.from('\u001b[31mred\u001b[0m alert\n'));
   assert.equal(tail.lines, ['red alert']);
 });
 
-test('the tail of stderr takes a line of another stream between those of its own', () => {
+test('the tail of stderr inserts lines of stdout between its own lines', () => {
   const tail = new LineTail();
   tail.write(Buffer.from('one\ntw'));
   tail.add(Buffer.from('from stdout\r'));

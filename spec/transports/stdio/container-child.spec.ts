@@ -13,7 +13,7 @@ const PLACE = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };
 const PROGRAM = { command: 'serve', args: ['--fast'], env: {} };
 const ladder = { stdinEndMs: 20, terminateMs: 20 };
 
-/** An engine whose program ends at one of the things that are done to it. */
+/** An engine whose program ends at one of the steps. */
 function engine(endsAt: string, startMs = 0) {
   const seen: string[] = [];
   let output: ProgramOutput | undefined;
@@ -46,7 +46,7 @@ for (const [endsAt, steps] of [
   ['TERM', ['end', 'TERM', 'KILL']],
   ['KILL', ['end', 'TERM', 'KILL', 'KILL']],
 ] as const) {
-  test(`goes down the ladder until ${endsAt}, and then ends what it left behind`, async () => {
+  test(`stop goes down the ladder to ${endsAt}, and then kills what the program left behind`, async () => {
     const { run, seen } = engine(endsAt);
     const child = new ContainerChild(PLACE, PROGRAM, { runInContainer: run, ladder });
     await new Promise((resolve) => child.write('hi', resolve));
@@ -57,7 +57,7 @@ for (const [endsAt, steps] of [
   });
 }
 
-test('writes in order what came before it was started, and hands on what it writes', async () => {
+test('sends input from before the start in order, and passes on the output', async () => {
   const { run, seen, output } = engine('write b', 10);
   const heard: string[] = [];
   const onOutput = (chunk: Buffer) => void heard.push(chunk.toString());
@@ -73,7 +73,7 @@ test('writes in order what came before it was started, and hands on what it writ
   assert.equal(seen.slice(1, 3), ['write a', 'write b']);
 });
 
-test('says why it could not be started, to those who wait and those who write', async () => {
+test('reports why it could not be started, in `exited` and to writers', async () => {
   const message =
     '(HTTP code 409) container stopped/paused - can only create exec sessions on running containers ';
   const run: RunInContainer = () => Promise.reject(new Error(message));
@@ -84,7 +84,7 @@ test('says why it could not be started, to those who wait and those who write', 
   await child.stop();
 });
 
-test('ends one that was started when nobody waited any more', async () => {
+test('stops a program that starts only after `stop` was called', async () => {
   const { run, seen } = engine('TERM', 200);
   const child = new ContainerChild(PLACE, PROGRAM, {
     runInContainer: run,
@@ -101,7 +101,7 @@ for (const [silentAt, path] of [
   ['the program is started', /\/exec\/one\/start$/],
   ['it is asked about the program', /\/exec\/one\/json$/],
 ] as const) {
-  test(`leaves no connection to an engine that is silent from when ${silentAt}`, async () => {
+  test(`stop closes the connection to an engine that does not answer when ${silentAt}`, async () => {
     const silence = Promise.withResolvers<ServerResponse>();
     const listener: RequestListener = ({ url = '' }, response) => {
       if (path.test(url)) silence.resolve(response);

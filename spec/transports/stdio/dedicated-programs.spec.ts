@@ -1,5 +1,5 @@
-// The programs of one instance for single clients: how many there are, when those that wait begin and end, and how their era
-// is found. Time is simulated.
+// The programs of one instance for single clients: how many there are, when warm ones start and end, and how their era is
+// found. Time is simulated.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -32,14 +32,14 @@ const LATE_MS = 1_000;
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('starts nothing before the first is opened', async () => {
+test('starts no warm program before the first opening', async () => {
   const { started, pool, open } = make();
   assert.equal([started.length, pool.waiting], [0, 0]);
   await open();
   assert.equal([started.length, pool.waiting], [1 + LIMITS.warmProcesses, LIMITS.warmProcesses]);
 });
 
-test('ends one that nobody came for, and none that was taken', async () => {
+test('ends a warm program that is not used in time, and no program in use', async () => {
   const { started, pool, open } = make();
   await open();
   await open();
@@ -50,7 +50,7 @@ test('ends one that nobody came for, and none that was taken', async () => {
   assert.is(pool.waiting, 0);
 });
 
-test('drops one that dies while it waits, and does not start another for it', async () => {
+test('drops a warm program that dies, and does not start another for it', async () => {
   const { started, pool, open } = make();
   await open();
   started[1]?.die();
@@ -58,7 +58,7 @@ test('drops one that dies while it waits, and does not start another for it', as
   assert.is(await open(), started[2]);
 });
 
-test('keeps none waiting for which there is no room', async () => {
+test('starts no warm program for which there is no room', async () => {
   let room = 0;
   const { started, pool, open } = make({ room: () => room });
   await open();
@@ -68,7 +68,7 @@ test('keeps none waiting for which there is no room', async () => {
   assert.equal([started.length, pool.waiting], [3, 1]);
 });
 
-test('lets the programs of one owner that hang delay nobody else', async () => {
+test('hanging programs of one owner do not delay other owners', async () => {
   const { started, open, behave } = make({ onRequest: () => undefined });
   for (let count = 0; count < 16; count += 1) void open('ada');
   assert.is(started.length, STARTS_PER_OWNER);
@@ -107,7 +107,7 @@ test('uses the era that an earlier opening found, until that fails', async () =>
   assert.is(memory.dedicatedEra, undefined);
 });
 
-test('gives a program the time that the shared one took to start, and does not remember what a slow one did', async () => {
+test('gives a program the time that the shared one took to start, and remembers no era of a slow one', async () => {
   for (const [openingMs, era] of [
     [0, 'modern'],
     [5_000, 'legacy'],
@@ -128,7 +128,7 @@ test('gives a program the time that the shared one took to start, and does not r
   }
 });
 
-test('opens a program that answers at the end of its time, though the answer to its probe may still come', async () => {
+test('opens a program that answers at the end of its time, while the other answer may still come', async () => {
   let discover: ExchangeObserver | undefined;
   const onRequest: OnRequest = (observer, { method }) => {
     if (method === 'server/discover') discover = observer;
@@ -143,7 +143,7 @@ test('opens a program that answers at the end of its time, though the answer to 
   assert.is(await opening, started[0]);
 });
 
-test('starts none any more for those who wait when it closes', async () => {
+test('starts no program for waiting openings once it is closed', async () => {
   const observers: ExchangeObserver[] = [];
   const { started, pool, open } = make({ onRequest: (observer) => void observers.push(observer) });
   const burst = Array.from({ length: STARTS_AT_ONCE + 2 }, () => codeOf(open()));
@@ -153,7 +153,7 @@ test('starts none any more for those who wait when it closes', async () => {
   assert.is(started.length, STARTS_AT_ONCE);
 });
 
-test('ends those that nobody has taken when it closes, and starts none after', async () => {
+test('closing ends warm programs, and no program starts after that', async () => {
   const { started, pool, open } = make();
   await open();
   let isOver = false;
@@ -210,7 +210,7 @@ class Fake extends Channel {
     return this.#gone.promise;
   }
 
-  /** It is dead; what it started may be left. */
+  /** The program is dead; what it started may be left. */
   die(): void {
     this.end({ reason: 'exited with code 1', expected: false });
   }

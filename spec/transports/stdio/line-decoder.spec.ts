@@ -22,7 +22,7 @@ test('gives the same lines however the stream is cut', () => {
   );
 });
 
-test('reports each line over the bound once, with its edges, and goes on after it', () => {
+test('reports each line above the limit once, with its edges, and continues after it', () => {
   const size = fc.integer({ min: 0, max: 3 * EDGE_BYTES });
   fc.assert(
     fc.property(
@@ -58,20 +58,20 @@ test('keeps a carriage return that is not at the end', () => {
   ]);
 });
 
-test('keeps a line that stays whole in one chunk without copying it', () => {
+test('passes on a line within one chunk without copying it', () => {
   const chunk = Buffer.from('one\ntwo\n');
   const lines: Buffer[] = [];
   new LineDecoder({ onLine: (line) => lines.push(line), onOversize: unexpected }).write(chunk);
   assert.ok(lines.every(({ buffer }) => buffer === chunk.buffer));
 });
 
-test('puts a line together that drips in byte by byte', () => {
+test('assembles a line that arrives byte by byte', () => {
   const bytes = Array.from({ length: 300_000 }, (_, index) => Buffer.from(String(index % 10)));
   const { lines } = decode([...bytes, Buffer.from('\n')]);
   assert.is(lines[0], Buffer.concat(bytes).toString());
 });
 
-test('holds no more than the bound of a line that never ends', () => {
+test('holds a line that never ends only up to the limit', () => {
   const decoder = new LineDecoder({ onLine: unexpected, onOversize: unexpected }, 1024 * 1024);
   const before = process.memoryUsage().arrayBuffers;
   for (let written = 0; written < 8_000; written += 1) decoder.write(Buffer.alloc(64 * 1024, 'x'));
@@ -80,7 +80,7 @@ test('holds no more than the bound of a line that never ends', () => {
   assert.ok(grownMegabytes < 200, `${grownMegabytes} MB are held`);
 });
 
-test('gives up a line whose memory is needed, keeps its edges, and reads the next one', () => {
+test('drops a line whose memory is needed, keeps its edges, and reads the next one', () => {
   const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 });
   const lines: string[] = [];
   const given: OversizeLine[] = [];

@@ -10,7 +10,7 @@ import type { OpenOptions, Transport, Upstream } from '../../../src/transports/t
 import { instanceDefinition, openOptions } from '../../conformance/transport.ts';
 import { inFolder } from '../../helpers/folder.ts';
 
-/** What a program is, and a definition of an instance. */
+/** Fields that a program and the definition of an instance share. */
 type Command = Pick<Program, 'command' | 'args' | 'env'>;
 
 /** Stops stubborn children quickly. */

@@ -1,4 +1,4 @@
-// Real processes: who counts as running in a group, a parent that dies in the hardest way, and children that would rather live.
+// Real processes: which ones count as running in a group, a parent that gets SIGKILL, and children that ignore SIGTERM.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,14 +16,14 @@ const MODULE = new URL('../../../src/transports/stdio/process-group.ts', import.
 /** Larger than any process id. */
 const UNUSED_PID = 2 ** 22 + 1;
 
-/** Ignores the end of its input and SIGTERM, and has started another one like that. */
+/** Ignores the end of its input and SIGTERM. */
 const STUBBORN = `
   process.on('SIGTERM', () => {});
   setInterval(() => {}, 60_000);
   process.stdin.resume().on('end', () => {});
 `;
 
-/** Starts two such children, forgets the first, and says who is who. */
+/** Starts two such children, forgets the first, and prints the process ids. */
 const PARENT = `
   import { spawn } from 'node:child_process';
   import { once } from 'node:events';
@@ -40,7 +40,7 @@ const PARENT = `
   setInterval(() => {}, 60_000);
 `;
 
-posix('ends those it was told of when their parent is killed, and then itself', async () => {
+posix('the reaper ends watched children when their parent is killed, and then itself', async () => {
   const parent = spawn(process.execPath, ['--input-type=module', '-e', PARENT, MODULE, STUBBORN], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -55,7 +55,7 @@ posix('ends those it was told of when their parent is killed, and then itself', 
   }
 });
 
-posix('there is a shell while there are children, and another one when somebody ended it', async () => {
+posix('the reaper has a shell while there are children, and replaces it when it is killed', async () => {
   const reaper = new Reaper();
   assert.is(reaper.pid, undefined);
   reaper.watch(UNUSED_PID + 1);
@@ -72,7 +72,7 @@ posix('there is a shell while there are children, and another one when somebody 
   await until(() => !isRunning(second), 'it has nothing to wait for');
 });
 
-posix('leaves the child alone when there can be no shell', async () => {
+posix('a reaper that cannot start a shell leaves the children alone', async () => {
   const text = `
     import childProcess from 'node:child_process';
     import { syncBuiltinESMExports } from 'node:module';
@@ -92,8 +92,8 @@ posix('leaves the child alone when there can be no shell', async () => {
   assert.equal(await once(program, 'exit'), [0, null]);
 });
 
-posix('does not count a member that is dead and not yet buried', async () => {
-  // `sleep` takes the place of the shell and never asks for the end of the child it got with it.
+posix('a zombie does not count as running in its group', async () => {
+  // `sleep` replaces the shell and never reaps its child.
   const leader = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], { detached: true, stdio: 'pipe' });
   const [output] = await once(leader.stdout, 'data');
   const member = Number(String(output));

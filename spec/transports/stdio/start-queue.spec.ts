@@ -11,7 +11,7 @@ import { steadyPace, Turns, turnsPass } from '../../helpers/turns.ts';
 const test = suite('start queue');
 
 const PATIENCE_MS = 30_000;
-/** Who may begin, or give up, in one turn of the event loop. */
+/** Starts that begin, or time out, in one turn of the event loop. */
 const PER_TURN = 3;
 const TWO: Omit<StartQueueOptions, 'scheduler'> = {
   atOnce: 2,
@@ -24,7 +24,7 @@ const FOUR = { ...TWO, atOnce: 4, atOncePerOwner: 3, waitingPerOwner: 2_000 };
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('counts down to nothing, and forgets the owners', async () => {
+test('counts down to zero, and forgets the owners', async () => {
   const { line, started, come } = make();
   const names = ['ada 1', 'ada 2', 'ada 3', 'bo 1'];
   const all = names.map((name) => come(name));
@@ -36,7 +36,7 @@ test('counts down to nothing, and forgets the owners', async () => {
   assert.equal([line.starting, line.waiting, line.owners], [0, 0, 0]);
 });
 
-test('gives a free place to the owner who has fewest, of several to the one who had no turn for longest', async () => {
+test('serves the owner with the fewest starts next, of several the least recently served one', async () => {
   const { started, come } = make(FOUR);
   for (const name of ['ada 1', 'ada 2', 'ada 3', 'bo 1']) void come(name);
   for (const name of ['ada 4', 'bo 2', 'cy 1', 'cy 2', 'dee 1', 'dee 2']) void come(name);
@@ -47,7 +47,7 @@ test('gives a free place to the owner who has fewest, of several to the one who 
   assert.equal([...started.keys()].slice(4), ['cy 1', 'dee 1', 'ada 4', 'bo 2', 'cy 2']);
 });
 
-test('lets so many of one owner wait, and any number of them while nobody is known', async () => {
+test('limits the waiting starts of one owner, but not those of anonymous callers', async () => {
   const { line, come } = make(FOUR);
   const most = FOUR.atOncePerOwner + FOUR.waitingPerOwner;
   for (let count = 0; count < most; count += 1) void come(`ada ${count}`).catch(() => undefined);
@@ -60,7 +60,7 @@ test('lets so many of one owner wait, and any number of them while nobody is kno
   assert.equal([line.starting, line.waiting], [4, FOUR.waitingPerOwner + 2 * most - 1]);
 });
 
-test('lets many give up together a few in a turn, and gives none of them a place meanwhile', async () => {
+test('starts that time out together fail a few per turn, and none of them begins meanwhile', async () => {
   const { line, started, come } = make({ ...TWO, waitingPerOwner: 20, scheduler: steadyPace(PER_TURN) });
   const turns = new Turns();
   void come('a');
@@ -73,7 +73,7 @@ test('lets many give up together a few in a turn, and gives none of them a place
   assert.equal([[...started.keys()], line.waiting], [['a', 'b'], 0]);
 });
 
-test('gives many free places away a few in a turn, while newcomers wait', async () => {
+test('after many ends a few starts begin per turn, while later ones wait', async () => {
   const { line, started, come } = make({
     ...FOUR,
     atOnce: 20,
@@ -94,7 +94,7 @@ test('gives many free places away a few in a turn, while newcomers wait', async 
 
 test.run();
 
-/** A place is passed on a moment after it is free. */
+/** The next start begins a moment after the end of another. */
 function turn(): Promise<void> {
   return turnsPass(2);
 }
@@ -102,7 +102,7 @@ function turn(): Promise<void> {
 function make(options: Partial<StartQueueOptions> = {}) {
   const line = new StartQueue({ scheduler: steadyPace(), ...TWO, ...options });
   const started = new Map<string, PromiseWithResolvers<string>>();
-  /** Comes to the line; what it starts is settled through `started`. The first word is the owner, if there are two. */
+  /** Joins the queue; its start is settled through `started`. The first word is the owner, if there are two. */
   const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {
     const [ownerId = '', count] = name.split(' ');
     const start = (): Promise<string> => {

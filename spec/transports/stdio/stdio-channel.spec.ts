@@ -1,4 +1,4 @@
-// What goes wrong on a pipe: every exchange still ends as it should, and the others go on.
+// Faults on a pipe: every exchange still ends as it should, and the others continue.
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -29,7 +29,7 @@ for (const order of ['--id-first=no', '--id-first']) {
   const kind = order === '--id-first' ? 'id first' : 'id last';
 
   for (const how of ['garbage', 'nothing', 'unknown-id']) {
-    test(`${kind}: ${how} instead of an answer leaves the caller waiting, and he can cancel`, () =>
+    test(`${kind}: ${how} instead of an answer leaves the exchange open until it is cancelled`, () =>
       withStdio(server, async (transport) => {
         let isOver = false;
         const over = () => {
@@ -63,7 +63,7 @@ for (const order of ['--id-first=no', '--id-first']) {
     ['crlf', 'ended by CRLF', 0],
     ['nested-id', nestedText, 0],
   ] as const) {
-    test(`${kind}: ${how} is answered rightly, and once`, () =>
+    test(`${kind}: ${how} leads to the right answer, once`, () =>
       withStdio(server, async (transport) => {
         const seen = await see(transport.exchange(misbehave(how)));
         assert.equal([seen.events.length, textOf(seen.events[0]), seen.end], [1, text, 'completed']);
@@ -96,7 +96,7 @@ for (const order of ['--id-first=no', '--id-first']) {
     }));
 }
 
-test('an oversize line that tells nothing fails everything that is pending', () =>
+test('an oversize line without an id at its edges fails all pending exchanges', () =>
   withStdio(
     scripted(`if (method === 'a') return; process.stdout.write('x'.repeat(${OVER_THE_LIMIT}) + '\\n')`),
     async (transport) => {
@@ -106,7 +106,7 @@ test('an oversize line that tells nothing fails everything that is pending', () 
     },
   ));
 
-test('an oversize log message fails nothing', () =>
+test('an oversize log message fails no exchange', () =>
   withStdio(
     scripted(`say({ method: 'notifications/message', params: { data: 'x'.repeat(${OVER_THE_LIMIT}) }, jsonrpc: '2.0' });
       say({ result: {}, jsonrpc: '2.0', id });`),
@@ -152,7 +152,7 @@ test('requests that wait for a server that does not read are known to be undeliv
     assert.equal(found, ['unknown', 'no', 'no']);
   }));
 
-test('a server that does not read is refused more than fits, and undelivered calls can still be cancelled', () =>
+test('a call beyond the buffer of a server that does not read is refused, and queued calls can be cancelled', () =>
   withStdio(scripted('process.stdin.pause()'), async (transport) => {
     const params = { filler: 'x'.repeat(LIMITS.backendMessageBytes) };
     const first = see(transport.exchange({ method: 'a', params: { filler: 'x'.repeat(1_000_000) } }));
@@ -167,7 +167,7 @@ test('a server that does not read is refused more than fits, and undelivered cal
     assert.equal([failure((await first).end), failure((await fits).end)?.delivered], [LOST, 'no']);
   }));
 
-test('a server that closes its stdin and lives on is given up', () =>
+test('a server that closes its stdin and keeps running is closed', () =>
   withStdio(
     scripted(
       "process.stdin.on('error', () => {}); require('fs').closeSync(0); setInterval(() => {}, 1e6); console.error('deaf')",
@@ -186,7 +186,7 @@ test('a server that closes its stdin and lives on is given up', () =>
     },
   ));
 
-test('a server that closes its stdout and lives on is given up', () =>
+test('a server that closes its stdout and keeps running is closed', () =>
   withStdio(scripted("require('fs').closeSync(1)"), async (transport) => {
     const closed = firstValueFrom(transport.closed$);
     const { end } = await see(transport.exchange({ method: 'a' }));
@@ -224,13 +224,13 @@ function isSuspicious(end: Seen['end']): boolean | undefined {
   return end === 'completed' ? undefined : end.facts.suspicious;
 }
 
-test('forgets a request that JSON cannot say', async () => {
+test('a request that cannot be serialized fails and is forgotten', async () => {
   await withStdio(fixture(), async (transport) => {
     const circle: JsonObject = {};
     circle.self = circle;
     const { end } = await see(transport.exchange({ method: 'tools/call', params: circle }));
     assert.is(failure(end)?.code, 'VALIDATION_ERROR');
-    // A log line is about the only exchange under way: a forgotten one would stand in its way.
+    // A log line goes to the only exchange under way: it would not if the failed request still counted.
     const { events } = await see(transport.exchange(callTool('log', { text: 'hello' })));
     const found = events.map((event) => event.kind);
     assert.equal(found, ['notification', 'result']);

@@ -1,4 +1,4 @@
-// Openings that fail, or are called off, between the start of the program and the end of the handshake.
+// Openings that fail, or are aborted, between the start of the program and the end of the handshake.
 
 import * as assert from 'uvu/assert';
 import type { GatewayError } from '../../../src/domain/errors.ts';
@@ -14,7 +14,7 @@ import { fixture, LADDER, node, openStdio, withStarts } from './open-stdio.ts';
 
 const test = suite('stdio handshake', { timeoutMs: 30_000 });
 
-/** Waits half of the time for the handshake, which nobody here has. */
+/** The probe may take half of the handshake timeout, which is never reached. */
 const PATIENT = { probeTimeoutMs: 60_000 };
 const LONG_MS = 20_000;
 const EXITS_WHEN_ASKED = node("process.stdin.once('data', () => process.exit(3))");
@@ -35,7 +35,7 @@ test('does not open a program that returns what it is sent', async () => {
   assert.is(error.message, 'The backend is unavailable: it returns what it is sent.');
 });
 
-test('gives up a silent server in time, never cancels initialize, and leaves nothing behind', async () => {
+test('fails at the handshake timeout of a silent server, does not cancel initialize, and stops the program', async () => {
   const error = await refusal(openStdio(silent(), { handshakeTimeoutMs: 400 }));
   assert.match(error.message, 'no handshake within 0.4 s');
   const [pid, ...received] = wordsOf(error);
@@ -63,7 +63,7 @@ for (const how of ['garbage', 'silence', 'exit'] as const) {
   });
 }
 
-test('does not probe a server again that heard nothing more after the probe', async () => {
+test('does not probe a server again that stopped reading after the probe', async () => {
   const memory: OpeningMemory = {};
   const program = fixture('--before-initialize=deaf');
   const error = await refusal(openStdio(program, { memory, handshakeTimeoutMs: 900 }));
@@ -73,14 +73,14 @@ test('does not probe a server again that heard nothing more after the probe', as
   await transport.close();
 });
 
-test('asks again whether a slow server speaks the modern era that refuses the legacy one', async () => {
+test('probes a slow server again when it refuses the legacy era', async () => {
   const transport = await openStdio(fixture('--era=modern'), {}, IMPATIENT);
   assert.is(transport.peer.era, 'modern');
   await stillWorks(transport);
   await transport.close();
 });
 
-test('forgets the probe, so that what belongs to the only exchange is known to belong to it', async () => {
+test('forgets an unanswered probe, so that a log line goes to the only exchange', async () => {
   const transport = await openStdio(fixture('--before-initialize=silence'), {}, IMPATIENT);
   const { events } = await see(transport.exchange(callTool('log', { text: 'mine' })));
   const found = events.map(({ kind }) => kind);
@@ -89,7 +89,7 @@ test('forgets the probe, so that what belongs to the only exchange is known to b
   await transport.close();
 });
 
-test('starts a program that breaks twice at its first opening, and once at each that follows', () =>
+test('starts a broken program twice at its first opening, and once at each later one', () =>
   withStarts(async (counted, starts) => {
     const memory: OpeningMemory = {};
     const breaking = counted(EXITS_WHEN_ASKED);
@@ -104,7 +104,7 @@ test('starts a program that breaks twice at its first opening, and once at each 
     assert.equal([await starts(), failures], [6, ['probed', 'unprobed', 'probed', 'unprobed']]);
   }));
 
-test('starts a program once that is known to be legacy, however it fails, and never probes it again', () =>
+test('starts a program that is known to be legacy once per opening, and never probes it again', () =>
   withStarts(async (counted, starts) => {
     const memory: OpeningMemory = { era: 'legacy' };
     const code =
@@ -117,7 +117,7 @@ test('starts a program once that is known to be legacy, however it fails, and ne
     }
   }));
 
-test('starts a modern program once that breaks, and may find it to be another one afterwards', () =>
+test('starts a broken modern program once, and finds out its era anew afterwards', () =>
   withStarts(async (counted, starts) => {
     const memory: OpeningMemory = {};
     const modern = await openStdio(fixture('--era=modern'), { memory });
@@ -145,7 +145,7 @@ test('uses a program that was broken for a while as soon as it works, and probes
     await next.close();
   }));
 
-test('says what a program wrote instead that never answered, and keeps the words', async () => {
+test('reports that a program wrote other lines and never answered, with the lines as stderr', async () => {
   const code = "console.log('Missing the API key'); console.log('{\"data\":1}'); setInterval(() => {}, 1e6)";
   const error = await refusal(openStdio(node(code), { handshakeTimeoutMs: 600 }));
   assert.is(
@@ -155,7 +155,7 @@ test('says what a program wrote instead that never answered, and keeps the words
   assert.equal(error.facts.stderr, ['Missing the API key']);
 });
 
-test('stops what it started when the opening is called off', async () => {
+test('stops the program when the opening is aborted', async () => {
   const caller = new AbortController();
   setTimeout(() => caller.abort(), 300);
   const error = await refusal(openStdio(silent(), { signal: caller.signal }));
@@ -163,7 +163,7 @@ test('stops what it started when the opening is called off', async () => {
   assert.not(isRunning(Number(wordsOf(error)[0])));
 });
 
-test('knows of a late answer to the probe, and does not ask again', async () => {
+test('uses a late answer to the probe instead of asking again', async () => {
   const channel = new StdioChannel(fixture('--era=modern'), { ladder: LADDER });
   const probing: Probe = { probeTimeoutMs: 1, outcome: 'unanswered' };
   const pipe = new StdioPipe(channel, probing, 1_000);
@@ -182,7 +182,7 @@ async function stillWorks(transport: Transport): Promise<void> {
   assert.is(textOf(events.at(-1)), 'still here');
 }
 
-/** Says its pid and what it receives on stderr, and never answers nor stops by itself. */
+/** Prints its pid and what it receives on stderr, and never answers nor stops by itself. */
 function silent() {
   return node(
     "console.error(process.pid); process.stdin.on('data', (data) => console.error(String(data).trim())); setInterval(() => {}, 1e6)",

@@ -1,5 +1,5 @@
-// Conversations that single clients have with programs of their own: what is declared in them, what their programs may ask,
-// and that nothing is left of them.
+// Conversations of single clients with dedicated programs: what is declared in them, what their programs may ask, and that
+// nothing is left of them.
 
 import { readFileSync } from 'node:fs';
 import { lastValueFrom } from 'rxjs';
@@ -28,7 +28,7 @@ const PROFILE: ClientProfile = {
 const subject = { name: 'stdio', open: () => openReleasable(fixture()) };
 upstreamConformance(test, subject, true);
 
-test('is a process of its own', () =>
+test('each conversation is a separate process', () =>
   withStdio(fixture(), async (transport) => {
     const [one, two] = [await open(transport), await open(transport)];
     const pids = await Promise.all(
@@ -40,7 +40,7 @@ test('is a process of its own', () =>
     assert.is(transport.pid, undefined);
   }));
 
-test('tells questions and log lines at large when several exchanges are under way', () =>
+test('messages$ emits questions and log lines when several exchanges are under way', () =>
   withStdio(fixture(), async (transport) => {
     const upstream = await open(transport);
     const messages: ServerMessage[] = [];
@@ -64,7 +64,7 @@ test('tells questions and log lines at large when several exchanges are under wa
     other.unsubscribe();
   }));
 
-test('passes on what a server asks by itself as soon as it may', () =>
+test('passes on a question that the server asks right after the handshake', () =>
   withStdio(
     scripted(
       '',
@@ -83,7 +83,7 @@ test('passes on what a server asks by itself as soon as it may', () =>
   ));
 
 test.needs(process.platform === 'linux', 'children are found through /proc, which is Linux')(
-  'keeps one process waiting for the next client, once there was a first',
+  'keeps one warm process for the next client, once there was a first',
   () =>
     withStdio(fixture(), async (transport) => {
       const first = Number(await answerTo(await open(transport), 'pid'));
@@ -96,7 +96,7 @@ test.needs(process.platform === 'linux', 'children are found through /proc, whic
     }),
 );
 
-test('is independent: it goes on when the shared process is gone, and those that wait for a client end with that', () =>
+test('a conversation continues when the shared process is gone, after which no other can be opened', () =>
   withStdio(fixture(), async (transport) => {
     const [one, two] = [await open(transport), await open(transport)];
     assert.equal([transport.isIndependent, one.isIndependent], [false, true]);
@@ -113,14 +113,14 @@ test('is independent: it goes on when the shared process is gone, and those that
     assert.equal(found, [false, false]);
   }));
 
-test('goes on being opened when the shared process goes away meanwhile', () =>
+test('an opening continues when the shared process closes meanwhile', () =>
   withStdio(fixture('--slow-start=300'), async (transport) => {
     const opening = open(transport);
     await transport.close();
     assert.is(await answerTo(await opening, 'count'), '1');
   }));
 
-test('is not opened by bare servers, nor when nobody wants it any more', async () => {
+test('is not opened at bare servers, nor when the opening was aborted', async () => {
   await withStdio(fixture('--era=bare'), async (transport) => {
     assert.is(await transport.openUpstream(PROFILE, new AbortController().signal), undefined);
   });
@@ -132,7 +132,7 @@ test('is not opened by bare servers, nor when nobody wants it any more', async (
   });
 });
 
-test('stops the process when the opening is called off', () =>
+test('stops the process when the opening is aborted', () =>
   withStdio(
     scripted('', 'if (process.ppid && !process.env.FIRST) console.error(process.pid)'),
     async (transport) => {
@@ -146,7 +146,7 @@ test('stops the process when the opening is called off', () =>
     },
   ));
 
-test('a program of the modern era only has a process for each client all the same', () =>
+test('a program of the modern era only has a process for each client, too', () =>
   withStdio(fixture('--era=modern'), async (transport) => {
     const [one, two] = [await openFor(transport, noCapability), await openFor(transport, noCapability)];
     assert.equal([one.peer.era, one.peer.protocolVersion, two.peer.era], ['modern', '2026-07-28', 'modern']);

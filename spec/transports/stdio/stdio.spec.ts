@@ -27,7 +27,7 @@ for (const [name, flags] of [
   transportConformance(test, { name, open: async () => ({ transport: await openStdio(fixture(...flags)) }) });
 }
 
-test('learns in the handshake who the peer is', async () => {
+test('learns era, revision and name of the server in the handshake', async () => {
   const eras = { legacy: '2025-11-25', dual: '2026-07-28', modern: '2026-07-28', bare: '' };
   for (const [era, protocolVersion] of Object.entries(eras)) {
     await withStdio(fixture(`--era=${era}`, '--name=me'), async ({ peer }) => {
@@ -62,7 +62,7 @@ test('tolerates a server that talks on stdout before and between its answers', a
   });
 });
 
-test('does not open when the program refuses to start, and keeps its last words out of the message', async () => {
+test('does not open when the program refuses to start, and keeps its stderr out of the message', async () => {
   const error = await refusal(openStdio(fixture('--refuse-start')));
   assert.is(error.message, 'The backend is unavailable: exited with code 3.');
   assert.equal(error.facts.stderr, ['refusing to start: the fixture was told so']);
@@ -75,7 +75,7 @@ test('does not open without a program', async () => {
   assert.match(none.message, 'no command is given');
 });
 
-test('starts nothing when the opening was called off before', async () => {
+test('starts nothing when the opening was already aborted', async () => {
   const error = await refusal(openStdio(fixture(), { signal: AbortSignal.abort() }));
   assert.equal(
     [error.message, error.cause],
@@ -83,7 +83,7 @@ test('starts nothing when the opening was called off before', async () => {
   );
 });
 
-test('tells in closed$ that the program exited by itself', async () => {
+test('closed$ reports that the program exited by itself', async () => {
   const transport = await openStdio(fixture('--exit-after=1'));
   const closed = collect(transport.closed$);
   const { events } = await see(transport.exchange(callTool('echo', { text: 'last words' })));
@@ -95,7 +95,7 @@ test('tells in closed$ that the program exited by itself', async () => {
   await transport.close();
 });
 
-test('answers what is pending before it goes down the ladder', async () => {
+test('closing answers pending calls before the program has stopped', async () => {
   const transport = await openStdio(fixture('--ignore-stdin-end', '--ignore-sigterm'));
   const pending = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
   let stopped = false;
