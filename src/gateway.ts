@@ -131,8 +131,9 @@ export class Gateway {
   /**
    * Registers an instance and starts it; an instance of the same template with the same id is replaced in place. Resolves
    * when the instance is stored; with `waitMs` when it is healthy. Rejects with CONFIG_INCOMPLETE, VALIDATION_ERROR,
-   * ENDPOINT_NOT_ALLOWED or COMMAND_NOT_ALLOWED, and nothing is registered then; with BACKEND_UNAVAILABLE when the instance
-   * is not healthy after `waitMs`: it stays registered, and the gateway tries again until `deregister`.
+   * ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED, REGISTRY_FULL or, as all changes do, DATABASE_UNAVAILABLE or SHUTTING_DOWN, and
+   * nothing is registered then; with BACKEND_UNAVAILABLE when the instance is not healthy after `waitMs`: it stays registered, and
+   * the gateway tries again until `deregister`, which ends the wait with SERVER_NOT_FOUND.
    * @example
    * await gateway.register('search', { endpoint: 'http://127.0.0.1:9000/mcp' }, { waitMs: 5_000 });
    * await gateway.register('clock', { handler: () => ({ tools: [] }) }); // a function of this program
