@@ -24,6 +24,7 @@ if (options) process.exitCode = (await checkAll(options)) ? 0 : 1;
 async function checkAll(specs: RunOptions): Promise<boolean> {
   const steps = [
     await runTool('type-check', 'typescript', 'bin/tsc', ['--noEmit', '--pretty', 'false']),
+    await runTool('type-check of the console', 'typescript', 'bin/tsc', ['-p', 'web', '--pretty', 'false']),
     await runTool('lint', '@biomejs/biome', 'bin/biome', [
       'check',
       '--error-on-warnings',
