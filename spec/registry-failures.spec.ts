@@ -92,7 +92,7 @@ test('refuses changes once it is closed, and finishes those before, failed or no
 const away = (delivered: Delivered) => () => databaseUnavailable(new Error('away'), delivered);
 const NOTHING = 'The database does not answer. Nothing was changed.';
 const PERHAPS =
-  'The database does not answer. Whether the change was made is not known: look before you repeat it.';
+  'The database does not answer. It is unknown whether the change was made: check before repeating it.';
 
 test('says what has become of a change, which the outcome of its tombstone is not', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);

@@ -44,7 +44,7 @@ test('waits no longer for an instance that was taken out meanwhile', async () =>
   await settled();
   await registry.deregister('r', 'a');
   const { code, message } = await outcome;
-  const said = 'Instance "a" of "r" was taken out or replaced before it was healthy.';
+  const said = 'Instance "a" of "r" was deregistered or replaced before it was healthy.';
   assert.equal([code, message], ['SERVER_NOT_FOUND', said]);
 });
 

@@ -27,7 +27,7 @@ const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 /** Those that specs of HTTP do not name. Status, code, and `delivered` where it is not `no`; the facts; a part of the message. */
 const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: object, message?: string])[] = [
   [errors.accountsNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', { requiredPermissions: ['admin'] }],
-  [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'There are 2 instances already, which'],
+  [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'Limit of 2 instances reached;'],
   [errors.sessionLost('it is gone'), '404 SESSION_NOT_FOUND', LOST, 'The session ended: it is gone. Init'],
   [errors.sessionLimit(10), '503 SESSION_LIMIT', { retryAfterSeconds: 60 }, 'sessions.max)'],
   [errors.sessionShareLimit(10), '503 SESSION_LIMIT', {}, 'sessions.share)'],
@@ -67,6 +67,14 @@ test('names the first issue of bad input and says how many more there are', () =
   assert.is(errors.validationFailed([option], 'This').message, 'This is not valid: graceMs: expected x.');
 });
 
+test('shortens a name of any length that its message repeats', () => {
+  const long = 'x'.repeat(10_000);
+  const request = { method: 'resources/read', params: { uri: long } } as ExchangeRequest;
+  const answered = errorOfAnswer(request, { code: -32_002, message: 'no' });
+  for (const { message } of [errors.toolNotFound(long, 't'), toolExecutionFailed(long, {}), answered])
+    assert.ok(message.length < 200, message.slice(0, 40));
+});
+
 test('has no other instance tried when a request cannot be written', () => {
   const { code, delivered, facts } = errors.notWritable(cause);
   assert.equal([code, delivered, facts.cause], ['VALIDATION_ERROR', 'yes', cause]);
@@ -104,8 +112,9 @@ test('says of single instances why none is healthy, and where one runs that cann
   assert.is(noHealthyInstance('files').message, 'No instance of "files" is healthy right now.');
   const elsewhere = errors.runsElsewhere('files-1', 'it runs on the node "b"');
   assert.equal([elsewhere.status, elsewhere.code], [503, 'NO_HEALTHY_INSTANCE']);
-  assert.is(elsewhere.message, '"files-1" cannot be used here: it runs on the node "b".');
-  assert.equal(elsewhere.facts, { delivered: 'no', plainMessage: '"files-1" cannot be used here.' });
+  assert.is(elsewhere.message, 'Instance "files-1" cannot be used on this node: it runs on the node "b".');
+  const plainMessage = 'Instance "files-1" cannot be used on this node.';
+  assert.equal(elsewhere.facts, { delivered: 'no', plainMessage });
 });
 
 test('makes a GatewayError of anything thrown and leaves one that is one', () => {

@@ -77,7 +77,7 @@ test('gives one caller his share, at one template as at all of them, and the res
     for (let count = 0; count < 9; count += 1) assert.is((await open(template, 'user:ann')).status, 200);
     const { status, answer } = await open(template, 'user:ann');
     assert.is(status, 503);
-    assert.match(JSON.stringify(answer), 'You have 9 sessions');
+    assert.match(JSON.stringify(answer), 'Limit of 9 sessions per caller reached');
     assert.is((await open(template, 'user:bob')).status, 200);
   }
 });

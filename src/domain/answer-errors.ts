@@ -1,7 +1,7 @@
 // Maps a JSON-RPC error of a backend to an error for callers of a REST route or of the facade. MCP clients get the JSON-RPC error
 // unchanged.
 
-import { validationFailed } from './error-catalogue.ts';
+import { quoted, validationFailed } from './error-catalogue.ts';
 import { type ErrorDetails, GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject } from './json.ts';
@@ -68,17 +68,17 @@ export function resourceNotFound(uri: string, backendError?: JsonRpcError): Gate
   const because = isCertain ? '' : `: ${backendError.message}`;
   return new GatewayError(
     'RESOURCE_NOT_FOUND',
-    `No resource "${uri}"${because}.`,
+    `No resource ${quoted(uri)}${because}.`,
     withBackendError(backendError),
   );
 }
 
 export function promptNotFound(prompt: string, backendError?: JsonRpcError): GatewayError {
-  return new GatewayError('PROMPT_NOT_FOUND', `No prompt named "${prompt}".`, withBackendError(backendError));
+  return new GatewayError('PROMPT_NOT_FOUND', `No prompt named ${quoted(prompt)}.`, withBackendError(backendError));
 }
 
 export function invalidToolArguments(tool: string, backendError: JsonRpcError): GatewayError {
-  const message = `"${tool}" refused its arguments: ${backendError.message}`;
+  const message = `${quoted(tool)} refused its arguments: ${backendError.message}`;
   return new GatewayError('INVALID_TOOL_ARGUMENTS', message, { delivered: 'yes', backendError });
 }
 
@@ -87,7 +87,7 @@ export function toolExecutionFailed(
   reason: { backendError?: JsonRpcError; result?: unknown },
 ): GatewayError {
   const because = reason.backendError ? `: ${reason.backendError.message}` : ' with an error result';
-  return new GatewayError('TOOL_EXECUTION_FAILED', `"${what}" failed${because}`, {
+  return new GatewayError('TOOL_EXECUTION_FAILED', `${quoted(what)} failed${because}`, {
     delivered: 'yes',
     ...reason,
   });

@@ -5,6 +5,7 @@ import type { Scope } from './account.ts';
 import { type Delivered, type ErrorDetails, GatewayError, type ValidationItem } from './errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './instance.ts';
 import { LIMITS } from './limits.ts';
+import { cutText } from './text.ts';
 
 // --- requests ------------------------------------------------------------------------------------------------------
 
@@ -23,7 +24,7 @@ export function consoleNotBuilt(): GatewayError {
 }
 
 export function methodNotAllowed(method: string, path: string, allow: readonly string[]): GatewayError {
-  const message = `${path} does not answer ${method}; it answers ${allow.join(', ')}.`;
+  const message = `Method ${method} is not allowed for ${path}; allowed: ${allow.join(', ')}.`;
   return new GatewayError('METHOD_NOT_ALLOWED', message, { allow });
 }
 
@@ -42,7 +43,7 @@ export function payloadTooLarge(limitBytes: number): GatewayError {
 /** The request bodies of one caller, or of all callers, use all the memory that they may. */
 export function tooManyBodies(): GatewayError {
   const message =
-    'Too many large request bodies are read, queued or in flight; wait until some are answered.';
+    'Too many large request bodies are being read, queued or in flight; try again when some are answered.';
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 1 });
 }
 
@@ -70,7 +71,7 @@ export function validationFailed(
  * 'yes'`: no other instance helps.
  */
 export function notWritable(cause: unknown): GatewayError {
-  const item = { loc: ['body'], msg: 'The request cannot be written as JSON', type: 'json_type' };
+  const item = { loc: ['body'], msg: 'The request cannot be serialized as JSON', type: 'json_type' };
   return new GatewayError('VALIDATION_ERROR', `${item.msg}.`, { cause, delivered: 'yes', items: [item] });
 }
 
@@ -93,59 +94,59 @@ export function tokenExpired(): GatewayError {
 // --- authorization -------------------------------------------------------------------------------------------------
 
 export function accountsNeedAllTemplates(): GatewayError {
-  const message = 'Accounts and the audit log are not for callers that are limited to templates.';
+  const message = 'Callers that are limited to templates cannot access accounts or the audit log.';
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
 /** The end of refusals that depend on the address of the caller. */
 export const BEHIND_A_PROXY =
-  'What a proxy forwarded counts as from elsewhere: behind one turn authentication on, or ask the gateway directly.';
+  'Requests that a proxy forwards count as remote: turn authentication on, or send them to the gateway directly.';
 
 /** While authentication is off: an account of a remote caller would remain when authentication is turned on. */
 export function accountsFromHereOnly(): GatewayError {
-  const message = `While authentication is off, accounts are changed from this machine only, and not from a web page. ${BEHIND_A_PROXY}`;
+  const message = `While authentication is off, accounts can be changed only from this machine, and not from a web page. ${BEHIND_A_PROXY}`;
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
 /** `anyOf`: one of these scopes is enough. */
 export function insufficientPermissions(anyOf: readonly Scope[]): GatewayError {
   const needed = anyOf.map((scope) => `"${scope}"`).join(' or ');
-  return new GatewayError('INSUFFICIENT_PERMISSIONS', `This needs the permission ${needed}.`, {
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', `This requires the permission ${needed}.`, {
     requiredPermissions: anyOf,
   });
 }
 
 export function rateLimitExceeded(hourlyLimit: number, retryAfterSeconds: number): GatewayError {
-  const message = `The limit of ${hourlyLimit} requests per hour is used up.`;
+  const message = `Rate limit exceeded: ${hourlyLimit} requests per hour.`;
   return new GatewayError('RATE_LIMIT_EXCEEDED', message, { retryAfterSeconds });
 }
 
 export function tooManyAttempts(retryAfterSeconds: number): GatewayError {
-  const message = 'Too many attempts to log in; wait a moment.';
+  const message = 'Too many login attempts; try again later.';
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
 }
 
 export function tooManyPasswords(retryAfterSeconds: number): GatewayError {
-  const message = 'Too many passwords at once; wait a moment.';
+  const message = 'Too many passwords are being checked at once; try again later.';
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
 }
 
 // --- accounts ------------------------------------------------------------------------------------------------------
 
 export function duplicateUsername(username: string): GatewayError {
-  return new GatewayError('DUPLICATE_USERNAME', `There is a user named "${username}" already.`);
+  return new GatewayError('DUPLICATE_USERNAME', `User "${username}" already exists.`);
 }
 
 export function lastAdmin(): GatewayError {
-  return new GatewayError('LAST_ADMIN', 'This is the last active admin: make another one first.');
+  return new GatewayError('LAST_ADMIN', 'This is the last active admin: create another admin first.');
 }
 
 export function userNotFound(id: string): GatewayError {
-  return new GatewayError('USER_NOT_FOUND', `There is no user "${id}".`);
+  return new GatewayError('USER_NOT_FOUND', `User "${id}" not found.`);
 }
 
 export function apiKeyNotFound(id: string): GatewayError {
-  return new GatewayError('API_KEY_NOT_FOUND', `There is no API key "${id}".`);
+  return new GatewayError('API_KEY_NOT_FOUND', `API key "${id}" not found.`);
 }
 
 // --- templates and instances ---------------------------------------------------------------------------------------
@@ -159,14 +160,14 @@ export function serverNotFound(id: string): GatewayError {
 }
 
 export function duplicateServer(id: string): GatewayError {
-  return new GatewayError('DUPLICATE_SERVER', `"${id}" is registered already.`);
+  return new GatewayError('DUPLICATE_SERVER', `Instance "${id}" already exists.`);
 }
 
 /** `what` is the counted noun: "instances". */
 export function registryFull(what: string, most: number): GatewayError {
   return new GatewayError(
     'REGISTRY_FULL',
-    `There are ${most} ${what} already, which is the most there may be.`,
+    `Limit of ${most} ${what} reached; deregister or delete unused ones first.`,
   );
 }
 
@@ -200,8 +201,8 @@ export function notHealthyInTime(
 ): GatewayError {
   const name = `Instance "${id}" of "${template}"`;
   if (state === 'stopped')
-    return new GatewayError('SERVER_NOT_FOUND', `${name} was taken out or replaced before it was healthy.`);
-  const plainMessage = `${name} is not healthy after ${waitMs / 1000} s; it stays registered and is tried again.`;
+    return new GatewayError('SERVER_NOT_FOUND', `${name} was deregistered or replaced before it was healthy.`);
+  const plainMessage = `${name} is not healthy after ${waitMs / 1000} s; it stays registered and the gateway retries.`;
   const message = reason === null ? plainMessage : `${plainMessage.slice(0, -1)} (${reason}).`;
   return new GatewayError('BACKEND_UNAVAILABLE', message, {
     delivered: 'no',
@@ -215,14 +216,14 @@ export function notHealthyInTime(
 
 /** The session is unknown, has ended, or is another caller's; the error does not reveal which. */
 export function sessionNotFound(): GatewayError {
-  return new GatewayError('SESSION_NOT_FOUND', 'There is no such session. Initialize again.');
+  return new GatewayError('SESSION_NOT_FOUND', 'Session not found. Initialize again.');
 }
 
 /** The session with this fingerprint does not exist, or is another caller's. */
 export function sessionUnknown(fingerprint: string): GatewayError {
   return new GatewayError(
     'SESSION_NOT_FOUND',
-    `There is no session "${fingerprint}". GET /gateway/sessions lists them.`,
+    `Session "${fingerprint}" not found. GET /gateway/sessions lists the sessions.`,
   );
 }
 
@@ -238,67 +239,67 @@ export function sessionLost(reason: string): GatewayError {
 const ASK_AGAIN_SECONDS = 60;
 
 export function sessionLimit(most: number): GatewayError {
-  const message = `All ${most} sessions are taken (setting sessions.max).`;
+  const message = `Limit of ${most} sessions reached (setting sessions.max).`;
   return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
 /** The caller ends its sessions itself, so there is no Retry-After. */
 export function sessionShareLimit(most: number): GatewayError {
-  const message = `You have ${most} sessions already, which is the most that one caller may have (setting sessions.share).`;
+  const message = `Limit of ${most} sessions per caller reached (setting sessions.share).`;
   return new GatewayError('SESSION_LIMIT', message);
 }
 
 /** The processes end with the caller's sessions. */
 export function processShareLimit(most: number): GatewayError {
-  const message = `You have ${most} processes of the instance, which is the most that one caller may have (setting sessions.share).`;
+  const message = `Limit of ${most} processes of the instance per caller reached (setting sessions.share).`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
 export function conversationShareLimit(most: number): GatewayError {
-  const message = `You use ${most} conversations with the instance, which is the most that one caller may use (setting sessions.share).`;
+  const message = `Limit of ${most} conversations with the instance per caller reached (setting sessions.share).`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
 }
 
 export function openingShareLimit(most: number): GatewayError {
-  const message = `${most} conversations of yours wait to be opened with the instance already, which is the most that one caller may have.`;
+  const message = `Limit of ${most} queued conversations with the instance per caller reached.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
 }
 
 /** Like parkedCallsFull, for the calls of one caller. */
 export function parkedShareLimit(most: number): GatewayError {
-  const message = `${most} of your calls wait for your answer already, which is the most that one caller may have.`;
+  const message = `Limit of ${most} calls per caller that wait for an answer of their client reached.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
 /** A call was cancelled for another one, because its client was disconnected. */
 export function placeYielded(): GatewayError {
   const seconds = LIMITS.clientAwayMs / 1000;
-  const message = `The call was cancelled: its client was away for over ${seconds} s, and another call waited for its place.`;
+  const message = `The call was cancelled: its client was disconnected for over ${seconds} s, and another call needed its capacity.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
 export function processLimit(most: number): GatewayError {
-  const message = `All ${most} processes that the instance may run for single clients are taken (setting sessions.max_processes).`;
+  const message = `Limit of ${most} dedicated processes of the instance reached (setting sessions.max_processes).`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
 /** A call needs an answer of its client to a request of its server, and too many other calls wait for one. */
 export function parkedCallsFull(most: number): GatewayError {
-  const message = `${most} calls wait for an answer of their client already, which is the most there may be.`;
+  const message = `Limit of ${most} calls that wait for an answer of their client reached.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
 /** Too many streams of `subscriptions/listen` are open; `isShare`: of this caller. */
 export function listenLimit(most: number, isShare: boolean): GatewayError {
   const message = isShare
-    ? `You have ${most} open subscriptions, which is the most that one caller may have.`
-    : `All ${most} subscriptions are open that there may be.`;
+    ? `Limit of ${most} subscriptions per caller reached.`
+    : `Limit of ${most} subscriptions reached.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
 /** The instance of a task is unknown, and too many searches are under way. */
 export function tooManySearches(): GatewayError {
-  return new GatewayError('QUEUE_FULL', 'Too many tasks are being looked for.', {
+  return new GatewayError('QUEUE_FULL', 'Too many searches for tasks are running; try again.', {
     delivered: 'no',
     retryAfterSeconds: 1,
   });
@@ -316,17 +317,22 @@ export function noHealthyInstance(template: string, why = ''): GatewayError {
 
 /** The instance is registered, but cannot be reached from this node. `why` says where it runs, as a clause. */
 export function runsElsewhere(id: string, why: string): GatewayError {
-  const plainMessage = `"${id}" cannot be used here.`;
+  const plainMessage = `Instance "${id}" cannot be used on this node.`;
   const message = `${plainMessage.slice(0, -1)}: ${why}.`;
   return new GatewayError('NO_HEALTHY_INSTANCE', message, { delivered: 'no', plainMessage });
 }
 
+/** A name that a caller sent, which may have any length. */
+export function quoted(name: string): string {
+  return `"${cutText(name, LIMITS.locCharacters)}"`;
+}
+
 export function toolNotFound(tool: string, owner: string): GatewayError {
-  return new GatewayError('TOOL_NOT_FOUND', `"${owner}" has no tool named "${tool}".`);
+  return new GatewayError('TOOL_NOT_FOUND', `"${owner}" has no tool named ${quoted(tool)}.`);
 }
 
 export function queueFull(template: string): GatewayError {
-  return new GatewayError('QUEUE_FULL', `Every instance of "${template}" is busy and the line is full.`, {
+  return new GatewayError('QUEUE_FULL', `All instances of "${template}" are at capacity and the queue is full.`, {
     delivered: 'no',
     retryAfterSeconds: 1,
   });
@@ -346,7 +352,7 @@ export function backendUnavailable(
 }
 
 /** The reason when calls fail, or are not sent, because of the memory bound of incomplete answers. */
-export const ANSWERS_HOLD_TOO_MUCH = 'its incomplete answers use all the memory that they may';
+export const ANSWERS_HOLD_TOO_MUCH = 'its incomplete answers reached their memory limit';
 
 /** The caller cancelled the opening of an instance or of a conversation. */
 export function openingCancelled(cause?: unknown): GatewayError {

@@ -101,7 +101,7 @@ export function databaseUnavailable(
 }
 
 const NOTHING_CHANGED = 'Nothing was changed.';
-const PERHAPS_CHANGED = 'Whether the change was made is not known: look before you repeat it.';
+const PERHAPS_CHANGED = 'It is unknown whether the change was made: check before repeating it.';
 
 export function internalError(cause: unknown): GatewayError {
   return new GatewayError('INTERNAL_ERROR', 'Something went wrong inside the gateway.', { cause });
@@ -206,7 +206,7 @@ export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
 }
 
-/** Unreadable lines on the standard output of a program: "2 lines that are no JSON-RPC". */
+/** Unreadable lines on the standard output of a program: "2 lines that are not JSON-RPC". */
 export function unmatchedLines(count: number): string {
-  return `${count === 1 ? '1 line that is' : `${count} lines that are`} no JSON-RPC`;
+  return `${count === 1 ? '1 line that is' : `${count} lines that are`} not JSON-RPC`;
 }

@@ -198,7 +198,7 @@ test('one owner may open all sessions when the maximum is small', async () => {
   const refusal = await harness.openSession(PLAIN, 'ann').catch((thrown: unknown) => thrown);
   assert.match(
     String(refusal),
-    'All 6 sessions are taken (setting sessions.max)',
+    'Limit of 6 sessions reached (setting sessions.max)',
     'a greater share would not help',
   );
 });

@@ -157,7 +157,7 @@ check(
     harness.opener.last.start({ pid: 7, stderr: ['loading'], unmatchedMessages: 0 });
     assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: null });
     harness.opener.last.start({ pid: 8, stderr: ['hello'], unmatchedMessages: 150 });
-    const reason = 'it is still starting, and wrote 150 lines that are no JSON-RPC';
+    const reason = 'it is still starting, and wrote 150 lines that are not JSON-RPC';
     assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
     harness.opener.last.fail('it never answered');
     await settled();

@@ -74,7 +74,7 @@ test('sessions shows who has one and where it is bound; end-session ends it', as
   assert.equal([sessions.length, sessions[0].id], [1, id]);
   const end = () => gateway.run(`gateway end-session ${id}`);
   assert.is(await printed(end()), `the session ${id} is ended`);
-  assert.match(await complaint(end()), `There is no session "${id}"`);
+  assert.match(await complaint(end()), `Session "${id}" not found`);
   assert.is(await printed(gateway.run('gateway sessions')), 'No session is open.');
 });
 

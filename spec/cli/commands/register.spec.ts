@@ -83,7 +83,7 @@ const failures: readonly {
   },
   {
     ...{ what: 'with what a program has done so far that is still starting', seconds: 1 },
-    ...{ command: `-e "${JUNK}"`, reason: 'it is still starting, and wrote 150 lines that are no JSON-RPC' },
+    ...{ command: `-e "${JUNK}"`, reason: 'it is still starting, and wrote 150 lines that are not JSON-RPC' },
     details: /^It wrote last:\n(.*\n)* {2}junk 150$/,
   },
 ];

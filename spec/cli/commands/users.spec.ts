@@ -70,7 +70,7 @@ test('ask nobody when something else is wrong, and show why the gateway refuses'
   const refused = gateway.runAt({ line: 'correct horse' }, 'gateway create-user ADMIN --password -');
   assert.match(
     await complaint(refused),
-    /^stagedoor: There is a user named "ADMIN" already \(DUPLICATE_USERNAME\)$/m,
+    /^stagedoor: User "ADMIN" already exists \(DUPLICATE_USERNAME\)$/m,
   );
 });
 

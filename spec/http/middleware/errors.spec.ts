@@ -60,7 +60,7 @@ const result = { content: [], isError: true };
 const secret = new Error('a secret');
 
 const NOBODY = 'No instance of "demo" is healthy right now.';
-const NEEDED = 'This needs the permission "gateway:read" or "tools:call".';
+const NEEDED = 'This requires the permission "gateway:read" or "tools:call".';
 
 /** The error, its status and its headers; further fields of the body. */
 const ROWS: readonly (readonly [error: unknown, status: number, headers?: object, body?: object])[] = [
@@ -135,7 +135,7 @@ test('name no paths of this machine to those who may not see how instances are r
 
 test('answer over JSON-RPC with a message, its status and its headers', async () => {
   const { headers, ...answer } = await answerTo(sessionNotFound(), rpc);
-  const message = 'There is no such session. Initialize again.';
+  const message = 'Session not found. Initialize again.';
   const error = { code: -32_001, message, data: { error_code: 'SESSION_NOT_FOUND' } };
   assert.equal([answer.status, answer.body], [404, { jsonrpc: '2.0', id: null, error }]);
   assert.equal([headers.get('content-type'), headers.get('x-request-id')], ['application/json', 'r1']);

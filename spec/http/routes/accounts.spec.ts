@@ -122,7 +122,7 @@ test('refuse new passwords while too many are hashed', async () => {
     assert.ok(refused.length > 0 && refused.length <= 38);
     for (const { outcome, body: refusal, headers } of refused) {
       assert.equal([outcome, headers.get('retry-after')], ['429 TOO_MANY_ATTEMPTS', '2']);
-      assert.is(refusal.detail, 'Too many passwords at once; wait a moment.');
+      assert.is(refusal.detail, 'Too many passwords are being checked at once; try again later.');
     }
   }
   await app.close();

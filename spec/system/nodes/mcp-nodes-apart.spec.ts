@@ -91,7 +91,7 @@ onPostgresql('a program is offered by the node that it was registered on, and by
   const retry = retryOf(STATEFUL, first, accepted);
   const elsewhere = await askOnce(b, path, options, 'tools/call', retry);
   assert.equal(refusalOf(elsewhere), elsewhereRefusal);
-  assert.is(elsewhere.error?.message, '"of-a" cannot be used here.');
+  assert.is(elsewhere.error?.message, 'Instance "of-a" cannot be used on this node.');
   const back = await askOnce(a, path, options, 'tools/call', retry);
   assert.equal([back.instanceId, textOf(back)], ['of-a', 'state-ok']);
 });

@@ -150,7 +150,7 @@ test('reports that a program wrote other lines and never answered, with the line
   const error = await refusal(openStdio(node(code), { handshakeTimeoutMs: 600 }));
   assert.is(
     error.message,
-    'The backend is unavailable: it wrote 2 lines that are no JSON-RPC, and did not answer initialize.',
+    'The backend is unavailable: it wrote 2 lines that are not JSON-RPC, and did not answer initialize.',
   );
   assert.equal(error.facts.stderr, ['Missing the API key']);
 });

@@ -24,7 +24,7 @@ const RpcError = Type.Object(
     message: Type.String(),
     data: Type.Optional(Type.Unknown()),
   },
-  { examples: [{ code: -32_001, message: 'There is no such session. Initialize again.' }] },
+  { examples: [{ code: -32_001, message: 'Session not found. Initialize again.' }] },
 );
 
 const RpcMessage = Type.Object({

@@ -14,7 +14,9 @@ import {
   JsonText,
 } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { logRankOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { cutText } from '../../domain/text.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
 import type { Backends, Owner } from '../ports.ts';
 import { RpcFailure } from '../rpc.ts';
@@ -93,7 +95,7 @@ export function readEnvelope(params: JsonFields): Envelope {
 export function checkVersion(requested: string): void {
   const supported = [...MODERN_VERSIONS];
   if (supported.some((version) => version === requested)) return;
-  const message = `Unsupported protocol version: ${requested}`;
+  const message = `Unsupported protocol version: ${cutText(requested, LIMITS.locCharacters)}`;
   throw new RpcFailure(400, { code: RPC.unsupportedVersion, message, data: { supported, requested } });
 }
 

@@ -112,4 +112,4 @@ export function undelivered(reason: string): GatewayError {
 }
 
 /** Why a conversation with a backend that has LIMITS.sessions of them is refused. */
-const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
+const NO_ROOM = `its limit of ${LIMITS.sessions} conversations is reached`;

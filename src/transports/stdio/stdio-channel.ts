@@ -134,7 +134,7 @@ export class StdioChannel extends Channel {
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!looksLikeJson(line)) this.#child.addLine(line);
     for (const id of idsOfBrokenAnswer(line)) {
-      this.fail(id, 'it answered with something that is no JSON-RPC answer');
+      this.fail(id, 'it answered with something that is not a JSON-RPC answer');
     }
   }
 
