@@ -192,7 +192,8 @@ function resolveListeners(sources: Sources, attempt: Attempt): ResolvedListeners
       const own = sources.variable(prefix, SETTINGS.host);
       const isOpen = portsDefaulted || found !== undefined;
       if (isOpen) add(label, found, sources.flag(SETTINGS.host) ?? own, defaultPort);
-      else if (own) warnings.push(`${own.source} has no effect: ${prefix}PORT is not set, another port is`);
+      else if (own)
+        warnings.push(`${own.source} has no effect: ${prefix}PORT is not set, but another port is`);
     }
   }
   return { listeners, portsDefaulted, warnings };

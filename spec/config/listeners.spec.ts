@@ -50,7 +50,9 @@ test('does not guess the host of --port when the two HOST variables differ', () 
 
 test('warns of a HOST variable whose listener is not open', () => {
   const { warnings } = load({ env: { GATEWAY_PORT: '9000', MCP_GATEWAY_HOST: '0.0.0.0' } });
-  assert.equal(warnings, ['MCP_GATEWAY_HOST has no effect: MCP_GATEWAY_PORT is not set, another port is']);
+  assert.equal(warnings, [
+    'MCP_GATEWAY_HOST has no effect: MCP_GATEWAY_PORT is not set, but another port is',
+  ]);
 });
 
 test('does not take a Kubernetes service link for a port', () => {

@@ -147,12 +147,12 @@ test('says what is wrong with a secret, and nothing of it', () => {
     [one, 'x', '1 byte'],
     [one, '', '0 bytes'],
     [one, 'äöü', '6 bytes'],
-    [one, 'a\0bc', 'a NUL character in it'],
-    [one, 1234, 'no text'],
+    [one, 'a\0bc', 'a NUL character'],
+    [one, 1234, 'not a text'],
     [several, 'planted', '7 bytes'],
-    [several, 'abc,de', '2 bytes at place 2'],
-    [several, ['abc', 7], 'no text at place 2'],
-    [several, 7, 'no text'],
+    [several, 'abc,de', '2 bytes in item 2'],
+    [several, ['abc', 7], 'not a text in item 2'],
+    [several, 7, 'not a text'],
   ];
   for (const [kind, raw, words] of cases) {
     assert.equal([kind.read(raw, cwd), kind.describe?.(raw)], [undefined, words], String(raw));

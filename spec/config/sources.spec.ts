@@ -55,7 +55,7 @@ test('takes a secret from the file that NAME_FILE names, and never shows it', ()
   assert.is(load({ env: same, files }).databaseUrl, 'memory://', 'both prefixes mean one setting');
   assert.is(
     refusal({ env: { GATEWAY_DATABASE_URL: 'memory://', GATEWAY_DATABASE_URL_FILE: 'run/url' }, files }),
-    'GATEWAY_DATABASE_URL and GATEWAY_DATABASE_URL_FILE are both set: keep one',
+    'GATEWAY_DATABASE_URL and GATEWAY_DATABASE_URL_FILE are both set: unset one of them',
   );
 });
 
@@ -132,7 +132,7 @@ test('says all that is wrong, each with its line', () => {
 test('unknown variables are named with the nearest setting, in the warnings of the configuration', () => {
   const { warnings } = load({ env: { MCP_GATEWAY_LOGLEVEL: 'debug', MCP_GATEWAY_LOG_LEVEL: 'info' } });
   assert.equal(warnings, [
-    'MCP_GATEWAY_LOGLEVEL has no effect: there is no such setting, the nearest is MCP_GATEWAY_LOG_LEVEL',
+    'MCP_GATEWAY_LOGLEVEL has no effect: unknown setting; the nearest is MCP_GATEWAY_LOG_LEVEL',
   ]);
 });
 
@@ -169,7 +169,7 @@ test('unknown variables are near misses only under the prefix that others use, t
     GATEWAY_PORT_80_TCP: 'tcp://10.0.0.1:80',
   };
   const line = (name: string, meant: string) =>
-    `GATEWAY_${name} has no effect: there is no such setting; did you mean GATEWAY_${meant}?`;
+    `GATEWAY_${name} has no effect: unknown setting; did you mean GATEWAY_${meant}?`;
   assert.equal(unknownVariables(environment, ALL_SETTINGS), [
     line('API_KEY_LIMT', 'API_KEY_LIMIT'),
     line('PROT', 'PORT'),

@@ -95,9 +95,9 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
     },
     show: String,
     describe: (raw) => {
-      if (typeof raw !== 'string') return 'no text';
+      if (typeof raw !== 'string') return 'not a text';
       const bytes = Buffer.byteLength(raw);
-      if (raw.includes('\0')) return 'a NUL character in it';
+      if (raw.includes('\0')) return 'a NUL character';
       return `${bytes} ${bytes === 1 ? 'byte' : 'bytes'}`;
     },
   };
@@ -319,7 +319,7 @@ function describeFirst<T>(item: SettingType<T>, raw: unknown): string {
   const parts = splitList(raw) ?? [raw];
   const index = parts.findIndex((part) => item.read(part, '/') === undefined);
   const words = item.describe?.(parts[index]) ?? 'something else';
-  return parts.length === 1 ? words : `${words} at place ${index + 1}`;
+  return parts.length === 1 ? words : `${words} in item ${index + 1}`;
 }
 
 function splitList(raw: unknown): readonly unknown[] | undefined {

@@ -50,20 +50,20 @@ export const SETTINGS = {
     key: 'host',
     kind: hostName,
     default: '0.0.0.0',
-    doc: 'Address to listen on. Each HOST variable belongs to the listener of its own PORT variable.',
+    doc: 'Address to listen on. Each HOST variable applies to the listener of the PORT variable with the same prefix.',
   }),
   port: setting<number | undefined>({
     key: 'port',
     kind: integer(0, 65_535, 'a port'),
     default: undefined,
     defaultText: '8080 and 8000',
-    doc: 'Port to listen on; 0 takes a free one. When any port is set, exactly the ports that are set are used.',
+    doc: 'Port to listen on; 0 picks a free port. When any port is set, only the ports that are set are used.',
   }),
   logLevel: setting<LogLevel>({
     key: 'log_level',
     kind: choice(LOG_LEVELS, { warning: 'warn' }),
     default: 'info',
-    doc: 'Least serious messages that are logged.',
+    doc: 'Minimum level of the messages that are logged.',
   }),
   /** A separate listener for Prometheus; none when `port` is undefined. */
   metrics: {
@@ -72,13 +72,13 @@ export const SETTINGS = {
       kind: integer(0, 65_535, 'a port'),
       default: undefined,
       defaultText: 'none',
-      doc: 'Port of a listener that serves `/metrics` alone, without credentials; 0 takes a free one. The route `/metrics` of the gateway itself needs the scope `gateway:read`. See docs/guides/observability.md.',
+      doc: 'Port of a listener that serves only `/metrics`, without credentials; 0 picks a free port. The route `/metrics` of the gateway itself needs the scope `gateway:read`. See docs/guides/observability.md.',
     }),
     host: setting({
       key: 'metrics.host',
       kind: hostName,
       default: '127.0.0.1',
-      doc: 'Address of that listener. All that can reach it can read the metrics.',
+      doc: 'Address of the metrics listener. All clients that can reach it can read the metrics.',
     }),
   },
   memoryBytes: setting<number | undefined>({
@@ -88,7 +88,7 @@ export const SETTINGS = {
     kind: integer(64 * 1024 * 1024, Number.MAX_SAFE_INTEGER, 'bytes'),
     default: undefined,
     defaultText: 'of the control group or the machine',
-    doc: 'Memory of this process; the bounds of the memory that calls hold follow from it. See docs/reference/limits.md.',
+    doc: 'Memory of this process; the memory limits for calls are derived from it. See docs/reference/limits.md.',
   }),
   registryFile: setting({
     key: 'registry_file',
@@ -104,7 +104,7 @@ export const SETTINGS = {
       variable: 'SYNC_ENABLED',
       kind: boolean,
       default: false,
-      doc: 'Registers containers and pods that serve a template at the start, and follows their changes. See docs/guides/sync.md.',
+      doc: 'At the start, registers the containers and pods that serve a template; then follows their changes. See docs/guides/sync.md.',
     }),
     namespace: setting({
       key: 'sync.namespace',
@@ -121,7 +121,7 @@ export const SETTINGS = {
       variable: 'DEFAULT_STRATEGY',
       kind: choice(STRATEGY_NAMES, { weighted: 'weighted_round_robin' }),
       default: DEFAULT_POLICY.strategy,
-      doc: 'How calls are spread in a template without its own strategy.',
+      doc: 'Load-balancing strategy, unless the template sets it.',
     }),
     healthIntervalMs: setting({
       key: 'load_balancer.health_check_interval',
@@ -173,7 +173,7 @@ export const SETTINGS = {
       flag: 'max-sessions',
       kind: integer(1, 1_000_000),
       default: LIMITS.sessions,
-      doc: 'MCP sessions at a time, all templates together; one more gets 503.',
+      doc: 'Maximum number of open MCP sessions, all templates together; further ones get 503.',
     }),
     idleMs: setting({
       key: 'sessions.idle_seconds',
@@ -187,21 +187,21 @@ export const SETTINGS = {
       flag: 'max-processes',
       kind: integer(1, 10_000),
       default: LIMITS.isolatedProcesses,
-      doc: 'Processes that one instance may run for single MCP clients; one more gets 429.',
+      doc: 'Maximum number of dedicated processes of one instance, each for one MCP client; further ones get 429.',
     }),
     share: setting({
       key: 'sessions.share',
       flag: 'session-share',
       kind: percent(1, 100),
       default: LIMITS.ownerShare,
-      doc: 'Share of `sessions.max` and of `sessions.max_processes` that one caller may hold, at least 8 of each; 100: all. Over it: 503, 429.',
+      doc: 'Share of `sessions.max` and of `sessions.max_processes` that one caller may hold, at least 8 of each; 100: all. Above it: 503, 429.',
     }),
   },
   graceMs: setting({
     key: 'grace_seconds',
     kind: seconds(0, 600),
     default: LIMITS.graceMs,
-    doc: 'Time that running calls have to end when the gateway stops.',
+    doc: 'Time that calls in flight have to finish when the gateway stops.',
   }),
   corsOrigins: setting({
     key: 'cors_origins',
@@ -266,7 +266,7 @@ export const SETTINGS = {
     secret: true,
     kind: secretText(LIMITS.secretBytes),
     default: undefined,
-    defaultText: 'made at the first start',
+    defaultText: 'generated at the first start',
     doc: 'Secret that signs tokens. All gateways on one database need the same value.',
   }),
   adminPassword: setting<string | undefined>({
@@ -275,7 +275,7 @@ export const SETTINGS = {
     secret: true,
     kind: secretText(LIMITS.passwordCharacters, LIMITS.passwordBytes),
     default: undefined,
-    defaultText: 'made at the first start',
+    defaultText: 'generated at the first start',
     doc: 'Password of the first user, `admin`; used only while there is no active admin and no user of that name.',
   }),
   userHourlyLimit: setting({
@@ -298,25 +298,25 @@ export const SETTINGS = {
       key: 'audit.calls',
       kind: boolean,
       default: true,
-      doc: 'Whether each call of a tool is an entry of the audit log. See docs/guides/observability.md.',
+      doc: 'Whether each tool call is recorded in the audit log. See docs/guides/observability.md.',
     }),
     storesArguments: setting({
       key: 'audit.arguments',
       kind: boolean,
       default: false,
-      doc: `Whether such an entry has the first ${LIMITS.auditArgumentUnits} characters of the arguments, which may be secret, and not only their SHA-256.`,
+      doc: `Whether the audit log records the first ${LIMITS.auditArgumentUnits} characters of the arguments, which may be secret, besides their SHA-256.`,
     }),
     keptCalls: setting({
       key: 'audit.max_calls',
       kind: integer(1_000, 100_000_000, 'entries'),
       default: 200_000,
-      doc: 'Calls that the audit log keeps, the newest ones.',
+      doc: 'Number of tool calls that the audit log keeps, newest first.',
     }),
     keptDays: setting({
       key: 'audit.retention_days',
       kind: integer(0, 36_500, 'days'),
       default: 90,
-      doc: 'Older entries of the audit log are deleted, those of changes and logins, too; 0 keeps them.',
+      doc: 'Age at which entries of the audit log, including changes and logins, are deleted; 0 keeps them.',
     }),
   },
   /** May contain a password. */

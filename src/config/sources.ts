@@ -72,7 +72,9 @@ export class Sources {
     const a = this.variable(OWN_PREFIX, names);
     const b = this.variable(SHARED_PREFIX, names);
     if (a !== undefined && b !== undefined && a.raw !== b.raw)
-      throw new ConfigError(`${a.source} and ${b.source} differ: they mean the same setting, keep one`);
+      throw new ConfigError(
+        `${a.source} and ${b.source} differ but name the same setting: unset one of them`,
+      );
     return a ?? b;
   }
 
@@ -83,7 +85,8 @@ export class Sources {
     const raw = env[source] || undefined;
     const secretFile = secret ? env[`${source}_FILE`] || undefined : undefined;
     if (secretFile === undefined) return raw === undefined ? undefined : { raw, source, folder };
-    if (raw !== undefined) throw new ConfigError(`${source} and ${source}_FILE are both set: keep one`);
+    if (raw !== undefined)
+      throw new ConfigError(`${source} and ${source}_FILE are both set: unset one of them`);
     const text = this.#readRequired(secretFile, `${source}_FILE`);
     // Editors and `echo` end a file with a line break that is not part of the secret.
     return { raw: text.replace(/[\r\n]+$/, ''), source: `${source}_FILE`, folder };
@@ -104,7 +107,7 @@ export class Sources {
   #openFile(keys: readonly string[], attempt: Attempt) {
     const named = this.#input.flags?.config;
     if (named !== undefined && (typeof named !== 'string' || named === ''))
-      throw new ConfigError('--config needs the name of a file');
+      throw new ConfigError('--config requires the name of a file');
     const name = named ?? 'gateway.yaml';
     const text = named === undefined ? this.#read(name, name) : this.#readRequired(named, '--config');
     return text === undefined ? undefined : { name, values: readConfigFile(text, name, { keys, attempt }) };
@@ -160,15 +163,13 @@ export function unknownVariables(environment: Environment, settings: readonly Se
   return [
     ...unknown(OWN_PREFIX).map(
       (name) =>
-        `${OWN_PREFIX}${name} has no effect: there is no such setting, the nearest is ${OWN_PREFIX}${nearest(name, known)}`,
+        `${OWN_PREFIX}${name} has no effect: unknown setting; the nearest is ${OWN_PREFIX}${nearest(name, known)}`,
     ),
     ...unknown(SHARED_PREFIX).flatMap((name) => {
       const meant = nearMiss(name, known);
       return meant === undefined
         ? []
-        : [
-            `${SHARED_PREFIX}${name} has no effect: there is no such setting; did you mean ${SHARED_PREFIX}${meant}?`,
-          ];
+        : [`${SHARED_PREFIX}${name} has no effect: unknown setting; did you mean ${SHARED_PREFIX}${meant}?`];
     }),
   ];
 }

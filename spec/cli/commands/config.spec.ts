@@ -54,7 +54,7 @@ test('refuses a configuration file that is none', async () => {
   for (const [word, reason] of [
     ['.', ': "." is a folder; name the file in it'],
     ['none.yaml', ': there is no file "none.yaml"'],
-    ['', ' needs the name of a file'],
+    ['', ' requires the name of a file'],
   ] as const)
     assert.is(await complaint(runCommand(['config', '--config', word]), 2), `stagedoor: --config${reason}`);
 });
