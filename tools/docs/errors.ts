@@ -10,15 +10,15 @@ interface Advice {
 
 const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   MALFORMED_JSON: {
-    cause: 'The request body is not JSON; `detail` says where it breaks.',
+    cause: 'The request body is not JSON; `detail` gives the position of the error.',
     remedy: 'Send valid JSON in UTF-8.',
   },
   DUPLICATE_USERNAME: {
-    cause: 'A user with this name exists.',
+    cause: 'A user with this name already exists.',
     remedy: 'Choose another name, or change the existing user.',
   },
   DUPLICATE_SERVER: {
-    cause: 'An instance with this `server_id` or instance id exists.',
+    cause: 'An instance with this `server_id` or instance id already exists.',
     remedy: 'Choose another id, or deregister the existing instance first.',
   },
   LAST_ADMIN: {
@@ -31,7 +31,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   CONFIG_INCOMPLETE: {
     cause:
-      'The registration lacks something: an endpoint or a command, a setting that the template requires, or the encryption key that ' +
+      'The registration is incomplete: it lacks an endpoint or a command, a setting that the template requires, or the encryption key that ' +
       '`env_vars` and `headers` need in the database.',
     remedy:
       'Add what `detail` names. For the encryption key set `GATEWAY_SECRET_KEY` or `GATEWAY_ENCRYPTION_KEY`, see docs/guides/accounts.md.',
@@ -39,7 +39,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   ENDPOINT_NOT_ALLOWED: {
     cause: 'The endpoint contains credentials, or its address lies in a network of `http.denied_networks`.',
     remedy:
-      'Put credentials into `headers`. Change the endpoint, or the list of denied networks if the address is meant.',
+      'Put credentials into `headers`. Change the endpoint, or the list of denied networks if the address is intended.',
   },
   INVALID_TOOL_ARGUMENTS: {
     cause: 'The server refused the arguments of the tool.',
@@ -62,7 +62,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   INSUFFICIENT_PERMISSIONS: {
     cause:
       'The caller lacks a scope (`required_permissions`), or is limited to templates and asks for accounts. Without authentication: ' +
-      'accounts are changed from this machine only.',
+      'accounts can be changed only from this machine.',
     remedy: 'Use a key or a user with that scope, see docs/guides/accounts.md.',
   },
   COMMAND_NOT_ALLOWED: {
@@ -70,7 +70,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       '403: the caller may not register commands, or the command matches no pattern of `stdio.allowed_commands`. 400: the command would ' +
       'expose files of the gateway itself.',
     remedy:
-      '403: let an admin register it, or add a pattern. 400: give the program a folder of its own, or insist with `"force": true` as an ' +
+      '403: let an admin register it, or add a pattern. 400: give the program its own folder, or set `"force": true` as an ' +
       'admin, see docs/explanation/security-model.md.',
   },
   ORIGIN_NOT_ALLOWED: {
@@ -109,7 +109,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   SESSION_NOT_FOUND: {
     cause:
-      'The MCP session is unknown, over or of another caller, or its instance is gone and the session could not move.',
+      'The MCP session is unknown, has ended or belongs to another caller, or its instance is gone and the session could not move.',
     remedy: 'Initialize again; see docs/guides/mcp-sessions.md.',
   },
   NOT_FOUND: {
@@ -118,7 +118,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   METHOD_NOT_ALLOWED: {
     cause: 'The path exists, but not with this method.',
-    remedy: 'Use a method of the header `Allow`.',
+    remedy: 'Use a method that the header `Allow` lists.',
   },
   PAYLOAD_TOO_LARGE: {
     cause: 'The request body is larger than `http.max_body_bytes`.',
@@ -130,16 +130,16 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   VALIDATION_ERROR: {
     cause:
-      'A field of the body, the path, the query or a header is not valid; `detail` is a list with the place of each issue.',
+      'A field of the body, the path, the query or a header is not valid; `detail` lists each issue with its location.',
     remedy: 'Correct the fields in `loc`.',
   },
   RATE_LIMIT_EXCEEDED: {
-    cause: 'The hourly limit of the user or the key is used up.',
+    cause: 'The user or the key has exceeded its hourly limit.',
     remedy: 'Wait for `Retry-After`, or raise `rate_limits.user_per_hour` or `rate_limits.api_key_per_hour`.',
   },
   QUEUE_FULL: {
     cause:
-      'A bounded resource is used up: the queue of a template, processes or conversations of an instance, memory of request bodies, ' +
+      'A bounded resource is exhausted: the queue of a template, processes or conversations of an instance, memory of request bodies, ' +
       'subscriptions, calls that wait for their client. `detail` names it, and the setting if there is one.',
     remedy:
       'Try again after `Retry-After`. If it happens often, add instances or raise the setting; see [limits](limits.md).',
@@ -166,7 +166,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     cause:
       'The connection or the process broke, or the answer was not valid. With `delivered: "unknown"` the call may have been carried out.',
     remedy:
-      'Without `delivered` repeat the call after `Retry-After`; with it, look first whether the call took effect.',
+      'Without `delivered` repeat the call after `Retry-After`; with it, first check whether the call took effect.',
   },
   BACKEND_TIMEOUT: {
     cause:
@@ -180,13 +180,13 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'End sessions with `DELETE`, lower `sessions.idle_seconds`, or raise the setting that `detail` names.',
   },
   SHUTTING_DOWN: {
-    cause: 'The gateway stops.',
+    cause: 'The gateway is shutting down.',
     remedy: 'Try again after `Retry-After`, on another node or after the restart.',
   },
   DATABASE_UNAVAILABLE: {
     cause: 'The database does not answer.',
     remedy:
-      'Without `delivered` nothing was changed. With `delivered: "unknown"` look whether the change was made before repeating it; see ' +
+      'Without `delivered` nothing was changed. With `delivered: "unknown"` check whether the change was made before repeating it; see ' +
       'docs/guides/databases.md.',
   },
 };

@@ -87,7 +87,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Connecting to a backend', seconds(LIMITS.connectMs), '`BACKEND_UNAVAILABLE`'],
     ['One message of a backend', bytes(LIMITS.backendMessageBytes), '`BACKEND_UNAVAILABLE`'],
     [
-      'One message of a backend that is no plain result',
+      'One message of a backend that is not a plain result',
       bytes(LIMITS.parsedMessageBytes),
       '`BACKEND_UNAVAILABLE`',
     ],
