@@ -34,7 +34,7 @@ export function urlOf(path: string): string {
   const url = new URL(path, GATEWAY);
   const [written = ''] = path.split('?', 1);
   if (url.origin + url.pathname !== GATEWAY.href + written)
-    throw new ApiError(`"${written}" is no path of the gateway.`, 0);
+    throw new ApiError(`"${written}" is not a gateway path.`, 0);
   return url.href;
 }
 

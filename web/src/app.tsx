@@ -131,7 +131,7 @@ function Page({ entry }: { readonly entry: PageEntry | undefined }) {
     return (
       <>
         <h1>Not found</h1>
-        <Empty title="There is no such page, or your account may not see it.">
+        <Empty title="Page not found, or your account may not see it.">
           <a href={href('overview')}>Go to the overview</a>
         </Empty>
       </>

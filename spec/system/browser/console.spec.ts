@@ -252,7 +252,7 @@ inBrowser('a link with a path for a name makes no request to that path', async (
   const { page } = watched;
   for (const name of ['../auth/logout', '..%2Fauth/logout', '.%09./auth%5Clogout']) {
     await page.goto(`${url()}/console/playground?template=${name}`);
-    await page.getByText('is no path of the gateway').waitFor();
+    await page.getByText('is not a gateway path').waitFor();
   }
   assert.equal(
     watched.requests.filter((each) => each.endsWith('logout') && !each.includes('template=')),

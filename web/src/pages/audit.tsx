@@ -74,7 +74,7 @@ export function AuditPage() {
       {items === undefined && error === undefined && <Loading what="the audit log" />}
       {items?.length === 0 && (
         <Empty title={wanted.size > 0 ? 'No entry matches.' : 'Nothing is recorded yet.'}>
-          <p>Changes, sign-ins and calls of tools are recorded. Names and ids have to match as a whole.</p>
+          <p>Changes, sign-ins and calls of tools are recorded. Names and ids must match as a whole.</p>
         </Empty>
       )}
       {items !== undefined && items.length > 0 && (

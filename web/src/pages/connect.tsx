@@ -30,7 +30,7 @@ export function ConnectPage() {
       </div>
       {template !== undefined && <Snippets key={template} template={template} />}
       {template === undefined && balancers.value === undefined && <Loading what="templates" />}
-      {template === undefined && balancers.value !== undefined && <Empty title="There is no template yet." />}
+      {template === undefined && balancers.value !== undefined && <Empty title="No template yet." />}
     </>
   );
 }

@@ -172,7 +172,7 @@ function Templates() {
             <span class="number">p95</span>
             <span class="number">In flight</span>
           </div>
-          {shown.length === 0 && <Empty title="No template has such a name." />}
+          {shown.length === 0 && <Empty title="No template matches." />}
           <VirtualList
             items={shown}
             keyOf={([name]) => name}

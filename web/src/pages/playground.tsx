@@ -38,7 +38,7 @@ export function PlaygroundPage() {
         <Loading what="templates" />
       )}
       {mayCall.value && balancers.value !== undefined && template === undefined && (
-        <Empty title="There is nothing to call: no template has an instance." />
+        <Empty title="Nothing to call: no template has an instance." />
       )}
       {mayCall.value && template !== undefined && (
         <>
@@ -99,7 +99,7 @@ function Items({ template, kind }: ItemsProps) {
             }}
           />
         )}
-        {shown.length === 0 && <Empty title="Nothing has such a name." />}
+        {shown.length === 0 && <Empty title="Nothing matches." />}
         <VirtualList items={shown} keyOf={({ id }) => id} rowHeight={58} label={KINDS[kind]}>
           {(each) => <ItemRow item={each} isChosen={each.id === chosen} />}
         </VirtualList>

@@ -93,7 +93,7 @@ export function RegisterPage() {
             />
           </Field>
           {kind !== 'definition' && (
-            <Field label="Name of the instance" hint="Empty: the gateway makes one.">
+            <Field label="Name of the instance" hint="Empty: generated.">
               <input name="id" pattern="[A-Za-z0-9][A-Za-z0-9._\-]*" />
             </Field>
           )}
@@ -135,7 +135,7 @@ export function RegisterPage() {
         {kind === 'endpoint' && <EndpointFields />}
         {kind === 'command' && <CommandFields />}
         {kind !== 'definition' && (
-          <Field label="Weight" hint="1 to 1,000. Counts for the strategy weighted round robin.">
+          <Field label="Weight" hint="1 to 1,000. For the strategy weighted round robin.">
             <input name="weight" type="number" min={1} max={1_000} placeholder="1" class="short" />
           </Field>
         )}
@@ -269,7 +269,7 @@ function pairs(text: string, separator: ':' | '='): Readonly<Record<string, stri
   const entries = text.split('\n').flatMap((line): [string, string][] => {
     if (line.trim() === '') return [];
     const at = line.indexOf(separator);
-    if (at < 1) throw new Error(`"${line}" is no pair: write a name, "${separator}" and a value.`);
+    if (at < 1) throw new Error(`"${line}" is invalid: write a name, "${separator}" and a value.`);
     return [[line.slice(0, at).trim(), line.slice(at + 1).trim()]];
   });
   return Object.fromEntries(entries);

@@ -28,7 +28,7 @@ export function SignInPage() {
       <Logo />
       <h1>Sign in</h1>
       {hasExpired.value && (
-        <p class="callout idle">Your session has ended. Sign in to go on where you were.</p>
+        <p class="callout idle">Your session has ended. Sign in to continue where you were.</p>
       )}
       <form onSubmit={(event) => void submit(event)}>
         <Field label="User name">

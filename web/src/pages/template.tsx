@@ -30,7 +30,7 @@ export function TemplatePage() {
     return (
       <>
         <h1>{name}</h1>
-        <Empty title="There is no template of this name.">
+        <Empty title="Template not found.">
           <a href={href('overview')}>Go to the overview</a>
         </Empty>
       </>
@@ -134,7 +134,7 @@ function Instances({ name, members }: TemplateProps) {
           <span>Weight</span>
           <span />
         </div>
-        {shown.length === 0 && <Empty title="No instance has such a name or state." />}
+        {shown.length === 0 && <Empty title="No instance matches." />}
         <VirtualList
           items={shown}
           keyOf={({ server_id }) => server_id}
@@ -274,7 +274,7 @@ function Balancer({ name, balancer }: { readonly name: string; readonly balancer
   );
   return (
     <section aria-labelledby="balancer">
-      <h2 id="balancer">How calls are spread</h2>
+      <h2 id="balancer">Load balancing</h2>
       <div class="panel padded form">
         <Field label="Strategy">
           <select value={strategy} disabled={isFixed} onChange={set('strategy')}>

@@ -71,7 +71,7 @@ export function UsersPage() {
       {now?.dialog === 'revoke' && (
         <Confirm
           title={`Revoke ${now.subject.name}?`}
-          text="Programs that use the key are refused from now on. It cannot be taken back."
+          text="Programs that use the key are refused from now on. This cannot be undone."
           action="Revoke"
           onConfirm={async () => {
             await attempt(
@@ -86,7 +86,7 @@ export function UsersPage() {
       {now?.dialog === 'delete' && (
         <Confirm
           title={`Delete ${now.subject.username}?`}
-          text="The user and the API keys of the user are void from now on. It cannot be taken back."
+          text="The user and the API keys of the user are void from now on. This cannot be undone."
           action="Delete"
           onConfirm={async () => {
             await attempt(
@@ -132,7 +132,7 @@ function Part<T extends { readonly id: string }>({
       </div>
       {error !== undefined && <Failure text={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Loading what={title} />}
-      {data?.length === 0 && <Empty title="There is none yet." />}
+      {data?.length === 0 && <Empty title="None yet." />}
       {data !== undefined && data.length > 0 && (
         <ul class="panel list accounts">
           {data.map((one) => (

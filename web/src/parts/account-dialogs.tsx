@@ -57,7 +57,7 @@ function FormDialog({ title, action = 'Create', templates, onClose, onSave, chil
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={(event) => void submit(event)}>
         {children}
-        <Field label="Templates" hint="Names with commas between them. Empty: all.">
+        <Field label="Templates" hint="Names separated by commas. Empty: all.">
           <input name="templates" defaultValue={templates?.join(', ')} />
         </Field>
         {error.value !== undefined && <Failure text={error.value} />}
@@ -151,7 +151,7 @@ export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
       onClose={onClose}
       onSave={save}
     >
-      <Field label="New password" hint="Empty: as before. A new one ends all sessions of the user.">
+      <Field label="New password" hint="Empty: unchanged. A new one ends all sessions of the user.">
         <input name="password" type="password" autocomplete="new-password" />
       </Field>
       <RoleField value={user.role} />

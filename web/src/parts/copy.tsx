@@ -20,7 +20,7 @@ export function CopyButton({ label, text }: CopyButtonProps) {
       setTimeout(() => setCopied(false), SAYS_SO_MS);
     } catch {
       // Pages without TLS have no clipboard, except on this machine.
-      notify('The browser allows no copying here: select the text instead.', 'bad');
+      notify('The browser does not allow copying here: select the text.', 'bad');
     }
   };
   return (

@@ -88,7 +88,7 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
       {asks.value && (
         <Confirm
           title={`Deregister ${instance.id}?`}
-          text="It gets no more calls, its running calls may finish, and it is not stored any more."
+          text="It gets no more calls, its running calls may finish, and it is no longer stored."
           action="Deregister"
           onConfirm={async () => {
             if (await deregister(instance)) onGone();
@@ -124,7 +124,7 @@ function Facts({ instance }: { readonly instance: Instance }) {
       <Fact name="Latency">{milliseconds(sample?.latency_ms)}</Fact>
       <Fact name="Failures in a row">{sample?.consecutive_failures ?? '–'}</Fact>
       <Fact name="Sessions">
-        {instance.sessions} bound to it; {instance.own_processes} with a process of their own
+        {instance.sessions} bound to it; {instance.own_processes} with a dedicated process
       </Fact>
       <Fact name="Restarts">{sample?.restarts ?? instance.restarts}</Fact>
       <Fact name="Weight">{instance.weight}</Fact>

@@ -7,7 +7,7 @@ export function Result({ result }: { readonly result: JsonObject }) {
   const parts = [...listOf(content), ...listOf(contents), ...listOf(messages).map(messagePart)];
   return (
     <div class={isError === true ? 'stack result failed' : 'stack result'}>
-      {isError === true && <p class="strong tone-bad">The tool says that it failed.</p>}
+      {isError === true && <p class="strong tone-bad">The tool reports an error.</p>}
       {parts.map((part, index) => (
         <Part key={index} part={part} />
       ))}

@@ -197,7 +197,7 @@ export function JsonInput({ value, onChange, label, ...rest }: JsonInputProps) {
       area.setCustomValidity('');
       onChange(next);
     } catch (thrown) {
-      area.setCustomValidity(`This is no JSON: ${thrown instanceof Error ? thrown.message : thrown}`);
+      area.setCustomValidity(`Invalid JSON: ${thrown instanceof Error ? thrown.message : thrown}`);
     }
   };
   return (
