@@ -31,7 +31,7 @@ test('writes one line for each start that fails', () => {
 
 test('does not warn of a restart that somebody asked for, nor say of a server elsewhere that it is restarted', () => {
   const { events, lines } = open();
-  const reason = 'it is restarted';
+  const reason = 'it is restarting';
   for (const isProgram of [true, false]) {
     events.next({ type: 'instance.unhealthy', ...instance, reason, isPlanned: true });
     events.next({ type: 'instance.restarting', ...instance, reason, delayMs: 0, isPlanned: true, isProgram });

@@ -88,7 +88,7 @@ test('shows the first password to a person, once, and never to the log', async (
     assert.is(await stop(), 0);
     printed.push(terminal.printed.join('\n'));
     const [, password] =
-      /^made the user "admin"; its password, shown this once: (\S+)$/m.exec(printed[0] ?? '') ?? [];
+      /^created the user "admin"; its password, shown only once: (\S+)$/m.exec(printed[0] ?? '') ?? [];
     assert.is(password?.length, 24);
     assert.not.match(logged.join(''), String(password));
     assert.is(printed[time - 1]?.includes(String(password)), time === 1);

@@ -77,7 +77,7 @@ async function overHttp(template: string, input: InstanceInput): Promise<Instanc
 async function makeFolder(scratch: string, id: string): Promise<string> {
   const folder = join(scratch, id);
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'welcome.txt'), 'This folder belongs to the demo and goes away with it.\n');
+  await writeFile(join(folder, 'welcome.txt'), 'This folder belongs to the demo and is deleted with it.\n');
   return folder;
 }
 

@@ -26,8 +26,7 @@ const SWITCHES: Readonly<Record<string, string>> = {
   '--sync': 'Register containers and pods that serve a template, and follow their changes',
   '--no-sync': 'Register them only on "gateway sync"; the default',
   '--auth': 'Require authentication; the default',
-  '--no-auth':
-    'Turn authentication off: anyone who can reach the gateway is an admin; for this machine alone',
+  '--no-auth': 'Turn authentication off: anyone who can reach the gateway is an admin; for local use only',
 };
 
 /** Headings of help: each covers the settings of the table from the one with this flag on. */

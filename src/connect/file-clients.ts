@@ -89,7 +89,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     troubleshooting: [
       '"MCP: List Servers", the server, "Show Output" is its log.',
       '401: the variable was not set when VS Code was started. Quit all of its windows and start it from a shell that has it.',
-      'Tools of before: run "MCP: Reset Cached Tools".',
+      'Outdated tools: run "MCP: Reset Cached Tools".',
     ],
     documentation: ['https://code.visualstudio.com/docs/copilot/reference/mcp-configuration'],
   }),
@@ -146,7 +146,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     troubleshooting: [
       'The VS Code extension may keep its file in the global storage of VS Code; step 1 opens the right one.',
       'A red dot: click "Restart Server"; the message below it says why.',
-      'A URL without "type" is taken for HTTP+SSE.',
+      'A URL without "type" is treated as HTTP+SSE.',
     ],
     documentation: ['https://docs.cline.bot/mcp/mcp-overview'],
     needsKeyInFile: true,
@@ -324,7 +324,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     troubleshooting: [
       '"goose info -v" shows the file that is read and what is in it.',
       'The key is not found: goose looks for the names of env_keys in the keyring first; "goose configure" stores it there.',
-      'SSE is not supported any more: the type has to be streamable_http.',
+      'SSE is no longer supported: the type must be streamable_http.',
     ],
     documentation: ['https://goose-docs.ai/docs/guides/config-files'],
   }),

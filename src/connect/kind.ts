@@ -138,6 +138,6 @@ export function setVariable(connection: Connection): readonly string[] {
 export function replacePlaceholder(connection: Connection): readonly string[] {
   return keyStep(
     connection,
-    () => `Replace ${KEY_PLACEHOLDER} by an API key, or run connect again with --key.`,
+    () => `Replace ${KEY_PLACEHOLDER} with an API key, or run connect again with --key.`,
   );
 }

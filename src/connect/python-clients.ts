@@ -178,7 +178,7 @@ function pythonKind({
     troubleshooting: [
       ...trouble,
       'KeyError: the variable with the key is not set.',
-      '"401": the key is not valid, or revoked; "404": the template is not there, or the key may not use it.',
+      '"401": the key is not valid, or revoked; "404": the template does not exist, or the key may not use it.',
     ],
   };
 }

@@ -16,7 +16,7 @@ export const curl: ConnectKind = {
       '# The tools of the template',
       `curl -fsS ${shellWord(`${base}/tools/list`)}${header}`,
       '',
-      '# What an MCP client sends first',
+      '# The first message of an MCP client',
       `curl -fsS ${shellWord(base)}${header} -H 'Content-Type: application/json' \\`,
       `  -H 'Accept: application/json, text/event-stream' \\`,
       `  -d ${shellWord(JSON.stringify(initialize('curl')))}`,
@@ -32,7 +32,7 @@ export const curl: ConnectKind = {
   ],
   troubleshooting: [
     '"curl: (22) ... 401": the key is missing, not valid or revoked; leave out -f to see the reason.',
-    '"404": there is no such template, or the key may not use it.',
+    '"404": the template does not exist, or the key may not use it.',
     '"503": no instance of the template is healthy; "stagedoor gateway list" shows why.',
   ],
   documentation: ['https://curl.se/docs/manpage.html'],

@@ -120,7 +120,7 @@ test('do not guess between keys of one name, and take an id before a name', asyn
   await gateway.run(`gateway revoke ${idOf(one)}`);
   assert.is(await codeOf(authenticate(one)), 'INVALID_CREDENTIALS');
   for (const key of [two, misleading]) assert.ok(await authenticate(key));
-  const unknown = /^stagedoor: there is no API key "nothing"$/m;
+  const unknown = /^stagedoor: API key "nothing" not found$/m;
   assert.match(await complaint(gateway.run('gateway revoke nothing')), unknown);
 });
 

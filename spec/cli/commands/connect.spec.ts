@@ -130,7 +130,7 @@ test('reads gateway and variable of a named environment', async () => {
 test('refuses unknown names and options that do not fit together', async () => {
   const cases: [string, number, RegExp][] = [
     ['weather --llm emacs', 2, /--llm must be one of claude, claude-code, .*curl.*, not "emacs"/],
-    ['wether', 1, /there is no template "wether"; nearest: weather, /],
+    ['wether', 1, /template "wether" not found; nearest: weather, /],
     ['weather --http --stdio', 2, /--stdio cannot be combined with --http/],
     ['weather --llm curl --stdio', 2, /curl cannot use --stdio/],
     ['weather --http --env A=b', 2, /--env KEY=VALUE cannot be combined with --http/],
@@ -149,7 +149,7 @@ test('does with a key that may only call', async () => {
   assert.is(known.code, 0, known.err);
   assert.match(known.out, '"bridge"');
   const unknown = await gateway.runAt({ env }, 'connect nobody');
-  assert.match(unknown.err, 'there is no template "nobody" here');
+  assert.match(unknown.err, 'template "nobody" not found');
 });
 
 test.run();

@@ -25,7 +25,7 @@ test('list shows every instance in a line, and the registry as JSON', async () =
   assert.equal(cellsOf((await gateway.run('gateway list')).out), [
     [
       ...['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT'],
-      ...['IN FLIGHT', 'SESSIONS', 'OWN PROCESSES', 'BACKEND', 'REASON'],
+      ...['IN FLIGHT', 'SESSIONS', 'DEDICATED PROCESSES', 'BACKEND', 'REASON'],
     ],
     ['demo', 'one', 'in-process', 'healthy', '3', '0', '1', '0'],
     ['far', 'two', 'http', 'unhealthy', '1', '0', '0', '0', endpoint, 'connection refused'],

@@ -74,7 +74,7 @@ const failures: readonly {
     // A program that ends at once is started a second time, with another first question.
     ...{ what: 'with the reason', seconds: 6, command: `"${stdioServerPath}" --refuse-start` },
     reason: '.*exited with code 3[^.]*',
-    details: /^It wrote last:\n(.*\n)* {2}refusing to start: .*$/,
+    details: /^Last output:\n(.*\n)* {2}refusing to start: .*$/,
   },
   {
     ...{ what: 'with the error of a script, which is above its stack', seconds: 6 },
@@ -84,7 +84,7 @@ const failures: readonly {
   {
     ...{ what: 'with what a program has done so far that is still starting', seconds: 1 },
     ...{ command: `-e "${JUNK}"`, reason: 'it is still starting, and wrote 150 lines that are not JSON-RPC' },
-    details: /^It wrote last:\n(.*\n)* {2}junk 150$/,
+    details: /^Last output:\n(.*\n)* {2}junk 150$/,
   },
 ];
 for (const [index, { what, seconds, command, reason, details }] of failures.entries()) {
@@ -135,7 +135,7 @@ test('starts a server of the catalogue as its definition says, with its settings
   assert.match((await gateway.run('gateway call filesystem list_allowed_directories')).out, folder());
   await printed(gateway.run(`gateway deregister filesystem ${id}`));
   const missing = await complaint(register('filesystem --defined'));
-  assert.match(missing, /needs a folder of its own for each server: give "config\.folders"/);
+  assert.match(missing, /requires a separate folder for each server: set "config\.folders"/);
   assert.match(await complaint(register('filesystem --config fodlers=/srv')), /^.*fodlers/);
 });
 

@@ -32,8 +32,8 @@ test('show the gateway and its templates, and what MCP clients have open', async
   await openSession(open.url, 'demo');
   const after = (await open.run('gateway status')).out;
   assert.match(after, /^sessions +1 of at most 10000, 0 parked, 0 moved, 0 lost$/m);
-  assert.match(after, /^own processes +0 running, 0 lost$/m);
-  assert.match(after, /^TEMPLATE +HEALTHY +STRATEGY +SESSIONS +OWN PROCESSES$/m);
+  assert.match(after, /^dedicated processes +0 running, 0 lost$/m);
+  assert.match(after, /^TEMPLATE +HEALTHY +STRATEGY +SESSIONS +DEDICATED PROCESSES$/m);
   assert.match(after, /^demo +1 of 1 +round_robin +1 +0$/m);
   const { url, health, stats } = JSON.parse((await open.run('gateway status --json')).out);
   assert.equal([url, health.status, stats.total_requests], [open.url, 'healthy', 0]);
@@ -50,7 +50,7 @@ test('leave out what a gateway does not tell', async () => {
   const part = { ...stats, sessions, own_processes: { running: 4, started: 9, lost: 5 } };
   const { out } = await statusOf({ '/gateway/health': health, '/gateway/stats': part });
   assert.match(out, /^sessions +1 of at most 5, 2 moved, 3 lost$/m);
-  assert.match(out, /^own processes +4 running, 5 lost$/m);
+  assert.match(out, /^dedicated processes +4 running, 5 lost$/m);
 });
 
 test('status shows health alone to who is not logged in', async () => {

@@ -43,7 +43,7 @@ test('shows settings that changed, and a file that became invalid as one line', 
   await writeFile(file, 'servers: [');
   const { err } = await gateway.run('gateway sync');
   assert.match(err, `warning: registry file ${file}: not YAML: `);
-  assert.match(err, 'its instances stay as they are');
+  assert.match(err, 'its instances are left unchanged');
 });
 
 test.run();

@@ -27,7 +27,7 @@ test('list shows the templates of a gateway, and those with a tag', async () => 
   assert.match(out, /^TEMPLATE +VERSION +INSTANCES +TAGS +DESCRIPTION\n/);
   assert.match(out, /\ntime +1\.0\.0 +0 +utilities +Tells and converts times/);
   assert.equal(namesIn((await gateway.run('template list --tag utilities')).out), ['calculator', 'time']);
-  assert.is((await gateway.run('template list --tag none')).out, 'There is no such template.');
+  assert.is((await gateway.run('template list --tag none')).out, 'No template found.');
   const { templates } = JSON.parse((await gateway.run('template list --json --tag apps')).out);
   assert.equal(
     templates.map(({ id, is_defined }: { id: string; is_defined: boolean }) => [id, is_defined]),
@@ -52,10 +52,10 @@ test('list and show read the definitions of this machine without a gateway', asy
   await put('mine', definition);
   const local = `--local --templates-dir ${folder()}`;
   assert.equal(namesIn((await run(`list ${local}`)).out), ['mine']);
-  assert.is((await run(`list --tag y ${local}`)).out, 'There is no such template.');
+  assert.is((await run(`list --tag y ${local}`)).out, 'No template found.');
   assert.equal(JSON.parse((await run(`show mine --json ${local}`)).out), definition);
   const unknown = await complaint(run(`show mien ${local}`));
-  assert.is(unknown, 'stagedoor: there is no template "mien"; did you mean "mine"?');
+  assert.is(unknown, 'stagedoor: template "mien" not found; did you mean "mine"?');
 });
 
 const init = (...more: string[]) =>
@@ -139,7 +139,7 @@ test('validate names every violation with its line and its JSON pointer', async 
     'FILE:4: /version must match pattern "^\\d+\\.\\d+\\.\\d+$"',
     'FILE:6: /ports/0 must be >= 1',
     'FILE:7: /ports/1 must be integer',
-    'FILE:10: /environment/lower is no valid name',
+    'FILE:10: /environment/lower is not a valid name',
     'FILE:11: /environment/GOOD must be string',
     'FILE:14: /capabilities/0 must be one of read, write, tools, resources, prompts',
   ]);

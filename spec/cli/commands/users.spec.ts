@@ -68,10 +68,7 @@ test('ask nobody when something else is wrong, and show why the gateway refuses'
     assert.match(refused, `stagedoor: ${message}`);
   }
   const refused = gateway.runAt({ line: 'correct horse' }, 'gateway create-user ADMIN --password -');
-  assert.match(
-    await complaint(refused),
-    /^stagedoor: User "ADMIN" already exists \(DUPLICATE_USERNAME\)$/m,
-  );
+  assert.match(await complaint(refused), /^stagedoor: User "ADMIN" already exists \(DUPLICATE_USERNAME\)$/m);
 });
 
 test('give a user of the gateway that is named a new password', async () => {
@@ -83,7 +80,7 @@ test('give a user of the gateway that is named a new password', async () => {
   const attempt = { username: 'admin', password: 'battery staple', address: '127.0.0.1' };
   assert.is((await gateway.server.auth.login(attempt)).user.username, 'admin');
   const nobody = gateway.runAt({ answers: [] }, `gateway set-password nobody --url ${gateway.url}`);
-  assert.match(await complaint(nobody), /^stagedoor: there is no user "nobody"$/m);
+  assert.match(await complaint(nobody), /^stagedoor: user "nobody" not found$/m);
 });
 
 test('set the password on the database when no gateway is named, even if one is known', async () => {
@@ -103,7 +100,7 @@ test('delete the user of that name, in any case, but not the last admin', async 
   const left = (await gateway.server.auth.accounts.users()).map((user) => user.username);
   assert.equal(left.sort(), ['admin', 'cy@example.com', 'eve']);
   const nobody = gateway.run('gateway delete-user nobody');
-  assert.match(await complaint(nobody), /^stagedoor: there is no user "nobody"$/m);
+  assert.match(await complaint(nobody), /^stagedoor: user "nobody" not found$/m);
   assert.match(await complaint(gateway.run('gateway delete-user admin')), /\(LAST_ADMIN\)$/);
 });
 

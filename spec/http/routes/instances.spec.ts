@@ -94,7 +94,7 @@ record('adds to the reason of a program without a session what it wrote last, to
     ).reason;
   assert.is(reasonOf('legacy'), 'exited with code 1');
   const said = `Error: one | ${'x'.repeat(200)} | last`;
-  assert.is(reasonOf(null), `exited with code 1; it wrote last: ${said}`);
+  assert.is(reasonOf(null), `exited with code 1; last output: ${said}`);
 });
 
 record('masks a variable called __proto__ like any other', () => {

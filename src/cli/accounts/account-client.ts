@@ -44,7 +44,7 @@ export async function findUser(
 ): Promise<Fields & { readonly id: string }> {
   const wanted = username.toLowerCase();
   const user = (await client.users()).find((each) => String(each.username).toLowerCase() === wanted);
-  if (user === undefined) throw new CommandFailure(`there is no user "${username}"`);
+  if (user === undefined) throw new CommandFailure(`user "${username}" not found`);
   return { ...user, id: String(user.id) };
 }
 
@@ -57,7 +57,7 @@ export async function findApiKey(
   const found = keys.find(({ id }) => id === idOrName);
   const named = keys.filter(({ name }) => name === idOrName);
   const key = found ?? named[0];
-  if (key === undefined) throw new CommandFailure(`there is no API key "${idOrName}"`);
+  if (key === undefined) throw new CommandFailure(`API key "${idOrName}" not found`);
   if (found === undefined && named.length > 1) {
     const ids = named.map(({ id }) => String(id)).join(', ');
     throw new CommandFailure(`${named.length} API keys are called "${idOrName}"; name one by its id: ${ids}`);

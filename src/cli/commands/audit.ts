@@ -24,7 +24,7 @@ export const audit: CommandDefinition = {
     '--tool <name>': 'Calls of this tool',
     '--outcome <word>': 'Calls with this outcome: result, tool_error, error, failed, cancelled',
     '--status <number>': 'Entries with this HTTP status',
-    '--from <time>': 'Entries of this time or later: ISO 8601, or 90s, 15m, 2h, 7d for as long ago',
+    '--from <time>': 'Entries of this time or later: ISO 8601, or an age such as 90s, 15m, 2h, 7d',
     '--to <time>': 'Entries before this time',
     ...WIDE_OPTION,
     ...CLIENT_OPTIONS,

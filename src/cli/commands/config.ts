@@ -29,10 +29,10 @@ const COLUMNS = { SETTING: 'name', SOURCE: 'source', VALUE: 'value' } as const;
 
 function explanation({ listeners, portsDefaulted }: Config): string {
   if (portsDefaulted) {
-    return 'It listens on two ports because no port is set: each serves everything; --port leaves one.';
+    return 'It listens on two ports because no port is set: each serves everything; set --port to use one.';
   }
   return listeners.length > 1
-    ? 'It listens on one port per PORT variable: each serves everything; --port leaves one.'
+    ? 'It listens on one port per PORT variable: each serves everything; set --port to use one.'
     : 'The port it listens on serves everything.';
 }
 

@@ -24,15 +24,14 @@ export const connect: CommandDefinition = {
     '--stdio': 'The client starts a program: that of the template, else a bridge to the gateway; the default',
     '--http': 'The client sends requests to the gateway',
     '--env <KEY=VALUE>...':
-      'Variable for the program; NAME without a value is a gateway of environments.json',
+      'Variable for the program; NAME without a value names a gateway of environments.json',
     '--key <key>':
       'Write this API key into the snippet, in place of STAGEDOOR_API_KEY; - reads standard input',
     '--verify':
-      'Start what the snippet starts, list the tools and report them; exit code 1 when it does not work',
-    '--write':
-      "Show what changes in the client's own file, ask, and write it; a copy of the old file is kept",
-    '--remove': "Take the entry out of the client's own file, in the same way",
-    '--yes': 'Write without a question',
+      'Connect as the snippet does, list the tools and report them; exit code 1 when it does not work',
+    '--write': "Show the changes to the client's own file, ask, and write it; a copy of the old file is kept",
+    '--remove': "Remove the entry from the client's own file, in the same way",
+    '--yes': 'Write without asking',
     '--file <path>': "The client's file; default where the client keeps it",
     '--output <file>': 'Write the snippet to a file that only its owner can read',
     ...CLIENT_OPTIONS,

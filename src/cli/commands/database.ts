@@ -63,13 +63,13 @@ export const dbMigrate: CommandDefinition = {
 /** Writes a registry document to standard output, or to a file that only its owner can read. */
 export const dbExport: CommandDefinition = {
   name: 'db export',
-  summary: 'Write templates and instances as a registry document; accounts are not in it',
+  summary: 'Write templates and instances, without accounts, as a registry document',
   options: {
     '--file <path>': 'File to write; YAML for .yaml and .yml. Default standard output, as JSON',
-    '--force': 'Replace the file when there is one',
+    '--force': 'Replace an existing file',
     '--with-secrets': 'Include environment variables and headers in plain text',
     ...DATABASE_OPTIONS,
-    '--json': 'JSON, whatever the file is called',
+    '--json': 'JSON, whatever the file name',
   },
   examples: ['db export --file registry.yaml', 'db export --with-secrets --file backup.json'],
   run: async (input, terminal) => {
@@ -134,7 +134,7 @@ export const dbImport: CommandDefinition = {
   options: {
     '--node-id <name>': 'Node that runs its programs; default the name of a gateway started here',
     ...DATABASE_OPTIONS,
-    '--json': 'Print what was done as JSON',
+    '--json': 'Print the result as JSON',
   },
   examples: ['db import registry.yaml', 'db import mcp.json --node-id build-1:8080'],
   run: async (input, terminal) => {

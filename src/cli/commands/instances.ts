@@ -36,7 +36,7 @@ export const register: CommandDefinition = {
     '--id <id>': 'Name of the instance in its template; default a generated one',
     '--metadata <KEY=VALUE>...': 'A note kept with the instance',
     '--weight <number>': 'Share of the calls with weighted balancing, 1 to 1000; default 1',
-    '--wait <seconds>': 'Wait until it is healthy; exit code 1 when it is not by then',
+    '--wait <seconds>': 'Wait until it is healthy; exit code 1 when it is not healthy by then',
     ...CLIENT_OPTIONS,
   },
   examples: [
@@ -156,12 +156,12 @@ function contentOf(option: string, folder: string, written: string): string {
 
 function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFailure {
   // More lines of the program are shown below.
-  const reason = shownReasonOf(record).replace(/; it wrote last: .*$/s, '');
+  const reason = shownReasonOf(record).replace(/; last output: .*$/s, '');
   const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
   const lines = lastWords(itemsOf(record.stderr).map(String), LAST_LINES);
   return new CommandFailure(
     `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
-    { details: lines.length === 0 ? [] : ['It wrote last:', ...lines.map((line) => `  ${printable(line)}`)] },
+    { details: lines.length === 0 ? [] : ['Last output:', ...lines.map((line) => `  ${printable(line)}`)] },
   );
 }
 

@@ -127,7 +127,7 @@ async function lineReader(): Promise<(line: string) => string> {
 export const logLevel: CommandDefinition = {
   name: 'gateway log-level',
   positionals: '[level]',
-  summary: 'Show the level of the log, or change it until the next start',
+  summary: 'Show the log level, or change it until the next start',
   options: CLIENT_OPTIONS,
   examples: ['gateway log-level', 'gateway log-level debug'],
   run: async (input, terminal) => {

@@ -42,7 +42,7 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
       WEIGHT: ({ weight }) => (isEven ? '' : weight),
       'IN FLIGHT': 'in_flight',
       SESSIONS: ({ sessions }) => sessions ?? 0,
-      'OWN PROCESSES': ({ own_processes: processes }) => processes ?? 0,
+      'DEDICATED PROCESSES': ({ own_processes: processes }) => processes ?? 0,
       BACKEND: (record) => target(record, terminal.columns !== undefined),
       REASON: shownReasonOf,
     },
@@ -145,7 +145,7 @@ const TEMPLATE_COLUMNS: Columns<Fields> = {
   HEALTHY: ({ healthy_instances: healthy, total_instances: total }) => `${healthy} of ${total}`,
   STRATEGY: 'load_balancer_strategy',
   SESSIONS: ({ sessions }) => sessions ?? 0,
-  'OWN PROCESSES': ({ own_processes: processes }) => processes ?? 0,
+  'DEDICATED PROCESSES': ({ own_processes: processes }) => processes ?? 0,
 };
 
 /** Open sessions and processes of MCP clients; a gateway of an older version does not report them. */
@@ -161,7 +161,7 @@ function clientFacts(stats: Fields = {}): (readonly [string, string])[] {
   ];
   return [
     ['sessions', parts.join(', ')],
-    ['own processes', `${running} running, ${lostProcesses} lost`],
+    ['dedicated processes', `${running} running, ${lostProcesses} lost`],
   ];
 }
 

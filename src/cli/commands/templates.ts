@@ -36,7 +36,7 @@ export const templateList: CommandDefinition = {
     const records = await templatesOf(input, terminal, input.text('tag'));
     const isWide = input.has('wide');
     return printResult(input, terminal, { templates: records }, () =>
-      records.length === 0 ? 'There is no such template.' : table(terminal, COLUMNS, records, { isWide }),
+      records.length === 0 ? 'No template found.' : table(terminal, COLUMNS, records, { isWide }),
     );
   },
 };
@@ -114,7 +114,7 @@ async function templateOf(input: CommandInput, terminal: Terminal, id: string): 
   if (found !== undefined) return found;
   const ids = records.map((record) => String(record.id));
   const advice = didYouMean(id, ids) ?? `"${ownCommand('template list --local')}" shows all`;
-  throw new CommandFailure(`there is no template "${id}"; ${advice}`);
+  throw new CommandFailure(`template "${id}" not found; ${advice}`);
 }
 
 async function localTemplates(input: CommandInput, terminal: Terminal): Promise<readonly Fields[]> {
@@ -135,16 +135,16 @@ async function localTemplates(input: CommandInput, terminal: Terminal): Promise<
 export const templateInit: CommandDefinition = {
   name: 'template init',
   positionals: '[id]',
-  summary: 'Write a new template definition; asks for what is not given as an option',
+  summary: 'Write a new template definition; asks for what the options leave out',
   options: {
-    '--name <text>': 'Display name; default made from the id',
+    '--name <text>': 'Display name; default derived from the id',
     '--description <text>': 'What the server does, in a sentence',
     '--command <line>': 'Program and its arguments; it speaks MCP over stdio',
     '--endpoint <url>': 'URL of a server that runs already',
     '--author <text>': 'A person or an organization',
     '--tag <tag>...': 'A tag for "template list --tag"',
-    '--into <folder>': 'Folder in which <id>/template.json is made; default this one',
-    '--force': 'Replace a definition that is there',
+    '--into <folder>': 'Folder in which <id>/template.json is created; default the current one',
+    '--force': 'Replace an existing definition',
   },
   examples: [
     'template init search --description "Searches documents." --command "node server.js" --into drafts',
@@ -214,10 +214,10 @@ function definitionOf({ id = '', name, tags, ...answers }: TemplateAnswers): obj
 export const templateValidate: CommandDefinition = {
   name: 'template validate',
   positionals: '<file>',
-  summary: 'Check a template definition: every violation with its place',
+  summary: 'Check a template definition: every violation with its location',
   options: {
-    '--strict': 'Take warnings, such as unknown properties, for violations',
-    '--tolerant': 'Read the forms of other platforms, as the gateway does, and say how each was read',
+    '--strict': 'Treat warnings, such as unknown properties, as violations',
+    '--tolerant': 'Read the forms of other platforms, as the gateway does, and report how each was read',
     '--json': 'Print the result as JSON',
   },
   examples: [
@@ -258,7 +258,7 @@ export const templateValidate: CommandDefinition = {
 export const templateAdd: CommandDefinition = {
   name: 'template add',
   positionals: '<folder>',
-  summary: 'Copy the template.json of a folder into the folder of templates, once it is valid',
+  summary: 'Copy the template.json of a folder into the folder of templates, if it is valid',
   options: {
     '--templates-dir <folder>':
       'The folder of templates; default MCP_GATEWAY_TEMPLATES_DIR or templates_dir of gateway.yaml',

@@ -87,14 +87,14 @@ async function requireTemplate(gateway: AskedGateway, template: string): Promise
 function noTemplate(template: string, known: readonly string[]): CommandFailure {
   if (known.length === 0) {
     return new CommandFailure(
-      `there is no template "${template}" here; "${ownCommand('gateway register --help')}" shows how to register one`,
+      `template "${template}" not found; "${ownCommand('gateway register --help')}" shows how to register one`,
     );
   }
   const first = nearest(template, known);
   const others = known.filter((name) => name !== first).slice(0, NAMED - 1);
   const more = known.length > NAMED ? `, and ${known.length - NAMED} more` : '';
   return new CommandFailure(
-    `there is no template "${template}"; nearest: ${[first, ...others].join(', ')}${more}`,
+    `template "${template}" not found; nearest: ${[first, ...others].join(', ')}${more}`,
   );
 }
 

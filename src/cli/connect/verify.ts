@@ -142,7 +142,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
     send: (text) => child.write(`${text}\n`, () => {}),
     failed: child.exited.then((reason) => {
       const last = child.lastLines.at(-1);
-      throw new CommandFailure(`${command} ${reason}${last === undefined ? '' : `; it wrote last: ${last}`}`);
+      throw new CommandFailure(`${command} ${reason}${last === undefined ? '' : `; last output: ${last}`}`);
     }),
     close: () => child.stop(),
   };

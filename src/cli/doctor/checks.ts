@@ -76,7 +76,9 @@ async function checkDatabase(config: Config, terminal: Terminal): Promise<readon
     const folder = dirname(file);
     if (await isAllowed(folder, constants.W_OK))
       return [ok(`${printable} does not exist yet; the first start creates it`)];
-    return [fail(`${printable} cannot be made: ${folder} cannot be written to`, 'choose another --database')];
+    return [
+      fail(`${printable} cannot be created: ${folder} cannot be written to`, 'choose another --database'),
+    ];
   }
   const report = await databaseReport(config, terminal);
   return [databaseResult(printable, report), ...report.warnings.map((line) => warn(...asAdvice(line)))];
@@ -211,7 +213,7 @@ async function checkProxies(_config: Config, { env }: Terminal): Promise<readonl
   }
   const exempt = (env.NO_PROXY || env.no_proxy || '').split(',').map((host) => host.trim());
   if (!exempt.some((host) => ['*', 'localhost', '127.0.0.1'].includes(host))) {
-    const text = `${names}: clients on this machine may look for the gateway at the proxy`;
+    const text = `${names}: clients on this machine may contact the gateway through the proxy`;
     results.push(warn(text, 'set NO_PROXY=localhost,127.0.0.1'));
   }
   if (results.length > 0) return results;

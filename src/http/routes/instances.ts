@@ -95,7 +95,7 @@ const CHARACTERS_OF_LINE = 200;
 export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
   if (reason === null || healthy || era !== null) return reason;
   const lines = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));
-  return lines.length === 0 ? reason : `${reason}; it wrote last: ${lines.join(' | ')}`;
+  return lines.length === 0 ? reason : `${reason}; last output: ${lines.join(' | ')}`;
 }
 
 function recordOf({ definition, snapshot, clients, warnings = [] }: Server): InstanceRecord {
