@@ -115,7 +115,7 @@ test('fills placeholders where the caller does, and starts a container where the
 });
 
 const NEITHER = 'The server has neither "config.endpoint" nor "config.command", and';
-const SCRATCHED = 'The template needs a folder of its own for each server: give';
+const SCRATCHED = 'The template requires a separate folder for each server: set';
 const key = { api_key: 'k' };
 const user = { user: 'u' };
 

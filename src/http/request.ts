@@ -137,7 +137,7 @@ export class HttpRequest {
     if (!hasConsoleHeader(this.#context)) return false;
     if (isOwnHost(this.#context)) return true;
     throw originNotAllowed(
-      'The console was opened by another host name than the gateway got. Behind a proxy, see trusted_proxies.',
+      'The console was opened under another host name than the gateway received. Behind a proxy, see trusted_proxies.',
     );
   }
 

@@ -169,7 +169,7 @@ function refusePlaceholders(
   ];
   if (unfilled.length === 0) return;
   const names = unfilled.map((name) => `"config.${name}"`).join(', ');
-  throw configIncomplete(`The template needs a folder of its own for each server: give ${names}.`);
+  throw configIncomplete(`The template requires a separate folder for each server: set ${names}.`);
 }
 
 /** The settings that fill placeholders of the command; `args` if none does. */

@@ -28,7 +28,7 @@ export class UnreadAnswers {
   /** Middleware that refuses calls of a caller with too many unread bytes: BACKEND_UNAVAILABLE, not delivered. */
   readonly refuseCalls: RouteMiddleware = ({ method, state }, next) => {
     if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN))
-      throw backendUnavailable('too much of earlier answers waits for you to read it', { delivered: 'no' });
+      throw backendUnavailable('too much of your earlier answers is unread', { delivered: 'no' });
     return next();
   };
 

@@ -106,7 +106,7 @@ for (const [index, [error, status, headers = {}, fields = {}]] of ROWS.entries()
 test('tell nothing about an unknown error, which may be no Error, and log it with the request id', async () => {
   for (const thrown of [secret, 'a secret', undefined]) {
     const { status, body, logged } = await answerTo(thrown);
-    const detail = 'Something went wrong inside the gateway.';
+    const detail = 'Internal error of the gateway.';
     assert.equal([status, body], [500, { detail, error_code: 'INTERNAL_ERROR', request_id: 'r1' }]);
     assert.equal([logged.length, logged[0]?.request_id], [1, 'r1']);
     if (thrown !== undefined) assert.match(JSON.stringify(logged[0]?.err), /a secret/);

@@ -159,8 +159,8 @@ function parse(text: string): unknown {
 function syntaxErrorOf(thrown: unknown): string {
   const position = thrown instanceof Error ? /at position (\d+)/.exec(thrown.message)?.[1] : undefined;
   return position === undefined
-    ? 'it ends too early or is no JSON at all'
-    : `it breaks at character ${position}`;
+    ? 'it ends too early or is not JSON at all'
+    : `syntax error at character ${position}`;
 }
 
 /**

@@ -309,17 +309,17 @@ const count = { type: 'integer', minimum: 0 } as const;
 /** Headers of answers, by name. `required`: the answer is invalid without it. */
 export const HEADERS = {
   'X-Request-ID': {
-    description: 'Id of this request in the log. A valid id of the caller is kept.',
+    description: 'Id of this request in the log. A valid id that the caller sends is kept.',
     required: true,
     schema: { type: 'string', examples: ['7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'] },
   },
   'X-Instance-ID': {
     description:
-      'The instance that answered; of a stream that began before, the one that worked on the call.',
+      'The instance that answered; for a stream that began earlier, the instance that worked on the call.',
     schema: { type: 'string', examples: ['everything-1'] },
   },
   'X-RateLimit-Limit': {
-    description: 'Requests of one window. Present when the caller has a limit, like the next two.',
+    description: 'Requests per window. Present when the caller has a limit, like the next two headers.',
     schema: { ...count, examples: [1000] },
   },
   'X-RateLimit-Remaining': {

@@ -36,8 +36,8 @@ export const documentRoutes: readonly Route[] = [
     },
     handler: ({ request }, { documents }) => documents.description(request.headers['if-none-match']),
   }),
-  pageRoute('docs', 'The API to read and to try, by Swagger UI'),
-  pageRoute('redoc', 'The API to read, by ReDoc'),
+  pageRoute('docs', 'The API documentation with Swagger UI, to read and to try'),
+  pageRoute('redoc', 'The API documentation with ReDoc, to read'),
   assetRoute('docs', ['text/javascript', 'text/css', 'image/png']),
   assetRoute('redoc', ['text/javascript']),
   consoleRoute('/console', 'The console for browsers'),
@@ -166,8 +166,8 @@ function pageOf(status: string): string {
   request needs an API key in <code>X-API-Key</code>, unless authentication is off.</p>
   <h2>HTTP API</h2>
   <ul>
-    <li><a href="docs">To read and to try</a></li>
-    <li><a href="redoc">To read</a></li>
+    <li><a href="docs">Swagger UI, to read and to try</a></li>
+    <li><a href="redoc">ReDoc, to read</a></li>
     <li><a href="openapi.json">OpenAPI 3.1</a></li>
   </ul>
 </body>

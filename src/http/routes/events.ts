@@ -20,10 +20,10 @@ const SELECTABLE = [...NAMES, ...GROUPS, SAMPLED];
 
 export const eventRoutes: readonly Route[] = [
   defineRoute('GET', '/events', {
-    summary: 'What happens in the gateway, as server-sent events',
+    summary: 'The events of the gateway, as server-sent events',
     scope: 'gateway:read',
     requestHeaders: {
-      'Last-Event-ID': 'The last event that was read: what followed comes, as far as it is kept.',
+      'Last-Event-ID': 'Id of the last event that was read: later events follow, as far as they are kept.',
     },
     request: {
       query: Type.Object(
@@ -45,11 +45,11 @@ export const eventRoutes: readonly Route[] = [
     answers: {
       200: {
         description:
-          'The events that are kept and, with `follow`, those that come. `event` is the type, `data` a JSON object with `type`, `at` and the fields of ' +
-          'that type; no argument and no result is in any. Without the scope `admin`: calls and sessions of the caller alone. ' +
+          'The kept events and, with `follow`, new ones. `event` is the type, `data` a JSON object with `type`, `at` and the fields of ' +
+          'that type; no event contains arguments or results. Without the scope `admin`: only calls and sessions of the caller. ' +
           '`gateway.sampled`, which is neither kept nor in a group, comes once a second while a reader follows it by its name: the load of the gateway, and ' +
-          'of the templates and instances that changed since its last one. ' +
-          '`missed` says with `count` how many events a reader was too slow, or came back too late, for.',
+          'of the templates and instances that changed since the previous one. ' +
+          '`missed` says in `count` how many events the reader lost because it was too slow or reconnected too late.',
         types: [EVENT_STREAM_TYPE],
         body: Type.Object({ type: Type.String(), at: Type.String() }),
       },
@@ -82,7 +82,7 @@ function typesIn(list: string): ReadonlySet<string> {
   const wanted = new Set(list.split(',').map((name) => name.trim()));
   for (const name of wanted) {
     if (SELECTABLE.includes(name)) continue;
-    const msg = `There is no type or group of events of this name; "${nearest(name, SELECTABLE)}" is the nearest`;
+    const msg = `Unknown type or group of events; the nearest is "${nearest(name, SELECTABLE)}"`;
     throw validationFailed([{ loc: ['query', 'type'], msg, type: 'enum' }]);
   }
   const selected = NAMES.filter((name) => wanted.has(name) || wanted.has(groupOf(name)));

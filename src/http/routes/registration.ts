@@ -108,7 +108,7 @@ export const registrationRoutes: readonly Route[] = [
     summary: 'Deregister an instance; its running calls may finish',
     scope: 'gateway:write',
     request: { params: InstanceParams },
-    answers: { 204: { description: 'It gets no more calls and is not stored any more' } },
+    answers: { 204: { description: 'It gets no more calls and is no longer stored' } },
     errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'SHUTTING_DOWN'],
     handler: async ({ params }, { gateway }) => {
       await gateway.deregister(params.template, params.instance_id);
@@ -121,7 +121,8 @@ export const registrationRoutes: readonly Route[] = [
     request: { body: RegisterBody },
     answers: {
       200: {
-        description: 'It was opened, asked for its tools and closed; or why that failed',
+        description:
+          'The connection was opened, the tools were listed, and it was closed; or why that failed',
         body: Type.Union([TestSucceeded, TestFailed]),
       },
     },
@@ -222,7 +223,7 @@ export function checkedCommand(
     // Only programs on this machine, not web pages, may start programs.
     if (request.isLocal && request.origin === undefined) return instance;
     throw commandNotAllowed(
-      `While authentication is off, commands are registered from this machine only, and not from a web page. ${BEHIND_A_PROXY}`,
+      `While authentication is off, commands can be registered only from this machine, and not from a web page. ${BEHIND_A_PROXY}`,
     );
   }
   if (mayDo(principal, ['admin'])) return instance;

@@ -119,7 +119,7 @@ export const serverRoutes: readonly Route[] = [
     summary: 'Deregister a server; its running calls may finish',
     scope: 'gateway:write',
     request: { params: ServerParams },
-    answers: { 204: { description: 'It gets no more calls and is not stored any more' } },
+    answers: { 204: { description: 'It gets no more calls and is no longer stored' } },
     errors: ['SERVER_NOT_FOUND', 'SHUTTING_DOWN'],
     handler: async ({ params, principal }, { gateway }) => {
       const { template, id } = visibleServer(gateway, principal, params.server_id).definition;

@@ -18,7 +18,7 @@ const SettingRecord = Type.Object({
   source: Type.Enum(['flag', 'environment', 'file', 'default', 'runtime'], { examples: ['environment'] }),
   /** Flag, variable or file with the value; absent for a default. */
   from: Type.Optional(text('GATEWAY_LOG_LEVEL')),
-  description: text('Least severe level that is logged.'),
+  description: text('Minimum level of the messages that are logged.'),
 });
 
 const Level = Type.Enum([...LOG_LEVELS], { examples: ['debug'] });
@@ -40,13 +40,13 @@ export const settingRoutes: readonly Route[] = [
       json(200, { settings: settings.map((row) => current(recordOf(row), log)) }),
   }),
   defineRoute('GET', LOG_LEVEL_PATH, {
-    summary: 'The level of the log',
+    summary: 'The log level',
     scope: 'admin',
-    answers: { 200: { description: 'The least serious messages that are logged', body: LevelBody } },
+    answers: { 200: { description: 'The minimum level of the messages that are logged', body: LevelBody } },
     handler: (_, { log }) => json(200, { level: log.level }),
   }),
   defineRoute('PATCH', LOG_LEVEL_PATH, {
-    summary: 'Change the level of the log, until the next start',
+    summary: 'Change the log level until the next start',
     scope: 'admin',
     request: { body: Type.Object({ level: Level }, CLOSED) },
     answers: { 200: { description: 'In force now, on this node', body: LevelBody } },

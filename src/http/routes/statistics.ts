@@ -210,7 +210,7 @@ export const statisticsRoutes: readonly Route[] = [
     answers: {
       200: {
         description:
-          'Counts since the start, and the present state, in the text format of Prometheus. Without the other templates for a caller of some templates.',
+          'Counts since the start, and the present state, in the text format of Prometheus. A caller that is limited to templates gets only those of its templates.',
         types: ['text/plain'],
         body: Type.String({ examples: ['stagedoor_queue_length{template="everything"} 0\n'] }),
       },

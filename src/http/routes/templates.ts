@@ -196,7 +196,7 @@ export const templateRoutes: readonly Route[] = [
       'Delete a template that has no instances; one with a definition file stays, without its settings',
     scope: 'gateway:write',
     request: { params: TemplateParams },
-    answers: { 204: { description: 'Its settings are stored no more, and it is not listed' } },
+    answers: { 204: { description: 'Its settings are no longer stored, and it is not listed' } },
     errors: ['TEMPLATE_NOT_FOUND', 'SHUTTING_DOWN'],
     handler: async ({ params }, { gateway }) => {
       await gateway.deleteTemplate(params.template);
