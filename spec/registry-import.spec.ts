@@ -78,7 +78,7 @@ test('takes the first of two entries with the same id, and reports the other', a
     assert.equal(await importAll([entry('a', 'f1'), entry('a', 'f2', { weight: 9 })]), {
       ...NOTHING,
       [outcome]: ['r/a'],
-      problems: ['r/a: it is there more than once; the first one counts'],
+      problems: ['r/a: it occurs more than once; the first one is used'],
     });
   }
   assert.equal(facts(), [['a', 'file', 'f1', 1]]);

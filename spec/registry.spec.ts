@@ -35,7 +35,7 @@ test('says how the instance is when it was waited for, and when it was not', asy
   assert.equal([late, isHealthy, reason], ['unhealthy', false, 'connection refused']);
   const rejected = errorOf(registry.register('r', { ...ENDPOINT, id: 'd' }, { waitMs: 1_000 }));
   await pass(1_000);
-  assert.match((await rejected).message, /is tried again \(connection refused\)\.$/);
+  assert.match((await rejected).message, /the gateway retries \(connection refused\)\.$/);
 });
 
 test('waits no longer for an instance that was taken out meanwhile', async () => {

@@ -37,14 +37,14 @@ export async function syncListing(
     if (!mayUse(template)) continue;
     const skip = (reason: string) => report.skipped.push({ template, name, reason });
     if (present.has(`${template}/${id}`)) {
-      skip(`"${id}" is there more than once`);
+      skip(`"${id}" occurs more than once`);
       continue;
     }
     present.add(`${template}/${id}`);
     const fingerprint = fingerprintOf(origin, deployment);
     const existing = registry.active.find(template, id);
     if (existing !== undefined && existing.source !== 'sync') {
-      skip(`"${id}" is registered by other means (${existing.source})`);
+      skip(`"${id}" is already registered by another source (${existing.source})`);
     } else if (existing?.fingerprint === fingerprint && existing.locked === undefined) {
       report.unchanged.push({ template, id, name });
     } else if (existing !== undefined && !registry.active.runsHere(existing)) {
@@ -52,7 +52,7 @@ export async function syncListing(
     } else {
       try {
         if (await registry.hasTombstone(template, id, fingerprint)) {
-          skip('it was deregistered; it is added again when it is deployed anew');
+          skip('it was deregistered; a new deployment adds it again');
           continue;
         }
         const { input, container } = deployment;
@@ -105,7 +105,7 @@ export async function importContents(
   { isDryRun = false, mayUse = () => true }: SyncRules = {},
 ): Promise<ImportReport> {
   if (!contentsShape.accepts(contents))
-    throw validationFailed(contentsShape.issues(contents), 'What is to be imported');
+    throw validationFailed(contentsShape.issues(contents), 'The registry document');
   const report = emptyReport();
   for (const { name, loadBalancer } of contents.templates) {
     if (!mayUse(name)) continue;
@@ -119,7 +119,7 @@ export async function importContents(
     const id = entry.input.id ?? `${entry.template}-${entry.fingerprint.slice(0, 8)}`;
     const name = `${entry.template}/${id}`;
     if (present.has(name)) {
-      report.problems.push(`${name}: it is there more than once; the first one counts`);
+      report.problems.push(`${name}: it occurs more than once; the first one is used`);
       continue;
     }
     present.add(name);

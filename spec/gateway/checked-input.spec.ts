@@ -54,11 +54,8 @@ test('names the option that cannot be used, and what it may be', async () => {
       { policy: { strategy: 'bogus' } },
       'policy.strategy: expected one of round_robin, least_connections, weighted_round_robin, health_based, random',
     ],
-    [
-      { policy: { strategies: 'random' } },
-      'policy.strategies: there is no such option; "strategy" is the nearest',
-    ],
-    [{ polcy: {} }, 'polcy: there is no such option; "policy" is the nearest'],
+    [{ policy: { strategies: 'random' } }, 'policy.strategies: unknown option; the nearest is "strategy"'],
+    [{ polcy: {} }, 'polcy: unknown option; the nearest is "policy"'],
     [{ policy: { callTimeoutMs: '30' } }, 'policy.callTimeoutMs: expected milliseconds from 1 to 3600000'],
     [{ policy: { maxRetries: Number.NaN } }, 'policy.maxRetries: expected a whole number from 0 to 10'],
     [{ policy: null }, 'policy: expected an object with the options strategy, healthIntervalMs, '],
@@ -69,7 +66,7 @@ test('names the option that cannot be used, and what it may be', async () => {
       'deniedNetworks: expected a list of networks in CIDR form, like 10.0.0.0/8',
     ],
     [{ templates: ['Bad Name'] }, 'templates: expected a list of names that match ^[a-z]'],
-    [{ store: 'sqlite:///a.db' }, 'store: expected a store, such as openStore gives'],
+    [{ store: 'sqlite:///a.db' }, 'store: expected a store, such as openStore returns'],
     [{ storeChanges$: 5 }, 'storeChanges$: expected an Observable'],
     [{ onFault: 'log' }, 'onFault: expected a function'],
     [{ inspect: {} }, 'inspect: expected a function or an observer'],
@@ -78,7 +75,7 @@ test('names the option that cannot be used, and what it may be', async () => {
   ] as const) {
     const error = await refusal(options);
     assert.is(error.code, 'VALIDATION_ERROR');
-    assert.ok(error.message.startsWith(`What the gateway is made with is not valid: ${said}`), error.message);
+    assert.ok(error.message.startsWith(`The argument of createGateway is not valid: ${said}`), error.message);
   }
 });
 

@@ -263,7 +263,7 @@ test('where all templates are one, a call keeps its reservation, and fails when 
 });
 
 for (const [what, act, seen] of [
-  ['its owner may not use it any more', () => harness.changedCallers$.next('ann'), 'call_not_here'],
+  ['its owner may no longer use it', () => harness.changedCallers$.next('ann'), 'call_not_here'],
   ['ten minutes have passed', () => pass(10 * 60_000), 'call_not_here'],
   ['its instance has just died', () => harness.inner.backend('a').lose(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
@@ -334,7 +334,7 @@ function ENDS() {
       seen: () => 'SESSION_NOT_FOUND',
       answers: 1,
     },
-    'its owner may not use it any more': {
+    'its owner may no longer use it': {
       act: async (client: LegacyClient) => {
         harness.changedCallers$.next(client.ownerId);
         await settled();

@@ -45,8 +45,8 @@ test.after.each(async () => {
 
 const bad = (type: string) => tool('bad', { secret: { type, 'x-mcp-header': 'Secret' } });
 const good = tool('one', { region: REGION });
-const BAD = 'a header is asked for "secret", which is no string, integer or boolean';
-const WORSE = 'a header is asked for at "items.secret", where no single argument is';
+const BAD = 'a header is declared for "secret", which is not a string, integer or boolean';
+const WORSE = 'a header is declared at "items.secret", which is not a single argument';
 
 test('a tool that may not be called is in no list, and in the log once', async () => {
   backend.pages = [[good, bad('object')]];

@@ -76,18 +76,18 @@ test('starts no program whose template requires what is not there', async () => 
   );
   assert.is(
     await reasonOf(['node >= 999'], process.execPath),
-    `it is not started: its template requires node >= 999, and "${process.execPath} --version" says ${process.versions.node}`,
+    `it is not started: its template requires node >= 999, and "${process.execPath} --version" prints ${process.versions.node}`,
   );
   assert.match(
     String(await reasonOf(['bun>=1'], process.execPath, { PATH: '/nowhere' })),
-    /requires bun>=1, and there is no program "bun" where it would be looked for$/,
+    /requires bun>=1, and program "bun" not found$/,
   );
   await writeFile(join(folder, 'python3'), '#!/bin/sh\necho Python 3.9.2\n', { mode: 0o755 });
   const path = { PATH: `${folder}:${process.env.PATH}` };
   assert.is(await reasonOf(['python>3.9,<=3.10'], process.execPath, path), started);
   assert.match(
     String(await reasonOf(['python>=3.10'], process.execPath, path)),
-    /"python3 --version" says 3\.9\.2$/,
+    /"python3 --version" prints 3\.9\.2$/,
   );
 });
 

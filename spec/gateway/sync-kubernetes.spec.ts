@@ -247,7 +247,7 @@ test('says what is wrong with a kubeconfig', async () => {
     await writeFile(folder('config'), JSON.stringify(config));
     return (await gateway.sync()).warnings.filter((line) => line.startsWith('kubernetes')).join();
   };
-  assert.match(await warningFor([]), 'is no kubeconfig');
+  assert.match(await warningFor([]), 'is not a kubeconfig');
   assert.match(await warningFor({ 'current-context': 'gone' }), 'there is no context "gone"');
   const user = { exec: { command: 'login' } };
   const text = await warningFor({

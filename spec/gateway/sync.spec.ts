@@ -88,11 +88,11 @@ test('says why a container is skipped', async () => {
   assert.equal(
     skipped.map(({ name, reason }) => `${name}: ${reason}`),
     [
-      'name-a1: nothing says how to reach it: set the label stagedoor.port or stagedoor.command, or give the template a port',
-      'name-a2: its label stagedoor.port is no port',
+      'name-a1: its address is unknown: set the label stagedoor.port or stagedoor.command, or give the template a port',
+      'name-a2: its label stagedoor.port is not a port',
       'name-a3: its port 80 is not published, and it has no address of its own',
       'name-a4: the label stagedoor.command cannot be split into words: the " at character 1 is never closed',
-      "name-a5: the template's command has a placeholder, which nothing fills here: set the label stagedoor.command",
+      "name-a5: the template's command has a placeholder, which sync does not fill: set the label stagedoor.command",
       'name-a6: its label names no template',
       'name-a7: its health check fails',
       'name-a8: it is paused',
@@ -112,7 +112,7 @@ test('changes and removes only what it added itself, and nothing in a dry run', 
   const ids = (list: readonly { readonly id: string }[]) => list.map(({ id }) => id);
   const first = await gateway.sync();
   assert.equal(ids(first.added), ['web-aa000000', 'web-bb000000']);
-  assert.equal(first.skipped[0]?.reason, '"web-cc000000" is registered by other means (api)');
+  assert.equal(first.skipped[0]?.reason, '"web-cc000000" is already registered by another source (api)');
 
   engine.containers = [web('aa', '2001')];
   for (const isDryRun of [true, false]) {
@@ -145,7 +145,7 @@ test('removes nothing of an engine that is away', async () => {
   assert.equal(warnings, [`${far.address}: no engine runs there (ENOENT)`]);
   const none = await (await gatewayAt(['ssh://somewhere'])).sync();
   assert.equal(none.reached, []);
-  assert.match(String(none.warnings[0]), 'are understood as unix:///path and tcp://host:port');
+  assert.match(String(none.warnings[0]), 'must be unix:///path or tcp://host:port');
 });
 
 test('follows an engine: what ends is out, what starts is in, also after its events were cut off', async () => {
@@ -190,7 +190,7 @@ test('reads the registry file again, and needs no engine for that', async () => 
   await write({ web: { instances: { one: at(1), two: at(2), mine: at(3) } } });
   const first = await gateway.sync();
   const [one, two] = ['one', 'two'].map((id) => ({ template: 'web', id }));
-  const reason = 'registered by other means (api); its entry in the registry file has no effect';
+  const reason = 'already registered by another source (api); its entry in the registry file has no effect';
   assert.equal(first, {
     ...{ added: [one, two], changed: [], removed: [], unchanged: [] },
     ...{ skipped: [{ template: 'web', name: 'mine', reason }], settings: [], reached: [path], warnings: [] },
@@ -220,11 +220,11 @@ test('changes nothing for a registry file that became invalid, or is gone', asyn
     outcomes.push(await gateway.sync());
   }
   const nothing = { ...{ added: [], changed: [], removed: [], unchanged: [], skipped: [] }, settings: [] };
-  assert.match(String(outcomes[0]?.warnings[0]), /: not JSON: .*; its instances stay as they are$/);
+  assert.match(String(outcomes[0]?.warnings[0]), /: not JSON: .*; its instances are left unchanged$/);
   assert.equal(outcomes[1], {
     ...nothing,
     reached: [],
-    warnings: [`registry file ${path}: there is no such file; its instances stay as they are`],
+    warnings: [`registry file ${path}: there is no such file; its instances are left unchanged`],
   });
   assert.is(gateway.servers().length, 1);
 });
@@ -235,7 +235,7 @@ test('a caller of some templates hears nothing of others in the registry file', 
   await write({ web: { instances }, secret: { instances } });
   const { added, warnings } = await gateway.sync({ mayUse: (template) => template === 'web' });
   assert.equal(added, [{ template: 'web', id: 'one' }]);
-  assert.equal(warnings, ['registry file: some of it cannot be used']);
+  assert.equal(warnings, ['registry file: some entries cannot be used']);
 });
 
 test.run();

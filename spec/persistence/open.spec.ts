@@ -44,7 +44,7 @@ test('says when it made a database, once, and nothing when it was there', async 
   const stores = await Promise.all([1, 2, 3].map(() => openStore('sqlite:///gatway.db', options)));
   stores.push(await openStore('sqlite:///gatway.db', options), await openStore('sqlite://', options));
   await Promise.all(stores.map((store) => store.close()));
-  assert.equal(told, [`made the database "${folder('gatway.db')}"`]);
+  assert.equal(told, [`created the database "${folder('gatway.db')}"`]);
 });
 
 test('is away while its file is not where it was opened, and acknowledges nothing', async () => {

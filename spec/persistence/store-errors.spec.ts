@@ -98,9 +98,9 @@ test('explains errors of files as files', () => {
 
 test('explains nothing that is explained already, and keeps the cause of everything else', () => {
   const url = parsed('mysql://h/x');
-  const line = urlRefused('ssl is one of true, no-verify, false');
+  const line = urlRefused('ssl must be one of true, no-verify, false');
   assert.is(explain(url, line), line);
-  assert.is(line.message, 'the database URL: ssl is one of true, no-verify, false');
+  assert.is(line.message, 'the database URL: ssl must be one of true, no-verify, false');
   const explained = explain(url, 'a text');
   const message = 'the database mysql://h:3306/x cannot be opened: a text';
   assert.equal([explained.message, explained.cause], [message, 'a text']);

@@ -43,7 +43,7 @@ test('lists every fault of a file, more than eight of them', () => {
   const wrong = { id: 'Demo', name: '', version: '1.2', tags: 'demo', args: [1], ports: [0, 1.5, 'x'] };
   assert.equal(faultsOf({ ...wrong, environment: { lower: 'x', GOOD: {} }, transport: 'websocket' }), [
     ...['args[0]: must be string', 'description: is missing', 'environment.GOOD: must be string'],
-    ...['environment.lower: is no valid name', 'id: must match pattern "^[a-z][a-z0-9-]*$"'],
+    ...['environment.lower: is not a valid name', 'id: must match pattern "^[a-z][a-z0-9-]*$"'],
     ...['name: must not have fewer than 1 characters', 'ports[0]: must be >= 1', 'ports[1]: must be integer'],
     ...['ports[2]: must be integer', 'tags: must be array', 'transport: must be one of http, sse, stdio'],
     'version: must match pattern "^\\d+\\.\\d+\\.\\d+$"',

@@ -47,7 +47,7 @@ export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterA
   }
   const files = named ? named.split(delimiter).filter(Boolean) : home ? [join(home, '.kube/config')] : [];
   const present = files.filter((file) => existsSync(file));
-  if (named && present.length === 0) throw new SourceError('KUBECONFIG names no file that is there');
+  if (named && present.length === 0) throw new SourceError('KUBECONFIG names no existing file');
   return present.length === 0 ? undefined : readKubeconfig(present);
 }
 
@@ -56,7 +56,7 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
   const { parse } = await import('yaml');
   const documents = files.map((file) => {
     const document: unknown = parse(readFileSync(file, 'utf8'));
-    if (!isJsonObject(document)) throw new SourceError(`${file}: is no kubeconfig`);
+    if (!isJsonObject(document)) throw new SourceError(`${file}: is not a kubeconfig`);
     return { file, document };
   });
   const context = documents.map(({ document }) => document['current-context']).find(Boolean);
@@ -74,7 +74,7 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
   const user = section('users', 'user', chosen.user);
   const { server } = cluster.fields;
   if (typeof server !== 'string' || !/^https?:\/\//.test(server) || !URL.canParse(server))
-    throw new SourceError(`${cluster.file}: its server is no http or https URL`);
+    throw new SourceError(`${cluster.file}: its server is not an http or https URL`);
   const text = (from: { file: string; fields: JsonObject }, name: string): string | undefined => {
     const { [`${name}-data`]: data, [name]: path } = from.fields;
     if (typeof data === 'string') return Buffer.from(data, 'base64').toString('utf8');

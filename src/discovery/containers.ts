@@ -140,7 +140,7 @@ function inputOf(
 ): InstanceInput | string {
   const { [COMMAND]: command, [PORT]: labelled } = labels;
   if (command !== undefined) return programOf(command, undefined, `the label ${COMMAND}`);
-  if (labelled !== undefined && !isPort(labelled)) return `its label ${PORT} is no port`;
+  if (labelled !== undefined && !isPort(labelled)) return `its label ${PORT} is not a port`;
   const port = labelled === undefined ? hints.ports?.[0] : Number(labelled);
   const isProgram = hints.transport === 'stdio' || (hints.command !== undefined && port === undefined);
   if (labelled === undefined && isProgram && hints.command !== undefined)
@@ -160,7 +160,7 @@ function programOf(
   const [program, ...words] = args === undefined ? split.words : [command, ...args];
   if (program === undefined) return `${where} is empty`;
   if ([program, ...words].some((word) => /\$\{[A-Z][A-Z0-9_]*\}/.test(word)))
-    return `${where} has a placeholder, which nothing fills here: set the label ${COMMAND}`;
+    return `${where} has a placeholder, which sync does not fill: set the label ${COMMAND}`;
   return { command: program, args: words };
 }
 
@@ -173,7 +173,7 @@ function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, e
   );
   const port = wanted ?? (exposed.length === 1 ? Number(exposed[0]) : undefined);
   if (port === undefined)
-    return `nothing says how to reach it: set the label ${PORT} or ${COMMAND}, or give the template a port`;
+    return `its address is unknown: set the label ${PORT} or ${COMMAND}, or give the template a port`;
   if (details.HostConfig?.NetworkMode === 'host') return `http://${host}:${port}`;
   const bindings: readonly { HostIp?: string; HostPort?: string }[] = published?.[`${port}/tcp`] ?? [];
   const binding = bindings.find(({ HostIp: ip = '' }) => !ip.includes(':')) ?? bindings[0];
@@ -242,7 +242,7 @@ function checkedAddress(written: string): string {
   const url = /^(tcp|https?):\/\//.test(written) ? URL.parse(written) : null;
   if (url === null || url.username !== '' || url.password !== '')
     throw new SourceError(
-      'DOCKER_HOST and CONTAINER_HOST are understood as unix:///path and tcp://host:port, without credentials',
+      'DOCKER_HOST and CONTAINER_HOST must be unix:///path or tcp://host:port, without credentials',
     );
   return `${url.protocol}//${url.host}`;
 }

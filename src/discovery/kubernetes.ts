@@ -91,7 +91,7 @@ function listingOf(
         const { kind, name: pod, uid } = fieldsOf(endpoint.targetRef);
         const [address] = Array.isArray(endpoint.addresses) ? endpoint.addresses : [];
         if (kind !== 'Pod' || typeof uid !== 'string') {
-          skip(String(name), 'it has an endpoint that is no pod');
+          skip(String(name), 'it has an endpoint that is not a pod');
         } else if (fieldsOf(endpoint.conditions).ready === false) {
           skip(String(pod), 'it is not ready');
         } else if (port === undefined) {

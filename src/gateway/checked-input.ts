@@ -25,7 +25,7 @@ import { deniedBy } from '../transports/network-guard.ts';
  * expected type; never its value.
  */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
-  check(OPTIONS, options, 'What the gateway is made with');
+  check(OPTIONS, options, 'The argument of createGateway');
   const { policy = {} } = options;
   const set = Object.entries(policy).filter(([, value]) => value !== undefined);
   return set.length === Object.keys(policy).length
@@ -47,7 +47,7 @@ export function checkRegisterOptions(options: RegisterOptions): void {
 }
 
 export function checkCloseOptions(options: CloseOptions): void {
-  check(CLOSE_OPTIONS, options, 'What the gateway is closed with');
+  check(CLOSE_OPTIONS, options, 'The argument of close');
 }
 
 /** `expected` completes "expected ...". */
@@ -81,7 +81,7 @@ const FUNCTION: Check = ['a function', (value) => typeof value === 'function'];
 const BOOLEAN: Check = ['true or false', (value) => typeof value === 'boolean'];
 
 const OPTIONS = {
-  store: ['a store, such as openStore gives', (value) => has(value, 'listInstances')],
+  store: ['a store, such as openStore returns', (value) => has(value, 'listInstances')],
   nodeId: ['a name', (value) => typeof value === 'string' && value !== ''],
   storeChanges$: OBSERVABLE,
   policy: POLICY,
@@ -167,8 +167,7 @@ function issues(table: Table, value: unknown, loc: readonly string[]): Validatio
   return Object.entries(value).flatMap(([name, written]) => {
     const at = [...loc, name];
     const row = Object.hasOwn(table, name) ? table[name] : undefined;
-    if (row === undefined)
-      return [issue(at, `there is no such option; "${nearest(name, names)}" is the nearest`)];
+    if (row === undefined) return [issue(at, `unknown option; the nearest is "${nearest(name, names)}"`)];
     if (written === undefined) return [];
     if (!isCheck(row)) return issues(row, written, at);
     const [expected, accepts] = row;
@@ -262,7 +261,7 @@ export function checkEventName(name: EventName): void {
   if (typeof name !== 'string') throw refused('name', 'expected the name of an event');
   if (Object.hasOwn(EVENTS, name)) return;
   const nearestName = nearest(name, Object.keys(EVENTS));
-  throw refused('name', `there is no such event; "${nearestName}" is the nearest`);
+  throw refused('name', `unknown event; the nearest is "${nearestName}"`);
 }
 
 function refusalOfOptions(options: RequestOptions | undefined): GatewayError | undefined {

@@ -44,7 +44,7 @@ const REPEAT_LISTING_MS = 5_000;
 /** Interval of the search for new engines, in ms. */
 const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
-const SOME_UNUSABLE = 'some of it cannot be used';
+const SOME_UNUSABLE = 'some entries cannot be used';
 
 interface SyncProgress {
   readonly reports: SyncReport[];
@@ -140,7 +140,7 @@ export class Sync {
       warnings.push(...[...lines, ...done.problems].map((line) => `registry file: ${line}`));
     } catch (thrown) {
       if (!(thrown instanceof RegistryFileError)) throw thrown;
-      warnings.push(`${thrown.message}; its instances stay as they are`);
+      warnings.push(`${thrown.message}; its instances are left unchanged`);
     }
   }
 
@@ -175,7 +175,7 @@ export class Sync {
     let waitMs = FIRST_WAIT_MS;
     let isLost = false;
     const opened = () => {
-      if (isLost) onNotice(`sync: ${source.address} is followed again`);
+      if (isLost) onNotice(`sync: ${source.address} is available again`);
       isLost = false;
       waitMs = FIRST_WAIT_MS;
       takeChange({});
@@ -186,7 +186,7 @@ export class Sync {
         await source.watch(takeChange, opened);
       } catch (thrown) {
         if (signal.aborted) return;
-        if (!isLost) onNotice(`sync: ${messageOf(thrown)}; its instances stay as they are`);
+        if (!isLost) onNotice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
         isLost = true;
       }
       waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
@@ -249,7 +249,7 @@ function rowsOf(
   );
   const { file = [], ...others } = Object.fromEntries(same);
   for (const [source, instances] of Object.entries(others)) {
-    const reason = `registered by other means (${source}); its entry in the registry file has no effect`;
+    const reason = `already registered by another source (${source}); its entry in the registry file has no effect`;
     skipped.push(...instances.map(({ template, id }) => ({ template, name: id, reason })));
   }
   return { added: rows(added), changed: rows(changed), removed: rows(removed), unchanged: file, skipped };

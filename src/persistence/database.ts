@@ -115,7 +115,7 @@ export function booleanOption(
   if (value === undefined) return standard;
   if (/^(?:true|yes|1)$/i.test(value)) return true;
   if (/^(?:false|no|0)$/i.test(value)) return false;
-  throw urlRefused(`${name} is true or false`);
+  throw urlRefused(`${name} must be true or false`);
 }
 
 /** The same for any thrown value; undefined also for an error that no driver raised. */

@@ -155,7 +155,7 @@ async function fileIsUsable(
   if (exists?.isDirectory()) throw new StoreOpenError(`the database ${file} is a folder, not a file`);
   try {
     if (exists === undefined && mayCreate && (await makeFile(file)))
-      onNotice?.(`made the database "${file}"`);
+      onNotice?.(`created the database "${file}"`);
     await access(file, constants.R_OK | constants.W_OK);
     // The journal is in the same folder.
     await access(dirname(file), constants.W_OK);
@@ -243,7 +243,7 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
 async function created(parsed: ParsedDatabaseUrl, thrown: unknown, { onNotice }: Creation): Promise<boolean> {
   if (failureOf(parsed.database, thrown) !== 'no-database') return false;
   const outcome = await createDatabase(parsed, (address) => connect(parsed, CONNECT_MS, { address }));
-  if (outcome === 'made') onNotice?.(`made the database "${parsed.address.name}"`);
+  if (outcome === 'made') onNotice?.(`created the database "${parsed.address.name}"`);
   return outcome !== 'refused';
 }
 
@@ -254,7 +254,7 @@ function isInMemory({ database, description }: ParsedDatabaseUrl): boolean {
 function refuseNewer(printable: string, { unknown }: MigrationStatus): void {
   if (unknown.length === 0) return;
   throw new StoreOpenError(
-    `the database ${printable} was changed by a newer version (${unknown.at(-1)} is not known here): ` +
+    `the database ${printable} was changed by a newer version (${unknown.at(-1)} is unknown here): ` +
       'run that version, or restore a backup from before',
   );
 }

@@ -307,7 +307,7 @@ function transaction<T>(
   return em.transactional(async (inner) => {
     const result = await work(inner, tables);
     // The commit follows: nothing is changed before it.
-    if (operation.hasEnded) throw new Error('the time of this change is over');
+    if (operation.hasEnded) throw new Error('the change timed out');
     operation.delivered = 'unknown';
     return result;
   });

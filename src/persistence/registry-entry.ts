@@ -80,7 +80,7 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   if (owner !== template) return { problems: [`${path}: says that it belongs to another template`] };
   // Its command is a program of the container, not of this machine.
   if (typeof value.container === 'string')
-    return { problems: [`${path}: runs in a container, which sync finds`] };
+    return { problems: [`${path}: runs in a container; register it with sync`] };
   const problems: string[] = [];
   const fields = collect(value, path, problems);
   if (key !== undefined && !fields.has('id')) fields.set('id', { value: key, path });

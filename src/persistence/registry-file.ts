@@ -65,7 +65,7 @@ export async function parseRegistryDocument(text: string, name: string): Promise
     if (!SECTIONS.includes(section)) contents.problems.push(`${pathTo('', section)}: unknown field`);
   }
   if (isJsonObject(document.gateway) && Object.keys(document.gateway).length > 0) {
-    contents.problems.push('gateway: not read here; settings of the gateway belong into gateway.yaml');
+    contents.problems.push('gateway: not read here; settings of the gateway belong in gateway.yaml');
   }
   return { ...contents, entries: withoutDuplicates(contents) };
 }
@@ -86,7 +86,7 @@ function readTemplates(section: unknown, contents: Contents): void {
   const problem = 'templates: must be an object with one section per template';
   for (const [name, template] of entriesOf(section, problem, contents)) {
     const path = pathTo('templates', name);
-    if (!templateId.Check(name)) refuse(contents, `${path}: "${name}" is no name for a template`);
+    if (!templateId.Check(name)) refuse(contents, `${path}: "${name}" is not a valid template name`);
     else if (!isJsonObject(template)) refuse(contents, `${path}: must be an object with "instances"`);
     else readTemplate(name, template, path, contents);
   }
@@ -110,7 +110,7 @@ function readServers(section: unknown, contents: Contents): void {
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
     if (typeof written !== 'string') refuse(contents, `${path}: "template_name" is missing`);
     else if (!templateId.Check(written)) {
-      refuse(contents, `${path}: "${written}" is no name for a template; give a "template_name"`);
+      refuse(contents, `${path}: "${written}" is not a valid template name; give a "template_name"`);
     } else addEntry({ key, value, path, template: written }, contents);
   }
 }
@@ -121,11 +121,11 @@ function readClientServers(section: unknown, contents: Contents): void {
     const path = pathTo('mcpServers', name);
     const template = templateId.Check(name) ? name : slugOf(name);
     if (!templateId.Check(template)) {
-      refuse(contents, `${path}: "${name}" is no name for a template`);
+      refuse(contents, `${path}: "${name}" is not a valid template name`);
       continue;
     }
     if (template !== name) {
-      contents.problems.push(`${path}: "${name}" is no name for a template; it is called "${template}"`);
+      contents.problems.push(`${path}: "${name}" is not a valid template name; "${template}" is used`);
     }
     addEntry({ key: template, value, path, template }, contents);
   }

@@ -93,7 +93,7 @@ function sentence(text: string, { protectedPath: { path, what }, isItself }: Hol
   );
 }
 
-const UNANSWERED = `The paths of the command could not be looked at within ${LOOK_MS / 1000} s; allow it with "force": true (--force).`;
+const UNANSWERED = `The paths of the command could not be checked within ${LOOK_MS / 1000} s; allow it with "force": true (--force).`;
 
 /** The word, and the text after each `=` in it, if short enough for a path. */
 function valuesOf(word: string): string[] {

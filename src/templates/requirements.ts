@@ -63,7 +63,7 @@ export class Requirements {
       const version = await this.#versionOf(program, environment);
       if (typeof version === 'string') problem ??= version;
       else if (bounds.every((bound) => fits(version.parts, bound))) return undefined;
-      else return `"${program} --version" says ${version.parts.join('.')}`;
+      else return `"${program} --version" prints ${version.parts.join('.')}`;
     }
     return problem;
   }
@@ -127,12 +127,11 @@ function askVersion(program: string, environment: ProgramVariables): Promise<Ver
   const options = { env: environment, timeout: ANSWER_MS, killSignal: 'SIGKILL', windowsHide: true } as const;
   return new Promise((resolve) => {
     execFile(program, ['--version'], options, (error, stdout, stderr) => {
-      if (error?.code === 'ENOENT')
-        return resolve(`there is no program "${program}" where it would be looked for`);
-      if (error?.killed) return resolve(`"${program} --version" said nothing within ${ANSWER_MS / 1000} s`);
+      if (error?.code === 'ENOENT') return resolve(`program "${program}" not found`);
+      if (error?.killed) return resolve(`"${program} --version" did not answer within ${ANSWER_MS / 1000} s`);
       const [number] = /\d+(?:\.\d+){0,3}/.exec(`${stdout}\n${stderr}`) ?? [];
       resolve(
-        number === undefined ? `"${program} --version" names no version` : { parts: numbersOf(number) },
+        number === undefined ? `"${program} --version" prints no version` : { parts: numbersOf(number) },
       );
     });
   });

@@ -85,9 +85,9 @@ function remarkOn({ keyword, params, message, propertyName, ...error }: ErrorObj
   if (keyword === 'required')
     return { pointer: pointerTo(instancePath, params.missingProperty), message: 'is missing' };
   if (keyword === 'propertyNames')
-    return { pointer: pointerTo(instancePath, params.propertyName), message: 'is no valid name' };
+    return { pointer: pointerTo(instancePath, params.propertyName), message: 'is not a valid name' };
   if (propertyName !== undefined)
-    return { pointer: pointerTo(instancePath, propertyName), message: 'is no valid name' };
+    return { pointer: pointerTo(instancePath, propertyName), message: 'is not a valid name' };
   if (keyword === 'enum')
     return { pointer: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` };
   return { pointer: instancePath, message: message ?? keyword };

@@ -79,7 +79,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       const stores = await Promise.all(
         [1, 2, 3].map(() => openStore(missing.href, { ...openOptions, onNotice })),
       );
-      assert.equal(told, [`made the database "${name}"`]);
+      assert.equal(told, [`created the database "${name}"`]);
       for (const store of stores) assert.is(await store.revision(), 0);
       await Promise.all(stores.map((store) => store.close()));
     } finally {

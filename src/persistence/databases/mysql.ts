@@ -19,7 +19,7 @@ export const mysql: Database = {
     const { host, port, user, password, name, options } = address;
     const socketPath = options.get('socket');
     if (options.has('charset') && options.get('charset') !== 'utf8mb4')
-      throw urlRefused('charset is utf8mb4: nothing else holds every text');
+      throw urlRefused('charset must be utf8mb4: no other one holds every text');
     return {
       host,
       port,
@@ -95,5 +95,5 @@ function sslOf(value: string | undefined): { ssl?: { rejectUnauthorized: boolean
   if (value === undefined || value === 'false') return {};
   if (value === 'true') return { ssl: { rejectUnauthorized: true } };
   if (value === 'no-verify') return { ssl: { rejectUnauthorized: false } };
-  throw urlRefused('ssl is one of true, no-verify, false');
+  throw urlRefused('ssl must be one of true, no-verify, false');
 }

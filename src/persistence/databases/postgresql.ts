@@ -76,5 +76,5 @@ function sslOf(mode: string | undefined): false | { rejectUnauthorized: boolean 
   if (mode === undefined || mode === 'disable') return false;
   if (mode === 'require' || mode === 'no-verify') return { rejectUnauthorized: false };
   if (mode === 'verify-ca' || mode === 'verify-full') return { rejectUnauthorized: true };
-  throw urlRefused('sslmode is one of disable, require, verify-full');
+  throw urlRefused('sslmode must be one of disable, require, verify-full');
 }
