@@ -64,14 +64,14 @@ test('are others when a name, a place or a type is another one, and not when the
 });
 
 test('make a tool invalid when they break the rules, which says where and how', () => {
-  const nowhere = (at: string) => `a header is asked for at ${at}, where no single argument is`;
-  const nameless = 'the header for "a" has a name that no header can have';
-  const mistyped = 'a header is asked for "a", which is no string, integer or boolean';
+  const nowhere = (at: string) => `a header is declared at ${at}, which is not a single argument`;
+  const nameless = 'the header for "a" has an invalid name';
+  const mistyped = 'a header is declared for "a", which is not a string, integer or boolean';
   const b = { type: 'string', 'x-mcp-header': 'B' };
   const invalid: readonly (readonly [JsonObject, fault: string])[] = [
     [
       schemaWith({ a: declared, b: { type: 'string', 'x-mcp-header': 'a' } }),
-      'two arguments ask for the header mcp-param-a',
+      'two arguments declare the header mcp-param-a',
     ],
     [schemaWith({ a: { ...declared, type: 'object' } }), mistyped],
     [schemaWith({ a: { ...declared, type: ['string', 'null'] } }), mistyped],
@@ -100,7 +100,7 @@ test('are named in a fault as far as there is room', () => {
 
 test('about a number are invalid, but written all the same', () => {
   const one = schemaWith({ ratio: { type: 'number', 'x-mcp-header': 'Ratio' } });
-  const fault = 'a header is asked for "ratio", which is no string, integer or boolean';
+  const fault = 'a header is declared for "ratio", which is not a string, integer or boolean';
   assert.is(declaredBy(one).fault, fault);
   assert.equal(headersOf(one, { ratio: 0.5 }), { 'mcp-param-ratio': '0.5' });
 });

@@ -186,7 +186,7 @@ test('names each fault once, with its path and never its value', () => {
     'here.list[1]: must be integer',
     'here.more: unknown field',
     'here.names.A: must be string',
-    'here.names["b/~"]: is no valid name',
+    'here.names["b/~"]: is not a valid name',
   ]);
 });
 

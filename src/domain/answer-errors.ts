@@ -74,7 +74,11 @@ export function resourceNotFound(uri: string, backendError?: JsonRpcError): Gate
 }
 
 export function promptNotFound(prompt: string, backendError?: JsonRpcError): GatewayError {
-  return new GatewayError('PROMPT_NOT_FOUND', `No prompt named ${quoted(prompt)}.`, withBackendError(backendError));
+  return new GatewayError(
+    'PROMPT_NOT_FOUND',
+    `No prompt named ${quoted(prompt)}.`,
+    withBackendError(backendError),
+  );
 }
 
 export function invalidToolArguments(tool: string, backendError: JsonRpcError): GatewayError {

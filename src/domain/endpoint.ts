@@ -19,13 +19,13 @@ export function readEndpoint(
   const text = written.trim();
   const refuse = (type: string, msg: string) => validationFailed([{ loc, msg, type }]);
   if (!/^https?:/i.test(text) && /^[a-z][a-z0-9+.-]*:\/\//i.test(text))
-    throw refuse('url_scheme', 'The scheme of an endpoint is http or https');
-  if (text.includes('#')) throw refuse('url_syntax_violation', 'An endpoint has no fragment');
+    throw refuse('url_scheme', 'The scheme of an endpoint must be http or https');
+  if (text.includes('#')) throw refuse('url_syntax_violation', 'An endpoint must not have a fragment');
   const parts = WELL_FORMED.exec(text)?.groups;
   if (parts === undefined || !URL.canParse(text))
-    throw refuse('url_parsing', 'An endpoint is a URL such as http://127.0.0.1:9000/mcp');
+    throw refuse('url_parsing', 'An endpoint must be a URL such as http://127.0.0.1:9000/mcp');
   if (parts.authority?.includes('@'))
-    throw endpointNotAllowed('An endpoint must not hold credentials: put them into "headers".');
+    throw endpointNotAllowed('An endpoint must not contain credentials: put them into "headers".');
   const url = new URL(text);
   if (parts.path === undefined) url.pathname = defaultPath;
   return url.href;

@@ -201,7 +201,10 @@ export function notHealthyInTime(
 ): GatewayError {
   const name = `Instance "${id}" of "${template}"`;
   if (state === 'stopped')
-    return new GatewayError('SERVER_NOT_FOUND', `${name} was deregistered or replaced before it was healthy.`);
+    return new GatewayError(
+      'SERVER_NOT_FOUND',
+      `${name} was deregistered or replaced before it was healthy.`,
+    );
   const plainMessage = `${name} is not healthy after ${waitMs / 1000} s; it stays registered and the gateway retries.`;
   const message = reason === null ? plainMessage : `${plainMessage.slice(0, -1)} (${reason}).`;
   return new GatewayError('BACKEND_UNAVAILABLE', message, {
@@ -332,10 +335,14 @@ export function toolNotFound(tool: string, owner: string): GatewayError {
 }
 
 export function queueFull(template: string): GatewayError {
-  return new GatewayError('QUEUE_FULL', `All instances of "${template}" are at capacity and the queue is full.`, {
-    delivered: 'no',
-    retryAfterSeconds: 1,
-  });
+  return new GatewayError(
+    'QUEUE_FULL',
+    `All instances of "${template}" are at capacity and the queue is full.`,
+    {
+      delivered: 'no',
+      retryAfterSeconds: 1,
+    },
+  );
 }
 
 /** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". */

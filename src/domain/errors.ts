@@ -104,7 +104,7 @@ const NOTHING_CHANGED = 'Nothing was changed.';
 const PERHAPS_CHANGED = 'It is unknown whether the change was made: check before repeating it.';
 
 export function internalError(cause: unknown): GatewayError {
-  return new GatewayError('INTERNAL_ERROR', 'Something went wrong inside the gateway.', { cause });
+  return new GatewayError('INTERNAL_ERROR', 'Internal error of the gateway.', { cause });
 }
 
 /** The thrown GatewayError; INTERNAL_ERROR for anything else. */

@@ -102,9 +102,9 @@ function collect(
   const { 'x-mcp-header': name, properties, type } = schema;
   if (name !== undefined) {
     if (!isReachable || path.length === 0)
-      return `a header is asked for at ${placeOf(path)}, where no single argument is`;
+      return `a header is declared at ${placeOf(path)}, which is not a single argument`;
     if (typeof name !== 'string' || !TOKEN.test(name))
-      return `the header for ${placeOf(path)} has a name that no header can have`;
+      return `the header for ${placeOf(path)} has an invalid name`;
     if (typeof type !== 'string' || !PRIMITIVES.has(type)) return wrongType(path);
     found.push({ path, header: PARAM_PREFIX + name.toLowerCase(), type });
   }
@@ -124,14 +124,14 @@ function collect(
 function repetitionIn(found: readonly Declaration[]): string | undefined {
   const headers = new Set<string>();
   for (const { header } of found) {
-    if (headers.has(header)) return `two arguments ask for the header ${cutText(header, NAMED_UNITS)}`;
+    if (headers.has(header)) return `two arguments declare the header ${cutText(header, NAMED_UNITS)}`;
     headers.add(header);
   }
   return undefined;
 }
 
 function wrongType(path: readonly string[]): string {
-  return `a header is asked for ${placeOf(path)}, which is no string, integer or boolean`;
+  return `a header is declared for ${placeOf(path)}, which is not a string, integer or boolean`;
 }
 
 function placeOf(path: readonly string[]): string {

@@ -110,7 +110,7 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
   if (transport === 'stdio' && command === undefined)
     throw configIncomplete('The transport "stdio" needs a "command".');
   if (transport === 'stdio' && endpoint !== undefined)
-    throw invalid([...loc, 'endpoint'], 'An instance with the transport "stdio" has no endpoint');
+    throw invalid([...loc, 'endpoint'], 'An instance with the transport "stdio" must not have an endpoint');
   if (endpoint === undefined) return 'stdio';
   return transport ?? 'http';
 }
@@ -138,7 +138,7 @@ function refuseBadHeaders({ headers = {} }: InstanceInput, loc: Location): void 
     if (NO_HEADER_TEXT.test(value)) {
       throw invalid(
         [...loc, 'headers', name],
-        'A header is one line of Latin-1 text without control characters',
+        'A header must be one line of Latin-1 text without control characters',
       );
     }
   }
@@ -151,7 +151,7 @@ function refuseTooMuch({ env_vars = {}, headers = {} }: InstanceInput, loc: Loca
     ['headers', headers, LIMITS.headersPerInstance],
   ] as const) {
     if (Object.keys(texts).length > most)
-      throw invalid([...loc, field], `There may be at most ${most} of them`);
+      throw invalid([...loc, field], `At most ${most} of them are allowed`);
   }
 }
 
@@ -175,7 +175,7 @@ function readProgram(
 function readWeight({ weight, metadata }: InstanceInput, loc: Location): number {
   const written = weight ?? metadata?.weight ?? 1;
   if (Check(InstanceInput.properties.weight, written)) return written;
-  throw invalid([...loc, 'metadata', 'weight'], `A weight is a whole number from 1 to ${MAX_WEIGHT}`);
+  throw invalid([...loc, 'metadata', 'weight'], `A weight must be a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
 /** Metadata as plain JSON: an embedding program may pass cycles, a BigInt or other values without JSON. */
@@ -183,9 +183,9 @@ export function checkedMetadata(written: unknown, loc: Location): Record<string,
   const metadata = asJson(written);
   if (isJsonObject(metadata)) {
     if (JSON.stringify(metadata).length <= LIMITS.metadataCharacters) return metadata;
-    throw invalid(loc, `Metadata is at most ${LIMITS.metadataCharacters} characters of JSON`);
+    throw invalid(loc, `Metadata must be at most ${LIMITS.metadataCharacters} characters of JSON`);
   }
-  throw invalid(loc, 'Metadata is an object that can be written as JSON');
+  throw invalid(loc, 'Metadata must be an object that can be serialized as JSON');
 }
 
 function asJson(written: unknown): unknown {

@@ -37,7 +37,7 @@ const INVISIBLE_OR_OURS = new RegExp(`\\u001b\\[\\d{1,2}m|${INVISIBLE.source}`, 
 
 /** Message and type of an issue about text that is not clean. */
 export const NOT_UNICODE = {
-  msg: 'Input should be a valid string without NUL characters and lone surrogates',
+  msg: 'Input should be a valid string without NUL characters or lone surrogates',
   type: 'string_unicode',
 } as const;
 

@@ -258,7 +258,9 @@ export function issuesOf(
         return []; // the second report of a field that additionalProperties reports already
       case 'additionalProperties':
         return failure.params.additionalProperties.map((name) =>
-          field === undefined ? `${locate(name)}: unknown field` : `${pathTo(path, name)}: is no valid name`,
+          field === undefined
+            ? `${locate(name)}: unknown field`
+            : `${pathTo(path, name)}: is not a valid name`,
         );
       case 'required':
         return failure.params.requiredProperties.map((name) => {
