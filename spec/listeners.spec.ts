@@ -55,7 +55,7 @@ test('fails when a port that was asked for is taken, and leaves no other open', 
 
 test('says which address is none of this machine', async () => {
   const message = await messageOf(open([0], { host: '192.0.2.1' }), ListenError);
-  assert.is(message, '"192.0.2.1" is no address of this machine; choose another with --host <address>');
+  assert.is(message, '"192.0.2.1" is not an address of this machine; choose another with --host <address>');
 });
 
 test('refuses headers above 64 KiB and takes those below', async () => {

@@ -41,7 +41,7 @@ test('refuses a node that another process has, and takes it over as soon as that
   assert.is(outcome, 'held');
   const refused = await thrownBy(claimNodeOfFile(file, 'local'));
   assert.instance(refused, ConfigError);
-  assert.match(String(refused), 'runs as the node "local" on this database already: stop it');
+  assert.match(String(refused), 'already runs as the node "local" on this database: stop it');
   await killed(child);
   const claim = await claimNodeOfFile(file, 'local');
   await claim.release();
@@ -86,8 +86,8 @@ server('gives a released node at once, and refuses one whose holder lives, by it
   assert.instance(refused, ConfigError);
   assert.match(
     String(refused),
-    'process 7 on web-1 runs as the node "web-1:8080" on this database already: stop it, or start this one with another ' +
-      '--node-id (a process that was killed is forgotten after 10 s)',
+    'process 7 on web-1 already runs as the node "web-1:8080" on this database: stop it, or start this one with another ' +
+      '--node-id (the claim of a killed process expires after 10 s)',
   );
 });
 
@@ -138,7 +138,7 @@ server('says when another process has taken the node over from one that stood st
   state.isAway = false;
   await pass(3_500);
   assert.equal(said, [
-    'process 8 on web-1 has taken over the node "web-1:8080": stop one of the two, their programs run twice',
+    'process 8 on web-1 has taken over the node "web-1:8080": stop one of the two, because both run the programs of the node',
   ]);
 });
 

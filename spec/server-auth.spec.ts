@@ -21,7 +21,7 @@ const folder = folderOfEach(test);
 test('shows the first password once at a terminal, and nowhere else', async () => {
   const harness = await open({}, true);
   const { warnings, notices } = await harness.ensureAdmin();
-  const [, password = ''] = /shown this once: (\S{24})$/.exec(notices[0] ?? '') ?? [];
+  const [, password = ''] = /shown only once: (\S{24})$/.exec(notices[0] ?? '') ?? [];
   assert.equal([warnings, notices.length], [[], 2]);
   const { user } = await harness.auth.login({ username: 'admin', password, address: '::1' });
   assert.equal([user.username, user.email, user.role], ['admin', 'admin@localhost', 'admin']);
@@ -35,7 +35,7 @@ test('writes the first password to a file without a terminal, and deletes the fi
   const harness = await open({}, false);
   const path = folder('initial-admin-password');
   assert.equal(await harness.ensureAdmin(), {
-    warnings: [`made the user "admin"; its password is in ${path}`],
+    warnings: [`created the user "admin"; its password is in ${path}`],
     notices: [],
   });
   const password = (await readFile(path, 'utf8')).trim();
@@ -53,11 +53,11 @@ test('uses the configured password for a new admin, and warns when there is an a
   const harness = await open(env, true);
   assert.equal(await harness.ensureAdmin(), {
     warnings: [],
-    notices: ['made the user "admin" with the configured password'],
+    notices: ['created the user "admin" with the configured password'],
   });
   await harness.auth.login({ username: 'admin', password: 'configured', address: '::1' });
   assert.equal(await harness.ensureAdmin(), {
-    warnings: ['the configured admin password is not used: there is an admin already'],
+    warnings: ['the configured admin password is not used: an admin already exists'],
     notices: [],
   });
   await harness.auth.close();

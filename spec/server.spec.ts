@@ -260,7 +260,7 @@ databaseLog('tells every going and every coming once, with the reason', () => {
   });
   const gone = (reason: string) => [
     { reason },
-    'the database is away; known callers and instances are served',
+    'the database is unavailable; known callers and instances are still served',
   ];
   storeChanges$.next({ kind: 'answered' });
   storeChanges$.next({ kind: 'changed' });
@@ -270,7 +270,7 @@ databaseLog('tells every going and every coming once, with the reason', () => {
   assert.equal(lines, [gone('no answer within 5000 ms')]);
   storeChanges$.next({ kind: 'changed' });
   storeChanges$.next({ kind: 'answered' });
-  assert.equal(lines.slice(1), [['the database is back']]);
+  assert.equal(lines.slice(1), [['the database is available again']]);
   storeChanges$.next({ kind: 'away', reason: 'again' });
   assert.equal(lines.slice(2), [gone('again')]);
   listening.unsubscribe();

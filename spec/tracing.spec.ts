@@ -154,8 +154,8 @@ test('are all sampled, with a warning, when the sampler cannot be read', async (
   }
   assert.equal(sampled, [true, true, true, false]);
   assert.equal(warnings, [
-    { reason: 'OTEL_TRACES_SAMPLER_ARG=half is no number from 0 to 1; 1 is used' },
-    { reason: 'OTEL_TRACES_SAMPLER_ARG=1.5 is no number from 0 to 1; 1 is used' },
+    { reason: 'OTEL_TRACES_SAMPLER_ARG=half is not a number from 0 to 1; 1 is used' },
+    { reason: 'OTEL_TRACES_SAMPLER_ARG=1.5 is not a number from 0 to 1; 1 is used' },
     { reason: 'OTEL_TRACES_SAMPLER=none is unknown; parentbased_always_on is used' },
   ]);
 });

@@ -212,7 +212,7 @@ function failure(failed: readonly Listener[]): ListenError {
   }
   if (error?.code === 'EACCES') return refusal(`port ${port} cannot be opened by this user; ${advice}`);
   if (error?.code === 'EADDRNOTAVAIL' || error?.code === 'ENOTFOUND')
-    return refusal(`"${host}" is no address of this machine; choose another with ${flag}host <address>`);
+    return refusal(`"${host}" is not an address of this machine; choose another with ${flag}host <address>`);
   return refusal(`cannot listen on ${host} port ${port}: ${error?.message ?? 'unknown reason'}`);
 }
 

@@ -68,7 +68,9 @@ export async function claimNodeOfServer(
     if (isReleased) return;
     if (typeof now === 'string' && rowOf(now).holder !== holder) {
       const { who: other } = rowOf(now);
-      onNotice(`${other} has taken over the node "${nodeId}": stop one of the two, their programs run twice`);
+      onNotice(
+        `${other} has taken over the node "${nodeId}": stop one of the two, because both run the programs of the node`,
+      );
       return;
     }
     // While the database is unavailable no other process can claim the node either. The next heartbeat reads the result of this one.
@@ -113,7 +115,7 @@ async function untilFree(
   if (first === undefined) return undefined;
   const { who } = rowOf(first);
   onNotice(
-    `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for a sign of life`,
+    `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for its heartbeat`,
   );
   for (let waitedMs = 0; waitedMs < EXPIRY_MS; waitedMs += CHECK_MS) {
     await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
@@ -130,7 +132,7 @@ interface Row {
   readonly count: number;
 }
 
-const EXPIRY_NOTE = ` (a process that was killed is forgotten after ${EXPIRY_MS / 1_000} s)`;
+const EXPIRY_NOTE = ` (the claim of a killed process expires after ${EXPIRY_MS / 1_000} s)`;
 
 /** Only this file writes such rows. */
 function rowOf(text: string | undefined): Pick<Row, 'holder' | 'who'> {
@@ -142,7 +144,7 @@ function rowOf(text: string | undefined): Pick<Row, 'holder' | 'who'> {
 
 function inUse(who: string, nodeId: string, more: string): string {
   return (
-    `${who} runs as the node "${nodeId}" on this database already: stop it, or start this one with ` +
+    `${who} already runs as the node "${nodeId}" on this database: stop it, or start this one with ` +
     `another --node-id${more}`
   );
 }

@@ -51,7 +51,10 @@ export async function openServerAuth(
     passwords,
     onAdminPasswordChanged: () =>
       void forgetInitialPassword(passwordFile).catch((error: unknown) =>
-        log.warn({ err: error }, 'the file with the first password, which is void now, cannot be deleted'),
+        log.warn(
+          { err: error },
+          'the file with the first password, which is no longer valid, cannot be deleted',
+        ),
       ),
   });
   const warnings = [secretWarning(signing)].filter((warning) => warning !== undefined);
@@ -72,13 +75,13 @@ export async function openServerAuth(
 
 function announce(admin: FirstAdmin): Announcements {
   if (admin.kind === 'exists') {
-    const ignored = 'the configured admin password is not used: there is an admin already';
+    const ignored = 'the configured admin password is not used: an admin already exists';
     return { warnings: admin.isConfiguredIgnored ? [ignored] : [], notices: [] };
   }
   if (admin.by === 'configuration')
-    return { warnings: [], notices: ['made the user "admin" with the configured password'] };
+    return { warnings: [], notices: ['created the user "admin" with the configured password'] };
   if (admin.by === 'file')
-    return { warnings: [`made the user "admin"; its password is in ${admin.path}`], notices: [] };
-  const made = `made the user "admin"; its password, shown this once: ${admin.password}`;
+    return { warnings: [`created the user "admin"; its password is in ${admin.path}`], notices: [] };
+  const made = `created the user "admin"; its password, shown only once: ${admin.password}`;
   return { warnings: [], notices: [made, `log in with "${ownCommand('gateway login admin')}"`] };
 }

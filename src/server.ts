@@ -264,8 +264,11 @@ export function logDatabase(
     )
     .subscribe(([, change]) => {
       if (change.kind === 'away')
-        log.error({ reason: change.reason }, 'the database is away; known callers and instances are served');
-      else log.info('the database is back');
+        log.error(
+          { reason: change.reason },
+          'the database is unavailable; known callers and instances are still served',
+        );
+      else log.info('the database is available again');
     });
 }
 

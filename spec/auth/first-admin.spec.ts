@@ -137,7 +137,7 @@ test('a file that cannot be created, that others can read, or without a password
   if (process.platform !== 'win32') assert.match(await refusal(), /can be read by other users/);
   await writeFile(options(accounts).passwordFile, '');
   await chmod(options(accounts).passwordFile, 0o600);
-  assert.match(await refusal(), /first-password: this is no password; delete the file/);
+  assert.match(await refusal(), /first-password: the file holds no valid password; delete it/);
   assert.equal(await accounts.listUsers(), []);
 });
 

@@ -45,8 +45,8 @@ test('is refused when it is too short, or cannot be kept', async () => {
   await writeFile(keyFile, '\n', { mode: 0o600 });
   assert.match(await refused({ keyFile }), `gateway.key: ${tooShort}`);
   const nowhere = await refused({ keyFile: folder('no', 'folder', 'gateway.key') });
-  assert.match(nowhere, /cannot be kept there \(ENOENT\); set GATEWAY_SECRET_KEY instead/);
-  assert.match(nowhere, /; a database there needs a folder that this user may write, too$/);
+  assert.match(nowhere, /cannot be stored there \(ENOENT\); set GATEWAY_SECRET_KEY instead/);
+  assert.match(nowhere, /; a database there also needs a folder that this user may write to$/);
 });
 
 test('is shared through a server database, with a warning, and made anew by each process without one', async () => {
@@ -100,8 +100,8 @@ test('of a file: what others can read, what is too long and what is no file is r
   await chmod(file.path, 0o600);
   assert.is(await ensureSecretFile(file, 'x'), 'the line');
   await writeFile(file.path, 'x'.repeat(4_097));
-  assert.match(await refusal(readSecretFile(file)), /this is no file with a secret: it has 4097 bytes/);
-  assert.match(await refusal(readSecretFile({ ...file, path: folder() })), /this is no file with a secret/);
+  assert.match(await refusal(readSecretFile(file)), /not a file with a secret: it has 4097 bytes/);
+  assert.match(await refusal(readSecretFile({ ...file, path: folder() })), /not a file with a secret/);
 });
 
 test.needs(process.platform !== 'win32', 'Windows has no pipes in folders')(
@@ -109,7 +109,7 @@ test.needs(process.platform !== 'win32', 'Windows has no pipes in folders')(
   async () => {
     const file = fileAt('pipe');
     execFileSync('mkfifo', ['-m', '600', file.path]);
-    assert.match(await refusal(readSecretFile(file)), /this is no file with a secret/);
+    assert.match(await refusal(readSecretFile(file)), /not a file with a secret/);
   },
 );
 
@@ -126,7 +126,7 @@ test.needs(process.getuid?.() === 0, 'only root can give a file away')(
 test('writes nothing through a link that leads nowhere', async () => {
   const file = fileAt('secret');
   await symlink(folder('elsewhere'), file.path);
-  assert.match(await refusal(ensureSecretFile(file, 'x')), /cannot be kept there \(EEXIST\)/);
+  assert.match(await refusal(ensureSecretFile(file, 'x')), /cannot be stored there \(EEXIST\)/);
   assert.equal(await readdir(folder()), ['secret']);
   await rm(file.path);
   await writeFile(folder('real'), 'kept', { mode: 0o600 });

@@ -192,7 +192,7 @@ test('three newest calls that are silent for over three seconds have it avoided 
   bench.pass(700);
   assert.equal(bench.told, [
     'a is silent',
-    'a is out for 5 s: its newest 3 calls or more are silent for over 3 s',
+    'a is out for 5 s: its newest 3 calls or more are unanswered for over 3 s',
   ]);
   assert.equal(bench.picked(2), ['b', 'b']);
   bench.at('b').inFlight = bench.at('b').capacity;
@@ -227,7 +227,7 @@ test('a silent trial has failed; a later message readmits a candidate that was a
   assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'a');
   const trial = bench.pool.outliers.sent(bench.at('a'));
   bench.pass(4_000);
-  assert.is(bench.told.at(-1), 'a is out for 10 s: its trial call is silent');
+  assert.is(bench.told.at(-1), 'a is out for 10 s: its trial call is unanswered');
   bench.end(trial, 'answered');
   assert.is(bench.isOut('a'), false);
 });

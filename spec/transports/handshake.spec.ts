@@ -149,7 +149,7 @@ test('names the HTTP answer when no answer was JSON-RPC', async () => {
   const error = await errorOf(shakeHands(backend(nothing).channel, { client, first: 'modern' }));
   assert.is(
     error.message,
-    'The backend is unavailable: POST /mcp was answered with HTTP 404: no MCP server.',
+    'The backend is unavailable: POST /mcp was answered with HTTP 404: not an MCP server.',
   );
   const mixed = await errorOf(shakeHands(backend({ initialize: none }).channel, { client, first: 'modern' }));
   assert.match(mixed.message, 'it refused the handshake (code -32601); POST /mcp was answered with HTTP 404');

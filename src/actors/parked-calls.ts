@@ -102,7 +102,7 @@ export class ParkedCalls {
   /** Ends the parked calls of an owner, including resumed ones. Resolves when they have ended. */
   endOf(ownerId: string): Promise<void> {
     const theirs = [...this.#calls.values()].filter((parked) => parked.ownerId === ownerId);
-    const error = backendUnavailable('its caller may not use it any more', { delivered: 'unknown' });
+    const error = backendUnavailable('its caller may no longer use it', { delivered: 'unknown' });
     return this.#scheduler.each(theirs, (parked) => parked.end(error));
   }
 

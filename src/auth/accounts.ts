@@ -255,7 +255,7 @@ function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
 function fieldIssues({ email, password, templates }: UserUpdate): ValidationItem[] {
   const isEmail = email === undefined || (Check(Email, email) && isCleanText(email) && !hasInvisible(email));
   return [
-    ...(isEmail ? [] : [item('email', 'value_error', 'Value error, this is no e-mail address')]),
+    ...(isEmail ? [] : [item('email', 'value_error', 'Value error, this is not an e-mail address')]),
     ...(password === undefined ? [] : passwordIssues(password)),
     ...templateIssues(templates),
   ];
@@ -263,7 +263,9 @@ function fieldIssues({ email, password, templates }: UserUpdate): ValidationItem
 
 function templateIssues(templates: readonly string[] | null | undefined): ValidationItem[] {
   if (templates === undefined || templates === null || Check(TemplateList, templates)) return [];
-  return [item('templates', 'value_error', 'Value error, templates are up to 1000 different template names')];
+  return [
+    item('templates', 'value_error', 'Value error, templates are at most 1000 different template names'),
+  ];
 }
 
 function expiryIssues(expiresAtMs: number | undefined, nowMs: number): ValidationItem[] {

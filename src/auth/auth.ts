@@ -100,8 +100,7 @@ export class Auth {
         revalidator.onStoreChange(kind);
       },
       // Each credential is still verified again after 10 s.
-      error: (error: unknown) =>
-        log.warn({ err: error }, 'changes of the database are not reported any more'),
+      error: (error: unknown) => log.warn({ err: error }, 'changes of the database are no longer reported'),
     });
   }
 

@@ -85,7 +85,7 @@ async function passwordInFile(path: string, password: string): Promise<string> {
   const hint = 'set GATEWAY_ADMIN_PASSWORD, or start on a terminal once';
   const present = await ensureSecretFile({ path, what: WHAT, hint }, password);
   if (passwordFault(present) === undefined) return present;
-  throw new ConfigError(`${path}: this is no password; delete the file to get a new one`);
+  throw new ConfigError(`${path}: the file holds no valid password; delete it to get a new one`);
 }
 
 /** False when another process created the admin first. */

@@ -100,7 +100,7 @@ class RedisCounter implements SharedCounter {
   async add(key: string, count: number, limit: number): Promise<Window | undefined> {
     if (this.#isUnavailable) {
       this.#checkLater();
-      this.#warn('not back yet');
+      this.#warn('still unavailable');
       return undefined;
     }
     try {

@@ -19,7 +19,8 @@ export interface SigningSecret {
   readonly source: 'configured' | 'file' | 'database' | 'process';
 }
 
-const HINT = 'set GATEWAY_SECRET_KEY instead; a database there needs a folder that this user may write, too';
+const HINT =
+  'set GATEWAY_SECRET_KEY instead; a database there also needs a folder that this user may write to';
 
 /**
  * The secret outside the database: the configured one, else the one in `keyFile`, which is created when it is
@@ -112,7 +113,7 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
     // Checks the open file, because the path may name another file by now.
     const stats = await file.stat();
     const { mode, size, uid } = stats;
-    if (!stats.isFile()) throw new ConfigError(`${path}: this is no file with a secret`);
+    if (!stats.isFile()) throw new ConfigError(`${path}: not a file with a secret`);
     const me = process.getuid?.();
     if (me !== undefined && uid !== me && uid !== 0)
       throw new ConfigError(`${path}: ${what} belongs to another user, who knows it; "chown" or delete it`);
@@ -121,7 +122,7 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
         `${path}: ${what} can be read by other users; "chmod 600" it, or delete it to get a new one (what it encrypted cannot be read then)`,
       );
     if (size > LONGEST_BYTES)
-      throw new ConfigError(`${path}: this is no file with a secret: it has ${size} bytes`);
+      throw new ConfigError(`${path}: not a file with a secret: it has ${size} bytes`);
     return (await file.readFile('utf8')).trim();
   } finally {
     await file.close();
@@ -180,5 +181,5 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 function cannotBeKept({ path, what, hint }: SecretFile, code: string, cause?: unknown): ConfigError {
-  return new ConfigError(`${path}: ${what} cannot be kept there (${code}); ${hint}`, cause);
+  return new ConfigError(`${path}: ${what} cannot be stored there (${code}); ${hint}`, cause);
 }

@@ -252,13 +252,17 @@ export class Outliers<C extends object> {
     const { out, unanswered } = record;
     if (out !== undefined) {
       if (out.trial !== undefined && out.trial.atMs <= now - thresholdMs)
-        this.#eject(record, 'its trial call is silent', out.isAvoided);
+        this.#eject(record, 'its trial call is unanswered', out.isAvoided);
       return;
     }
     const [, , third] = unanswered; // SILENT_CALLS
     if (this.#usualMs === undefined || third === undefined || third.atMs > now - thresholdMs) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
-    this.#eject(record, `its newest ${SILENT_CALLS} calls or more are silent for over ${seconds} s`, true);
+    this.#eject(
+      record,
+      `its newest ${SILENT_CALLS} calls or more are unanswered for over ${seconds} s`,
+      true,
+    );
   }
 
   #recordOf(candidate: C): CandidateRecord<C> {

@@ -79,7 +79,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'gauge',
     name: 'stagedoor_queue_length',
-    help: 'Requests that wait because all instances are full',
+    help: 'Requests that wait because all instances are at capacity',
     labels: ['template'],
     read: ({ templates }) => templates.map(({ template, queued }) => [{ template }, queued]),
   },
@@ -226,7 +226,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'counter',
     name: 'stagedoor_http_responses_total',
-    help: 'HTTP answers by status; 499 when the client left before',
+    help: 'HTTP answers by status; 499 when the client disconnected before',
     labels: ['status'],
     read: ({ http }) => labelled('status', http.statuses),
   },

@@ -94,7 +94,7 @@ function rootSampler(name: string, argument: string, report: Report): Sampler | 
   if (name !== 'traceidratio') return undefined;
   const ratio = argument === '' ? 1 : Number(argument);
   if (ratio >= 0 && ratio <= 1) return new TraceIdRatioBasedSampler(ratio);
-  report(`OTEL_TRACES_SAMPLER_ARG=${argument} is no number from 0 to 1; 1 is used`);
+  report(`OTEL_TRACES_SAMPLER_ARG=${argument} is not a number from 0 to 1; 1 is used`);
   return new TraceIdRatioBasedSampler(1);
 }
 

@@ -205,7 +205,8 @@ function readResult(text: JsonText): JsonObject {
   } catch (cause) {
     throw handshakeFailed('answered the handshake with something that is not JSON', cause);
   }
-  if (!isJsonObject(value)) throw handshakeFailed('answered the handshake with something that is no object');
+  if (!isJsonObject(value))
+    throw handshakeFailed('answered the handshake with something that is not an object');
   return value;
 }
 
@@ -213,7 +214,7 @@ function readResult(text: JsonText): JsonObject {
 function refused(refusals: readonly HandshakeRefusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
   const detail = refusals.findLast((refusal) => refusal.kind === 'none')?.detail ?? '';
-  if (codes.length === 0) return handshakeRefused(`${detail}: no MCP server`);
+  if (codes.length === 0) return handshakeRefused(`${detail}: not an MCP server`);
   if (codes.length === refusals.length)
     return handshakeRefused(`it refused the handshake (codes ${codes.join(' and ')})`);
   return handshakeRefused(`it refused the handshake (code ${codes.join(' and ')}); ${detail}`);
@@ -228,7 +229,7 @@ function handshakeFailed(what: string, cause?: unknown): GatewayError {
 }
 
 /** Why an exchange fails whose peer returns its input, as `cat` does: all its output looks like JSON-RPC. */
-export const ECHOES = 'it returns what it is sent';
+export const ECHOES = 'it echoes its input';
 
 /** `ping` is sent in both directions, so it may have the same id by chance. Source: MCP basic/index#requests. */
 export function isEcho(

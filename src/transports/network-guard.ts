@@ -31,7 +31,7 @@ export function deniedBy(networks: readonly string[]): AddressCheck {
     const version = isIP(address);
     const bits = /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN;
     if (version === 0 || !(bits <= (version === 4 ? 32 : 128))) {
-      throw new RangeError(`"${network}" is no network in CIDR form, like 10.0.0.0/8`);
+      throw new RangeError(`"${network}" is not a network in CIDR form, like 10.0.0.0/8`);
     }
     const family = version === 4 ? 'ipv4' : 'ipv6';
     list.addSubnet(address, bits, family);

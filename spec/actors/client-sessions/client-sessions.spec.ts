@@ -274,7 +274,7 @@ test('closing refuses new sessions and ends all: busy ones after their calls, or
   const closed = harness.sessions.closeAll(2 * LIMITS.sessionIdleMs);
   for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs]) await pass(ms);
   const reasons = () => [idle, busy, stuck].map(({ endReason }) => endReason);
-  const reason = 'the gateway shuts down';
+  const reason = 'the gateway is shutting down';
   assert.equal(reasons(), [reason, undefined, undefined], 'none is ended for being idle');
   assert.throws(add, (error: { code: string }) => error.code === 'SHUTTING_DOWN');
   busy.finish();

@@ -284,7 +284,7 @@ check('restarts an idle instance at once: closes the session, opens a new one', 
   await settled();
   assert.equal([transport.isClosed, harness.opener.openings.length], [true, 2]);
   assert.is(harness.ref.state, 'starting');
-  const told = { type: 'restarting', reason: 'it is restarted', delayMs: 0, isPlanned: true };
+  const told = { type: 'restarting', reason: 'it is restarting', delayMs: 0, isPlanned: true };
   assert.equal(harness.emissions.at(-1), told);
   await harness.healthy();
   assert.equal([harness.ref.state, harness.ref.snapshot(0).restarts], ['healthy', 1]);

@@ -205,14 +205,14 @@ onPostgresql(
     assert.equal(await second.end(), { code: 2, signal: null });
     assert.match(
       second.err,
-      /^stagedoor: process \d+ on \S+ runs as the node "twin" on this database already: stop it, .* --node-id/m,
+      /^stagedoor: process \d+ on \S+ already runs as the node "twin" on this database: stop it, .* --node-id/m,
     );
     assert.match(second.err, `process ${first.process.pid} on ${hostname()} runs`);
     first.signal('SIGTERM');
     assert.equal(await first.end(), { code: 0, signal: null });
     const third = start(await freePort(), env);
     await third.url();
-    assert.not.match(third.err, 'sign of life');
+    assert.not.match(third.err, 'heartbeat');
   },
 );
 

@@ -47,7 +47,7 @@ const expected: readonly [FailureName, 'no' | 'unknown', suspicious: boolean, wo
   ['html', 'unknown', true, 'not JSON-RPC'],
   ['not-json', 'unknown', true, 'not JSON-RPC'],
   ['empty', 'unknown', true, 'empty body'],
-  ['wrong-id', 'unknown', true, 'not asked'],
+  ['wrong-id', 'unknown', true, 'not sent'],
   ['500', 'unknown', true, 'answered 500'],
   ['502-html', 'unknown', true, 'answered 502'],
   ['503', 'unknown', true, 'answered 503'],

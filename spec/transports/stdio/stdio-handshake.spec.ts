@@ -32,7 +32,7 @@ test('does not open when the handshake is refused', async () => {
 test('does not open a program that returns what it is sent', async () => {
   const code = 'process.stdin.pipe(process.stdout)';
   const error = await refusal(openStdio(node(code)));
-  assert.is(error.message, 'The backend is unavailable: it returns what it is sent.');
+  assert.is(error.message, 'The backend is unavailable: it echoes its input.');
 });
 
 test('fails at the handshake timeout of a silent server, does not cancel initialize, and stops the program', async () => {

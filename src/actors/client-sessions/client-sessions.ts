@@ -168,9 +168,7 @@ export class ClientSessions implements SessionSupervisor {
   /** Ends all sessions of an owner, including those in opening. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((session) => session.ownerId === ownerId);
-    await this.deps.scheduler.each(theirs, (session) =>
-      this.#end(session, 'its owner may not use it any more'),
-    );
+    await this.deps.scheduler.each(theirs, (session) => this.#end(session, 'its owner may no longer use it'));
   }
 
   /** Refuses new sessions, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
@@ -275,8 +273,8 @@ export class ClientSessions implements SessionSupervisor {
   }
 }
 
-const CALLED_OFF = 'its client went away';
-const SHUT_DOWN = 'the gateway shuts down';
+const CALLED_OFF = 'its client disconnected';
+const SHUT_DOWN = 'the gateway is shutting down';
 
 /** The fields of every event of a session. `at`: its present or last instance. */
 function eventFields({ id, ownerId }: ClientSession, at: InstanceRef) {

@@ -81,6 +81,8 @@ export class HeldReservation {
 
 /** The same error as for a call that was under way there. */
 function conversationLost({ ref }: Binding): GatewayError {
-  const gone = backendUnavailable('it went away before the call went on', { delivered: 'unknown' });
+  const gone = backendUnavailable('its conversation was lost before the call continued', {
+    delivered: 'unknown',
+  });
   return atInstance(gone, ref.id);
 }

@@ -249,7 +249,7 @@ export class SessionBinding implements ClientSessionDeps {
     if (phase === 'ended') this.#actor = undefined;
     if (phase === 'serving' && this.#binding !== undefined) this.#resume(this.#binding);
     else if (phase === 'unbound') this.refuse();
-    else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes nothing new'));
+    else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes no new calls'));
     else if (phase === 'ended') this.#finish();
   }
 

@@ -284,7 +284,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
 
 /** The answer to a question of a backend while no call of its client is under way. */
 export const NO_SUBSCRIBER: ClientReply = {
-  error: { code: RPC.methodNotFound, message: 'The client is not there to be asked.' },
+  error: { code: RPC.methodNotFound, message: 'The client has no call in flight that could take requests.' },
 };
 
 /** Resolves when nothing is left of it, within the time limit of its transport. Never rejects. */
@@ -305,5 +305,5 @@ function withoutClient(upstream: Upstream, request: ExchangeRequest): Observable
 
 /** Only backends with dedicated conversations are asked for one: a backend of another era has replaced it. */
 function refuse(): never {
-  throw backendUnavailable('it is of another era now', { delivered: 'no' });
+  throw backendUnavailable('it speaks another era now', { delivered: 'no' });
 }

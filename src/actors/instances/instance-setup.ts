@@ -186,7 +186,7 @@ export const instanceSetup = setup({
     /** A requested restart does not wait. */
     resetBackOff: assign({
       statistics: ({ context }) => ({ ...context.statistics, attempts: 0, openedAtMs: undefined }),
-      reason: 'it is restarted',
+      reason: 'it is restarting',
       backOffMs: 0,
     }),
     emitRestart: emit(({ context }, { isPlanned }: { isPlanned: boolean }) => ({

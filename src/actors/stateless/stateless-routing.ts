@@ -124,6 +124,6 @@ export const NO_TASKS: FinalEvent = {
   kind: 'error',
   error: {
     code: RPC.methodNotFound,
-    message: 'Tasks need a process of their own, which the template does not allow.',
+    message: 'Tasks require a dedicated process, which the template does not allow.',
   },
 };

@@ -194,7 +194,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     if (this.#bytes === 0) return `answered ${this.#status} with an empty body`;
     return message === undefined
       ? 'answered with something that is not JSON-RPC'
-      : 'answered a request that was not asked';
+      : 'answered a request that was not sent';
   }
 }
 

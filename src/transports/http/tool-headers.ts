@@ -147,7 +147,7 @@ export const MOST_HEADER_BYTES = 8 * 1024;
 /** The answer to a call whose headers are too large. Neither another instance nor a repetition would help. */
 export const TOO_LARGE: JsonRpcError = {
   code: RPC.invalidParams,
-  message: 'the tool wants arguments repeated in HTTP headers, and these are too large for that',
+  message: 'the tool requires arguments in HTTP headers, and they are too large for that',
 };
 
 export function areTooLarge(headers: Readonly<Record<string, string>>): boolean {
