@@ -207,7 +207,7 @@ onPostgresql(
       second.err,
       /^stagedoor: process \d+ on \S+ already runs as the node "twin" on this database: stop it, .* --node-id/m,
     );
-    assert.match(second.err, `process ${first.process.pid} on ${hostname()} runs`);
+    assert.match(second.err, `process ${first.process.pid} on ${hostname()} already runs`);
     first.signal('SIGTERM');
     assert.equal(await first.end(), { code: 0, signal: null });
     const third = start(await freePort(), env);
