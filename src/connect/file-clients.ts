@@ -38,7 +38,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     ),
     steps: (connection) => [
       'Open Settings, Developer, Edit Config: the file opens.',
-      'Put the snippet into it, or its entry into the mcpServers that are there.',
+      'Put the snippet into it, or its entry into the existing mcpServers.',
       ...replacePlaceholder(connection),
       'Quit the app (not only its window) and start it again.',
       'Open the list of connectors in a new chat: the server is there.',
@@ -61,7 +61,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     }),
     steps: (connection) => [
       ...setVariable(connection),
-      'Put the snippet into .mcp.json in the root of the project, or its entry into the mcpServers that are there.',
+      'Put the snippet into .mcp.json in the root of the project, or its entry into the existing mcpServers.',
       'Start claude in that folder and approve the server.',
       'Type /mcp: the server is listed as connected.',
     ],
@@ -139,7 +139,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     }),
     steps: (connection) => [
       'Click the MCP Servers icon, Configure, Configure MCP Servers: the file opens.',
-      'Put the snippet into it, or its entry into the mcpServers that are there.',
+      'Put the snippet into it, or its entry into the existing mcpServers.',
       ...replacePlaceholder(connection),
       'Save it: the server appears in the list with a green dot.',
     ],
@@ -285,7 +285,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     troubleshooting: [
       '"codex mcp get NAME" shows how the entry was read.',
       'A server that starts slowly: set startup_timeout_sec in its table.',
-      '"headers" and "bearer_token" are not read: a key belongs into env_http_headers, which names a variable.',
+      '"headers" and "bearer_token" are not read: a key belongs in env_http_headers, which names a variable.',
     ],
     documentation: ['https://developers.openai.com/codex/mcp'],
   }),
