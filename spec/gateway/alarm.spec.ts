@@ -8,7 +8,7 @@ import { steadyPace, Turns } from '../helpers/turns.ts';
 
 const test = suite('alarm');
 
-test('rings a few in a turn of those that are set to the same moment, and none that is called off meanwhile', async () => {
+test('alarms for the same moment ring a few per turn, and none that is cancelled meanwhile', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   const alarm = alarmOf(steadyPace(5));
   const rung = new Turns();

@@ -1,4 +1,4 @@
-// What the gateway refuses of programs without types: options of its making, and requests.
+// Input of programs without types that the gateway refuses: its options, and requests.
 
 import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -18,7 +18,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('checked input of the gateway');
 
-test('takes everything that is documented, and nothing at all', () => {
+test('accepts all documented options, and none at all', () => {
   const options: GatewayOptions = {
     store: new MemoryStore(),
     nodeId: undefined,
@@ -38,7 +38,7 @@ test('takes everything that is documented, and nothing at all', () => {
   assert.equal(checkedOptions({}), {});
 });
 
-test('takes undefined for nothing, in the policy too', async () => {
+test('treats undefined options as not set, also in the policy', async () => {
   const { policy } = checkedOptions(
     Object({ policy: { strategy: undefined, maxRetries: 1 }, graceMs: undefined }),
   );
@@ -48,7 +48,7 @@ test('takes undefined for nothing, in the policy too', async () => {
   await gateway.close();
 });
 
-test('names the option that cannot be used, and what it may be', async () => {
+test('names the option that is invalid, and what it expects', async () => {
   for (const [options, said] of [
     [
       { policy: { strategy: 'bogus' } },
@@ -79,7 +79,7 @@ test('names the option that cannot be used, and what it may be', async () => {
   }
 });
 
-test('finds all that is wrong, and tells no values', async () => {
+test('reports all invalid options, and shows no values', async () => {
   const error = await refusal({ graceMs: 'secret', stateKey: 'secret', policy: { session: 'secret' } });
   const found = error.facts.items?.map(({ loc }) => loc.join('.'));
   assert.equal(found, ['options.graceMs', 'options.stateKey', 'options.policy.session']);
@@ -87,7 +87,7 @@ test('finds all that is wrong, and tells no values', async () => {
   assert.match(error.message, / \(and 2 more\)\.$/);
 });
 
-test('nothing is made for a request that can be asked, and nothing of it is read deeply', () => {
+test('a valid request is accepted without an allocation, and its params are not walked', () => {
   const walked = (): never => {
     throw new Error('params are walked');
   };
@@ -109,7 +109,7 @@ test('nothing is made for a request that can be asked, and nothing of it is read
 
 test.run();
 
-/** Of a gateway that is made with these options. */
+/** The error of a gateway with these options. */
 function refusal(options: unknown) {
   return errorOf(Reflect.apply(createGateway, undefined, [options]));
 }

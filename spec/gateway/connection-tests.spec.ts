@@ -26,7 +26,7 @@ function testsWith(open: Open) {
   return { tests, run: (ownerId = 'ada') => tests.run('demo', { endpoint: 'x' }, { ownerId }) };
 }
 
-test('end after ten seconds, although the opening goes on, and close what it opens late', async () => {
+test('end after 10 s although the opening continues, and close a transport that opens late', async () => {
   const late = Promise.withResolvers<Transport>();
   const { run, tests } = testsWith((_definition, _signal, opener) => {
     opener?.onStarted?.(() => ({ pid: 1, stderr: ['downloading'], unmatchedMessages: 0 }));
@@ -47,7 +47,7 @@ test('end after ten seconds, although the opening goes on, and close what it ope
   assert.is(opened.isClosed, true);
 });
 
-test('are bounded, of one caller and of all, until what they opened is closed', async () => {
+test('are limited per caller and in total, until their transports are closed', async () => {
   const opened: ScriptedTransport[] = [];
   const { run } = testsWith(async () => {
     const transport = Object.assign(new ScriptedTransport(), { closesSlowly: true });

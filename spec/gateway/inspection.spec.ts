@@ -1,5 +1,5 @@
-// What an embedding program sees that inspects a gateway: the sessions of clients and their parked calls, too, as actors of one
-// system. Processes of single clients are in spec/system/mcp/own-processes-others.spec.ts.
+// The actors that an inspector of a gateway sees: sessions of clients and parked calls, too, in one system. Dedicated processes
+// are in spec/system/mcp/own-processes-others.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
@@ -63,7 +63,7 @@ test('shows a call that waits for its client, until it is over', async () => {
 
 test.run();
 
-/** Those that were created with that id. */
+/** The actors that were created with that id. */
 function actorsOf(id: string): InspectedActor[] {
   return actors.filter((actor) => Object(actor).id === id);
 }

@@ -1,5 +1,5 @@
-// Servers without a handshake say nothing of themselves, so nothing they say tells one of them, or one of its runs, from
-// the next. What clients of the endpoint are told of one of them is its own all the same. With real programs.
+// Servers without a handshake do not describe themselves, so that one of them, or one of its runs, cannot be distinguished
+// from the next by a greeting. Clients must get the lists of their own server all the same. With real programs.
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -86,7 +86,7 @@ test('a session that called a tool does not continue with another run of its ser
   assert.equal(await session.call(toolOf('a')), { status: 404, text: undefined });
 });
 
-test('clients with and without a session are listed the tools of the present run', async () => {
+test('clients with and without a session get the tools of the present run', async () => {
   await add('a');
   const session = await open();
   for (const isRestarted of [false, true]) {

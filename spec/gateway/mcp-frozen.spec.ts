@@ -1,5 +1,5 @@
-// A backend that was well and says nothing any more, while clients need a conversation with it that is not open yet. The
-// gateway is a real one, and so is the time, of which there is little.
+// A backend that was healthy and no longer answers, while clients need a conversation with it that is not open yet. The
+// gateway and the time are real; timeouts are short.
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -8,7 +8,7 @@ import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernRequest, openSession, type Post, postTo } from './mcp-post.ts';
 
-/** A test may take far less than an opening. */
+/** Each test must end long before the handshake timeout. */
 const test = suite('mcp endpoint with a frozen backend', { timeoutMs: LIMITS.handshakeMs / 5 });
 const TOO_LATE = { error_code: 'BACKEND_TIMEOUT', retry_after_seconds: 1 };
 let gateway: Gateway;
@@ -40,14 +40,14 @@ async function errorData(post: Post): Promise<unknown> {
   return data;
 }
 
-test('answers a call without a session in its time, at a template and at all of them', async () => {
+test('answers a call without a session within its timeout, at a template and at /mcp', async () => {
   await register('one');
   freeze();
   assert.equal(await errorData({ template: 't', ...echo('echo') }), TOO_LATE);
   assert.equal(await errorData({ template: undefined, ...echo('t__echo') }), TOO_LATE);
 });
 
-test('answers the first call of a session with all templates in its time', async () => {
+test('answers the first call of a session with all templates within its timeout', async () => {
   await register('one');
   const headers = await openSession(gateway, undefined);
   freeze();
@@ -55,7 +55,7 @@ test('answers the first call of a session with all templates in its time', async
   assert.equal(await errorData({ template: undefined, message, headers }), TOO_LATE);
 });
 
-test('continues with a healthy instance', async () => {
+test('a call without a session continues with a healthy instance', async () => {
   await register('one');
   await register('two');
   freeze();

@@ -1,5 +1,5 @@
-// What clients of all templates are told when templates and instances come and go, over a gateway with functions as
-// backends: clients that may use the template are told, on the stream of either era, and no others.
+// Notices to clients of all templates when templates and instances come and go, over a gateway with functions as backends:
+// clients that may use the template get them, on the stream of either era, and no others.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -12,7 +12,7 @@ import { answerIn, modernRequest, openSession, type Post, pass, send } from './m
 
 const test = suite('lists of all templates of a gateway');
 const CHANGED = 'notifications/tools/list_changed';
-/** Longer than a second, between two notices, and what goes before one. */
+/** Longer than the second between two notices and the delay before one. */
 const QUIET_MS = 1_300;
 
 let gateway: Gateway;
@@ -70,7 +70,7 @@ class Client {
   }
 }
 
-/** Time passes while it is not so. */
+/** Lets time pass until it is so. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await pass(10);
 }
@@ -97,7 +97,7 @@ test('notifies the clients that may use a template when it comes and goes', asyn
   assert.equal(await barred.modern.tools(), ['a__read']);
 });
 
-test('notifies at most twice of many templates that come together', async () => {
+test('notifies at most twice when many templates are added together', async () => {
   const { notices } = await listening(ALL);
   await Promise.all(Array.from({ length: 20 }, (_, number) => add(`t${number}`, 'one', 'read')));
   await until(() => notices().every((count) => count > 0));
@@ -120,7 +120,7 @@ test('notifies when the instances of a template are replaced by others with othe
   assert.equal(await modern.tools(), ['a__third']);
 });
 
-test('serves no list of an instance that is gone, nor one of a template without any', async () => {
+test('lists no tools of a template whose instances are gone', async () => {
   const client = new Client(ALL);
   await add('a', 'two', 'read');
   assert.equal(await client.tools(), ['a__read']);

@@ -1,5 +1,5 @@
 // Answers that were written to a connection which was dead, or died before its client had read them, over a real port: a
-// client that comes back with the last event it knows gets them, whatever the kernel had made of the bytes.
+// client that resumes from its last event id gets them, whatever the kernel did with the bytes.
 
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -12,11 +12,11 @@ import { openSession, rpc } from '../helpers/http-mcp.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('journey: lost answers');
+const test = suite('lost answers');
 /** More than the kernel takes for a client that does not read. */
 const UNREAD = { messages: 12, characters: 900_000 };
 
-/** The tool of the one call that is under way: it has said something, and answers when it is told to. */
+/** The tool of the one call that is under way: it reports progress, and answers when the spec calls `answer`. */
 const slow = { report: (_text: string): void => {}, answer: (): void => {} };
 const handler: InProcessHandler = ({ method, params }, { notify }) => {
   if (method === 'tools/list') return { tools: [{ name: 'slow', inputSchema: { type: 'object' } }] };
@@ -39,7 +39,7 @@ interface Call {
   readonly eventId: string;
 }
 
-/** A client of a new session that has called, has heard of the beginning, and reads no further. */
+/** A client of a new session that has called, has read the first progress, and reads no further. */
 async function call(): Promise<Call> {
   const headers = await openSession(app);
   const body = JSON.stringify(rpc('tools/call', { name: 'slow', _meta: { progressToken: 'p' } }, 7));
@@ -52,7 +52,7 @@ async function call(): Promise<Call> {
   return { socket, headers, eventId };
 }
 
-/** Comes back, when the gateway is done with the first connection. */
+/** Resumes the stream, when the gateway is done with the first connection. */
 async function comeBack({ headers, eventId }: Call): Promise<Answer> {
   await theCallIsOver();
   return app.ask('GET', '/mcp/demo', { headers: { ...headers, 'last-event-id': eventId } });
@@ -63,7 +63,7 @@ async function theCallIsOver(): Promise<void> {
   assert.is(await eventually(logged, (found) => found === calls), calls);
 }
 
-/** What is on a stream: text of reports, and of the answer. */
+/** The status, and what is on a stream: the texts of progress and of the answer. */
 function said({ status, text }: Answer): unknown[] {
   const messages = [...text.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => Object(JSON.parse(data)));
   const texts = messages.map(({ id, params, result }) =>
@@ -72,7 +72,7 @@ function said({ status, text }: Answer): unknown[] {
   return [status, ...texts];
 }
 
-/** So many there were. */
+/** Number of calls so far. */
 let calls = 0;
 test.before.each(() => {
   calls += 1;
@@ -80,7 +80,7 @@ test.before.each(() => {
 
 for (const [what, lose] of [
   [
-    'dies when the kernel has the answer, and before its client has read it',
+    'dies after the kernel took the answer, before its client has read it',
     async (socket: Socket) => {
       slow.answer();
       await theCallIsOver();
@@ -110,7 +110,7 @@ test('the answer to a connection that dies while the kernel has no room for it i
   assert.equal(said(await comeBack(client)), [200, 'x'.repeat(10), 'done']);
 });
 
-test('a client that resumes after the answer itself finds the end, each time', async () => {
+test('a client that resumes from the event of the answer gets the end of the stream, each time', async () => {
   const client = await call();
   slow.answer();
   await theCallIsOver();

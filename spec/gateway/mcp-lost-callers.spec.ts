@@ -1,4 +1,4 @@
-// Event streams of callers who may not have them any more, over a real port: each of them ends, and nobody else's.
+// Event streams of callers that lost their rights, over a real port: each of them ends, and no others.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -10,11 +10,11 @@ import { MCP_TYPES, openSession } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernRequest } from './mcp-post.ts';
 
-const test = suite('event streams of lost callers');
+const test = suite('event streams of callers that lost rights');
 const app = appFor(test, () => startWithAccounts({ callerCheckMs: 40 }));
 let cancelled = 0;
 
-/** A tool that says how far it is, and never comes to its end. */
+/** A tool that reports progress and never ends. */
 const endless: InProcessHandler = ({ method, params }, { signal, notify }) => {
   if (method === 'tools/list') return { tools: [{ name: 'endless', inputSchema: { type: 'object' } }] };
   if (method !== 'tools/call') return {};
@@ -77,7 +77,7 @@ test('end with their calls when their key is revoked, and a later request is ref
   assert.is((await app.as(key, 'GET', '/mcp/demo', { headers: MCP_TYPES })).status, 401);
 });
 
-test('of all templates end when the caller may use others, those of one when it is not among them', async () => {
+test('at /mcp end when the templates of the caller change, all others when theirs is removed', async () => {
   const bob = await app.createUser('bob', 'user', ['demo']);
   const streams = await streamsOf(await app.login('bob'));
   assert.equal(await ended(streams), []);
@@ -87,7 +87,7 @@ test('of all templates end when the caller may use others, those of one when it 
   assert.is((await ended(streams, streams.size)).length, streams.size);
 });
 
-test('stay open when another user is changed', async () => {
+test('stay open when another user is deleted', async () => {
   const eve = await app.createUser('eve');
   const key = await app.key(['tools:call']);
   const streams = await streamsOf(key);

@@ -1,7 +1,7 @@
 // Calls whose server asks its client, under failure. What a client sees of a call that waits for its answer when something
-// happens to the instance: whatever the eras of both ends, such a call counts as one that runs, within the same grace. And clients
-// that end, lose their rights, cancel, or answer twice, late, for somebody else. Each call is answered once, and nothing is left of
-// it at the backends and in the gateway.
+// happens to the instance: whatever the eras of both ends, such a call counts as in flight, within the same grace time. And
+// clients that end, lose their rights, cancel, or answer twice, late, or for another session. Each call is answered once, and
+// nothing is left of it at the backends and in the gateway.
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -97,31 +97,31 @@ const MODERN_BOTH: readonly Meeting[] = ['a modern client of a modern server'];
 const GONE = 'BACKEND_UNAVAILABLE';
 
 const TABLE: readonly Row[] = [
-  // Within the grace it goes on where it is, also where the session might move.
+  // Within the grace time the call continues at its instance, also where the session might move.
   [KEPT, ALL, EACH, 29_000, undefined, 'done by a'],
-  // An unhealthy one may still answer: who has nowhere else to go asks it.
+  // An unhealthy instance may still answer: a call that cannot move asks it.
   [UNHEALTHY, ROUNDS, STAYING, 0, undefined, 'done by a'],
   [UNHEALTHY, ROUNDS, ['always'], 0, undefined, 'done by b'],
   [UNHEALTHY, [...RUNNING, ...MODERN_BOTH], EACH, 0, undefined, 'done by a'],
-  // A session that may not move tells its call at once that its place is gone; so does a call that runs.
+  // A session that may not move fails its call at once when the instance is gone; a call in flight fails, too.
   [BOUNDED, [...ROUNDS, ...LEGACY_BOTH], STAYING, LATE, GONE, GONE],
   [CRASHES, [...ROUNDS, ...LEGACY_BOTH], STAYING, 0, GONE, GONE],
-  // One that may move asks elsewhere with the answer; a call that ran is not repeated, since it wrote.
+  // A session that may move asks elsewhere with the answer; a call in flight is not repeated, as it is not safe.
   [BOUNDED, ROUNDS, ['always'], LATE, undefined, 'done by b'],
   [CRASHES, ROUNDS, ['always'], 0, undefined, 'done by b'],
-  // A client without a session hears of it when it comes back.
+  // A client without a session learns of it at its retry.
   [BOUNDED, MODERN_TO_LEGACY, ['auto'], LATE, undefined, GONE],
   [CRASHES, MODERN_TO_LEGACY, ['auto'], 0, undefined, GONE],
-  // Nothing waits here for a client that carries the state of a modern server itself: that server has it while it is there.
+  // Nothing is parked for a client that carries the state of a modern server: its retry works while that server exists.
   [
     ['nothing happens', 'its instance is drained', 'its instance is replaced'],
     ...([MODERN_BOTH, ['auto'], LATE, undefined, 'done by a'] as const),
   ],
   [['its instance is deregistered'], MODERN_BOTH, ['auto'], LATE, undefined, 'instance_gone'],
-  // A gateway that stops takes no new request: no next round, and no client that comes back.
+  // A gateway that stops accepts no new request: no next round, and no retry.
   [STOPS, ROUNDS, EACH, 0, 'SHUTTING_DOWN', 'SHUTTING_DOWN'],
   [STOPS, MODERN_TO_LEGACY, ['auto'], 0, undefined, 'call_not_here'],
-  // A call that runs, and has only to be answered, has the grace.
+  // A call in flight, which only needs its answer, has the grace time.
   [['the gateway stops'], LEGACY_BOTH, EACH, 24_000, undefined, 'done by a'],
   [['the gateway stops'], LEGACY_BOTH, EACH, 26_000, GONE, GONE],
 ];
@@ -146,7 +146,7 @@ for (const [events, meetings, failovers, afterMs, seenBefore, seenAfter] of TABL
   }
 }
 
-test('a legacy client is asked nothing more when as many calls of its caller wait as may; others are', async () => {
+test('a legacy client is not asked when its owner has the maximum of waiting calls; others are', async () => {
   await start(SHARED);
   const many = await LegacyClient.open(harness);
   const share = LIMITS.parkedCalls * LIMITS.ownerShare;
@@ -162,11 +162,11 @@ test('a legacy client is asked nothing more when as many calls of its caller wai
 
 // --- questions --------------------------------------------------------------------------------------------------------
 
-/** What the session of a legacy client has at its server. */
+/** The conversation of a legacy client's session with its server. */
 const BACKENDS = {
-  'in the modern conversation that it shares': SHARED,
-  'in a modern conversation of its own': OWN,
-  'in a legacy conversation of its own': LEGACY,
+  'in a shared modern conversation': SHARED,
+  'in a dedicated modern conversation': OWN,
+  'in a dedicated legacy conversation': LEGACY,
 };
 
 for (const [where, backend] of Object.entries(BACKENDS)) {
@@ -188,7 +188,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
     });
   }
 
-  test(`${where}, a question is answered once, however often`, async () => {
+  test(`${where}, only the first reply to a question counts`, async () => {
     const client = await open();
     await client.ask();
     const { questionId } = client;
@@ -199,7 +199,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
     await nothingIsLeft();
   });
 
-  test(`${where}, a question waits on while others are answered that nobody asked`, async () => {
+  test(`${where}, replies with unknown ids do not answer a question`, async () => {
     const client = await open();
     await client.ask();
     const { questionId } = client;
@@ -210,7 +210,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
     await nothingIsLeft();
   });
 
-  test(`${where}, nobody answers for another session, whose ids are the same`, async () => {
+  test(`${where}, a reply does not answer the question of another session with the same ids`, async () => {
     const clients = [await open(), await LegacyClient.open(harness), await LegacyClient.open(harness, 'bob')];
     for (const client of clients) await client.ask();
     const [mine, second, third] = clients.map(({ questionId }) => questionId);
@@ -226,7 +226,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
     await nothingIsLeft();
   });
 
-  test(`${where}, a reply that crosses the death of the instance is of no effect`, async () => {
+  test(`${where}, a reply that crosses the death of the instance has no effect`, async () => {
     const client = await open();
     await client.ask();
     harness.inner.backend('a').lose();
@@ -238,7 +238,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
 }
 
 for (const [what, end] of Object.entries(ENDS())) {
-  test(`where all templates are one, a call is answered once when ${what}`, async () => {
+  test(`at /mcp, a call is answered once when ${what}`, async () => {
     const client = await askedWhereAllAreOne();
     await end.act(client);
     await client.reply();
@@ -248,7 +248,7 @@ for (const [what, end] of Object.entries(ENDS())) {
   });
 }
 
-test('where all templates are one, a call keeps its reservation, and fails when that is lost', async () => {
+test('at /mcp, a call keeps its reservation, and fails when that is lost', async () => {
   for (const [afterMs, seen] of [
     [29_000, 'done by a'],
     [31_000, 'BACKEND_UNAVAILABLE'],
@@ -267,7 +267,7 @@ for (const [what, act, seen] of [
   ['ten minutes have passed', () => pass(10 * 60_000), 'call_not_here'],
   ['its instance has just died', () => harness.inner.backend('a').lose(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
-  test(`without a session, a call that waits is over when ${what}`, async () => {
+  test(`without a session, a parked call ends when ${what}`, async () => {
     await start(LEGACY);
     const client = await new ModernClient(harness).ask();
     await act();
@@ -279,7 +279,7 @@ for (const [what, act, seen] of [
   });
 }
 
-test('without a session, a call is gone on with once, and by its owner', async () => {
+test('without a session, a call is continued once, and only by its owner', async () => {
   await start(LEGACY);
   const [mine, theirs] = [
     await new ModernClient(harness).ask(),
@@ -318,12 +318,12 @@ async function askedWhereAllAreOne(): Promise<LegacyClient> {
   return (await LegacyClient.open(harness)).ask('t__write');
 }
 
-/** Calls at the backends, and in flight, that have nothing to do with it. */
+/** Unrelated calls at the backends, and in flight. */
 function others(event: string): number[] {
   return event.endsWith('with other calls under way') ? [1, 1] : [0, 0];
 }
 
-/** What a modern server hears of it is nothing; a legacy one is told, and does it all the same. */
+/** A modern server does not learn that its client did not answer; a legacy one does, and acts all the same. */
 const NO_ANSWER = "Fulfilling input required by 'tools/call' failed: The client did not answer in time.";
 
 /** Ways for a legacy client's call to end while it is asked. */

@@ -105,7 +105,7 @@ for (const [where, path, name] of PATHS) {
     }
   });
 
-  test(`a session of ${where} gets its task in the conversation in which it began it`, async () => {
+  test(`a session of ${where} gets its task in the conversation in which the task began`, async () => {
     await offer(['a/one', 'a/two'], { era: 'legacy' });
     for (const asks of [await session(path), await session(path)]) {
       const begun = await asks('tools/call', { name, task: { ttl: 60_000 } });

@@ -1,5 +1,5 @@
-// Tools of a real HTTP server that want arguments repeated in headers, as clients of the modern era use them through a gateway: which
-// of them are listed, what the log says of the others, and tools whose headers change without a notice.
+// Tools of a real HTTP server that require arguments in headers, used by clients of the modern era through a gateway: which of
+// them are listed, the log lines about the others, and tools whose headers change without a notice.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -18,12 +18,12 @@ const test = suite('tools with headers, through a gateway');
 let gateway: Gateway;
 /** One after the other; by default instances are at the first. */
 let servers: (RawServer & { readonly backend: Backend })[];
-/** What the first server offers, and was asked. */
+/** The first server: its tools and its requests. */
 let backend: Backend;
 let events: GatewayEvent[];
-/** What stands in the log: level, message and fields. */
+/** Lines of the log: level, message and fields. */
 let lines: (readonly [string, string, JsonObject])[];
-/** Where clients come in; undefined for all templates as one. */
+/** The template in the path of clients; undefined: /mcp. */
 let path: string | undefined;
 test.before.each(async () => {
   servers = [];
@@ -48,7 +48,7 @@ const good = tool('one', { region: REGION });
 const BAD = 'a header is declared for "secret", which is not a string, integer or boolean';
 const WORSE = 'a header is declared at "items.secret", which is not a single argument';
 
-test('a tool that may not be called is in no list, and in the log once', async () => {
+test('a tool with an invalid header declaration is in no list, and in the log once', async () => {
   backend.pages = [[good, bad('object')]];
   await register('a');
   for (const client of ['ann', 'bob', 'cid']) assert.equal(await listed(client), ['one'], client);
@@ -57,7 +57,7 @@ test('a tool that may not be called is in no list, and in the log once', async (
   assert.equal(warnings(), [['tool is omitted from all lists: clients must not call it', fields]]);
 });
 
-test('it is in the log again for another reason, after it was right, and of another instance', async () => {
+test('an omitted tool is logged again for another reason, after it was valid, and for another instance', async () => {
   backend.pages = [[good, bad('object')]];
   await register('a');
   const { inputSchema = {} } = bad('string');
@@ -71,7 +71,7 @@ test('it is in the log again for another reason, after it was right, and of anot
   assert.equal(reasons(), [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
 });
 
-test('it is not in the log again because its instance begins anew', async () => {
+test('an omitted tool is not logged again when its instance restarts', async () => {
   backend.pages = [[good, bad('object')]];
   await register('a');
   const { lists } = backend;
@@ -80,7 +80,7 @@ test('it is not in the log again because its instance begins anew', async () => 
   assert.equal(reasons(), [`a: ${BAD}`]);
 });
 
-test('its arguments are in no log line and no event', async () => {
+test('arguments of an omitted tool are in no log line and no event', async () => {
   const secret = 'k9-argument-k9';
   backend.pages = [[good, bad('object')]];
   await register('a');
@@ -106,7 +106,7 @@ for (const [where, template, name] of [
 ] as const) {
   const callIt = (headers: Record<string, string>) => call('ann', name, ARGS, headers);
 
-  test(`a client that knows is served at once (${where})`, async () => {
+  test(`a client that knows a changed header is served at once (${where})`, async () => {
     await register('a');
     path = template;
     backend.pages = [[ZONED]];
@@ -118,10 +118,10 @@ for (const [where, template, name] of [
     );
     assert.is(backend.lists, lists + 1);
     assert.equal(outcome(await callIt({ zone: 'x' })), SERVED);
-    assert.is(backend.lists, lists + 1, 'whoever says the right thing costs no list');
+    assert.is(backend.lists, lists + 1, 'the right header costs no list');
   });
 
-  test(`a client that does not know is refused, lists again, and is served (${where})`, async () => {
+  test(`a client that does not know a changed header is refused, lists again, and is served (${where})`, async () => {
     await register('a');
     path = template;
     assert.equal(await headersOf('ann', name), ['Region']);
@@ -135,7 +135,7 @@ for (const [where, template, name] of [
   });
 }
 
-test('a header that is wrong by every list is refused, and costs one list however often it comes', async () => {
+test('a header that is wrong by every list is refused, and leads to one listing however often it comes', async () => {
   await register('a');
   const { lists } = backend;
   const wrong = () => call('ann', 'one', ARGS, { region: 'y' });
@@ -145,7 +145,7 @@ test('a header that is wrong by every list is refused, and costs one list howeve
   assert.is(events.filter(({ type }) => type === 'tools.changed').length, 0);
 });
 
-test('a client that knows is served while another instance lists the tool as before', async () => {
+test('a client that knows a changed header is served while another instance lists the old one', async () => {
   await register('a');
   const other = await serve();
   await register('b', 1);
@@ -155,7 +155,7 @@ test('a client that knows is served while another instance lists the tool as bef
   }
 });
 
-test('a client that knows is served when no instance asks for headers any more', async () => {
+test('a call without headers is served when no instance requires them any more', async () => {
   await register('a');
   backend.pages = [[tool('one', { region: { type: 'string' } })]];
   assert.equal(outcome(await call('ann', 'one', ARGS, {})), SERVED);
@@ -186,12 +186,12 @@ async function register(id: string, index = 0): Promise<void> {
   await listedAnew(listing, () => gateway.register('t', { id, endpoint: url }, { waitMs: 5_000 }));
 }
 
-/** Has its connection opened anew; resolves when its tools are known again. */
+/** Restarts an instance; resolves when its tools are known again. */
 async function restart(id: string): Promise<void> {
   await listedAnew(backend, () => gateway.restart('t', id));
 }
 
-/** The gateway lists the tools of an instance behind its back: it knows them when it knows what they lack. */
+/** The gateway lists tools in the background: it knows them once it reports an unknown tool as not found. */
 async function listedAnew(listing: Backend, cause: () => unknown): Promise<void> {
   const { lists } = listing;
   await cause();
@@ -200,12 +200,12 @@ async function listedAnew(listing: Backend, cause: () => unknown): Promise<void>
   for (const server of servers) server.backend.calls.length = 0;
 }
 
-/** Names of the tools that a client is shown. Another one than before is not served from memory. */
+/** Names of the tools that a client gets. A new client is not served from memory. */
 async function listed(client: string): Promise<string[]> {
   return (await toolsFor(client)).map(({ name }) => String(name));
 }
 
-/** The headers that a tool asks for, as a client is shown it. */
+/** The headers that a tool requires, as a client sees it. */
 async function headersOf(client: string, name: string): Promise<unknown[]> {
   const { inputSchema } = Object((await toolsFor(client)).find((tool) => tool.name === name));
   return Object.values(Object(inputSchema).properties).map((property) => Object(property)['x-mcp-header']);

@@ -49,7 +49,7 @@ const post = (
   principal: Principal = ANONYMOUS,
 ) => postTo(gateway, { template, message, headers, principal });
 
-/** What no JSON can be made of. */
+/** A value that cannot be serialized. */
 function tooDeep(): JsonObject {
   let deep: JsonObject = {};
   for (let level = 0; level < 20_000; level += 1) deep = { deep };
@@ -59,7 +59,7 @@ function tooDeep(): JsonObject {
 const call = (name: string) => ({ method: 'tools/call', params: { name } });
 const modern = (name: string) => modernRequest('tools/call', { name });
 
-test('has room for as many sessions as it was told', async () => {
+test('opens at most as many sessions as configured', async () => {
   await openSession(gateway, 'a');
   await openSession(gateway, 'b');
   const { status, answer } = await post('a', initialize());
@@ -67,7 +67,7 @@ test('has room for as many sessions as it was told', async () => {
   assert.match(JSON.stringify(answer), 'SESSION_LIMIT');
 });
 
-test('gives one caller his share, at one template as at all of them, and the rest to the others', async () => {
+test('limits one caller to its share of sessions, at a template and at /mcp, and leaves the rest to others', async () => {
   await gateway.close({ graceMs: 0 });
   gateway = await createGateway({ sessions: { max: 20, share: 0.45 } });
   await gateway.register('a', { handler: serving({ read: () => text('read') }) }, { waitMs: 5_000 });
@@ -120,7 +120,7 @@ async function busy() {
   while (gateway.stats().activeConnections === 0) await turn();
 }
 
-test('the end of a session does not end the list that another session of its owner waits for, too', async () => {
+test('the end of a session does not cancel a list that another session of its owner waits for', async () => {
   let lists = 0;
   const handler: InProcessHandler = async ({ method }) => {
     if (method !== 'prompts/list') return { tools: [] };
@@ -161,7 +161,7 @@ for (const [what, template, name] of [
   });
 }
 
-test('waits no longer than the grace', async () => {
+test('closing waits for calls no longer than the grace time', async () => {
   const answer = post(undefined, call('a__wait'), await openSession(gateway, undefined));
   await busy();
   await gateway.close({ graceMs: 20 });

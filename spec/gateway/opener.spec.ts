@@ -1,4 +1,4 @@
-// The function that opens instances: it finds handlers that came after it was made, and goes nowhere that is denied.
+// The function that opens instances: it finds handlers that are registered later, and opens nothing in denied networks.
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ test('opens nothing in a denied network', async () => {
   await server.close();
 });
 
-test('gives programs the environment of their template, which their own variables overrule', async () => {
+test('gives programs the environment of their template, which their own variables override', async () => {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a placeholder of a template
   const rules = { id: 'demo', environment: { UNITS: 'metric', ROOT: '${SCRATCH}/x', OWN: 'template' } };
   const code = 'console.error(process.env.UNITS, process.env.ROOT, process.env.OWN); process.exit(1)';
@@ -50,7 +50,7 @@ test('gives programs the environment of their template, which their own variable
   assert.equal(stderr?.at(-1), 'metric undefined instance');
 });
 
-test('starts no program whose template requires what is not there', async () => {
+test('starts no program whose template requires a program or version that is missing', async () => {
   const reasonOf = async (requires: string[], command = 'node', env = {}) => {
     const rules = { id: 'demo', requires };
     const open = openerOf({ deniedNetworks: [], ...shared, definitions: new Map([['demo', rules]]) });

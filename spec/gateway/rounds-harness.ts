@@ -30,7 +30,7 @@ import { begin, initialize, modernRequest } from './mcp-post.ts';
 
 /** A modern server over HTTP: its clients share the instance's conversation. */
 export const SHARED: BackendOptions = { peer: MODERN, fields: HTTP };
-/** A modern program: a client that can be asked has a process of its own. */
+/** A modern program: a client that can be asked has a dedicated process. */
 export const OWN: BackendOptions = { peer: MODERN, own: MODERN, fields: HTTP };
 /** A server of the legacy era, with a session for each client. */
 export const LEGACY: BackendOptions = { fields: HTTP };
@@ -38,12 +38,12 @@ export const LEGACY: BackendOptions = { fields: HTTP };
 const REFUSED = backendUnavailable('connection refused', { delivered: 'unknown', unreachable: true });
 const QUESTION = { message: 'sure?', requestedSchema: {} };
 
-/** Instances `a` and `b` of template `t`, each of which asks before it does what it is asked. `slow` it never does, `refused` makes it unhealthy. */
+/** Instances `a` and `b` of template `t`, which ask the client before they answer. `slow` never ends, `refused` makes an instance unhealthy. */
 export class RoundsHarness {
   readonly inner: Harness;
   readonly mcp: Mcp;
   readonly changedCallers$ = new Subject<string>();
-  /** Where clients come in; undefined for all templates as one. */
+  /** The template in the path of clients; undefined: /mcp. */
   template: string | undefined = 't';
   readonly #backend: BackendOptions;
 
@@ -90,7 +90,7 @@ export class RoundsHarness {
     await Promise.all([this.mcp.close(graceMs), this.inner.fleet.close(graceMs)]);
   }
 
-  /** One HTTP request; what is refused before it is answered is in the reply, too. */
+  /** One HTTP request; a refusal is in the reply, too. */
   send(method: McpRequest['method'], message: JsonObject | undefined, headers: object, ownerId = 'ann') {
     const principal = { ...ANONYMOUS, id: ownerId };
     const post = { template: this.template, headers, principal, ...(message && { message }) };
@@ -98,7 +98,7 @@ export class RoundsHarness {
   }
 }
 
-/** A legacy server asks in the middle of the call, a modern one by its result; who is told yes, is done. */
+/** A legacy server asks in the middle of the call, a modern one by its result; with the reply the call is done. */
 function answer(id: string, exchange: ScriptedExchange): void {
   const { method, params = {} } = exchange.request;
   if (method !== 'tools/call') exchange.result();
@@ -118,12 +118,12 @@ function doneBy(id: string): JsonObject {
   return { content: [{ type: 'text', text: `done by ${id}` }] };
 }
 
-/** Longer than questions are gathered for a client that hears of them by the end of its request. */
+/** Longer than the time in which questions are gathered for a client without a session. */
 const GATHERING_MS = 10;
 
 /** One client that has called `write`, and was asked. */
 export interface AskedClient {
-  /** Says yes. */
+  /** Accepts the question. */
   reply(): Promise<void>;
   /** The text of the result, the code of the error; undefined while there is none. */
   readonly seen: string | undefined;
@@ -131,7 +131,7 @@ export interface AskedClient {
   readonly answers: number;
 }
 
-/** A session. Its requests have the ids that every client counts. */
+/** A session. Its requests have the same ids as those of every client. */
 export class LegacyClient implements AskedClient {
   readonly harness: RoundsHarness;
   readonly headers: Readonly<Record<string, string>>;
@@ -164,7 +164,7 @@ export class LegacyClient implements AskedClient {
     return this;
   }
 
-  /** What it is asked, by the id that the reply is to carry. */
+  /** The id of the question, for the reply. */
   get questionId(): number {
     const question = this.#messages.find(({ method }) => method === 'elicitation/create');
     return Number(question?.id);
@@ -205,7 +205,7 @@ export class LegacyClient implements AskedClient {
 export class ModernClient implements AskedClient {
   readonly harness: RoundsHarness;
   readonly ownerId: string;
-  /** What the first round gave it to carry. */
+  /** State and answers for the next round. */
   carried: JsonObject = {};
   readonly #answers: JsonObject[] = [];
 
@@ -232,7 +232,7 @@ export class ModernClient implements AskedClient {
     return this.allSeen[0];
   }
 
-  /** What each reply came to, in order. */
+  /** The outcome of each reply, in order. */
   get allSeen(): (string | undefined)[] {
     return this.#answers.map(seenIn);
   }

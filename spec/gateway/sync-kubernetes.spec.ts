@@ -79,7 +79,7 @@ function slice(
 
 const labelled = { labels: { 'stagedoor/template': 'web' } };
 
-/** Resolves with the next instance that this happens to. */
+/** Resolves with the instance of the next such event. */
 const next = (gateway: Gateway, name: 'instance.registered' | 'instance.deregistered') =>
   firstValueFrom(gateway.on(name).pipe(map(({ instanceId }) => instanceId)));
 
@@ -96,7 +96,7 @@ test('makes an instance of each ready pod, page by page', async () => {
   );
   cluster.put('services', service('other', {}));
   cluster.put('endpointslices', slice('other', [pod('b1', '10.0.0.9')]));
-  // Of another platform: its Service has no label of ours, but selects the pods of its Deployment.
+  // Of another platform: its Service has no label of stagedoor, but selects the pods of its Deployment.
   const template = { metadata: { labels: { app: 'search', tier: 'x' } } };
   cluster.put('deployments', {
     metadata: {
@@ -142,7 +142,7 @@ test('looks into one namespace or all, and removes only what it looked at', asyn
   assert.equal((await gateway.sync({ namespace: '*' })).removed, [{ template: 'web', id: 'web-d1000000' }]);
 });
 
-test('says which port it cannot choose, and takes the one of the annotation', async () => {
+test('skips a Service with several ports unless its annotation names one', async () => {
   const ports = [
     { name: 'a', port: 1000 },
     { name: 'b', port: 2000 },
@@ -156,7 +156,7 @@ test('says which port it cannot choose, and takes the one of the annotation', as
   assert.equal(endpoints(gateway), { 'web-a1000000': 'http://10.0.0.1:2000/mcp' });
 });
 
-test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens and lost connections are no news', async () => {
+test('follows pods through bookmarks, ended watches, forgotten versions, renewed tokens and lost connections', async () => {
   cluster.put('services', service('web', labelled));
   const { gateway, notices } = await gatewayOf();
   await gateway.followDeployments();
@@ -165,7 +165,7 @@ test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens
   cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')]));
   assert.is(await heard, 'web-a1000000');
 
-  // The next watch goes on from the bookmark.
+  // The next watch continues from the bookmark.
   cluster.bookmark();
   heard = next(gateway, 'instance.deregistered');
   cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1', false)]));
@@ -178,7 +178,7 @@ test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens
   const versions = cluster.seen.slice(before).filter((line) => / from /.test(line));
   assert.is(new Set(versions.map((line) => line.replace(/.* from /, ''))).size, 1, versions.join());
 
-  // While it is away something happens, and the server forgets it.
+  // A change between two watches, which the server has forgotten by the second one.
   await cluster.watched();
   heard = next(gateway, 'instance.registered');
   cluster.endWatches();
@@ -199,7 +199,7 @@ test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens
   );
 });
 
-test('a cluster that lets nobody in is a warning, and removes nothing', async () => {
+test('a cluster that refuses the token leads to a warning, and removes nothing', async () => {
   cluster.put('services', service('web', labelled));
   cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')]));
   const { gateway } = await gatewayOf();
@@ -241,7 +241,7 @@ test('gives up a list whose pages do not end', async () => {
   assert.ok(warnings.includes(`${cluster.url}: its list of services does not end`), warnings.join());
 });
 
-test('says what is wrong with a kubeconfig', async () => {
+test('reports what is wrong with a kubeconfig', async () => {
   const { gateway } = await gatewayOf();
   const warningFor = async (config: object) => {
     await writeFile(folder('config'), JSON.stringify(config));
@@ -259,7 +259,7 @@ test('says what is wrong with a kubeconfig', async () => {
   assert.match(text, 'use a token or a client certificate');
 });
 
-test('asks for nothing but what the manifest allows', async () => {
+test('sends exactly the kinds of requests that the RBAC manifest allows', async () => {
   const { gateway } = await gatewayOf();
   await gateway.followDeployments();
   await cluster.watched();

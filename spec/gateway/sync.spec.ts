@@ -40,7 +40,7 @@ const marked = (template: string, more: Readonly<Record<string, string>> = {}) =
 });
 const at = (HostIp: string, HostPort: string) => ({ HostIp, HostPort });
 
-/** Resolves with the next instance that this happens to. */
+/** Resolves with the instance of the next such event. */
 const next = (gateway: Gateway, name: 'instance.registered' | 'instance.deregistered') =>
   firstValueFrom(gateway.on(name).pipe(map(({ instanceId }) => instanceId)));
 
@@ -72,7 +72,7 @@ test('reaches a container by its published port, its own address, the network of
   });
 });
 
-test('says why a container is skipped', async () => {
+test('reports why a container is skipped', async () => {
   const engine = await engineWith(
     { id: 'a1', labels: marked('web') },
     { id: 'a2', labels: marked('web', { 'stagedoor.port': 'http' }) },
@@ -131,7 +131,7 @@ test('changes and removes only what it added itself, and nothing in a dry run', 
   assert.equal(last.added, []);
 });
 
-test('removes nothing of an engine that is away', async () => {
+test('removes no instance of an engine that cannot be reached', async () => {
   const [near, far] = [
     await engineWith({ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }),
     await engineWith({ id: 'bb', labels: marked('web'), ports: { '80/tcp': at('', '1002') } }),
@@ -148,7 +148,7 @@ test('removes nothing of an engine that is away', async () => {
   assert.match(String(none.warnings[0]), 'must be unix:///path or tcp://host:port');
 });
 
-test('follows an engine: what ends is out, what starts is in, also after its events were cut off', async () => {
+test('follows an engine: adds started and removes ended containers, also after its event stream broke', async () => {
   const engine = await engineWith();
   const gateway = await gatewayAt([engine.address]);
   await gateway.followDeployments();
@@ -176,7 +176,7 @@ test('follows an engine: what ends is out, what starts is in, also after its eve
   assert.is(await removed, 'web-bb000000');
 });
 
-test('looks nowhere in a gateway that is not told where', async () => {
+test('finds nothing in a gateway without discovery options', async () => {
   const gateway = await createGateway();
   open.push(gateway);
   const { reached, warnings } = await gateway.sync();
@@ -229,7 +229,7 @@ test('changes nothing for a registry file that became invalid, or is gone', asyn
   assert.is(gateway.servers().length, 1);
 });
 
-test('a caller of some templates hears nothing of others in the registry file', async () => {
+test('a caller that may use some templates learns nothing of others in the registry file', async () => {
   const { write, gateway } = await gatewayWithFile();
   const instances = { one: { endpoint: 'http://127.0.0.1:1/mcp' }, two: 2 };
   await write({ web: { instances }, secret: { instances } });

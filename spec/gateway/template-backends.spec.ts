@@ -17,7 +17,7 @@ const UNKNOWN: ExchangeEvent = { kind: 'error', error: { code: -32602, message: 
 type Parts = ConstructorParameters<typeof TemplateBackends>[1];
 type Ref = { id?: string; state: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
 
-/** Backends of the template `t` over these instances; what is not asked for here is not there. */
+/** Backends of the template `t` over these instances, with only the dependencies that these tests need. */
 function over(refs: readonly Ref[]) {
   const listChanges$ = new Subject<{ template: string; list: ListField }>();
   const candidates = refs.filter(({ state }) => state === 'healthy');
@@ -52,7 +52,7 @@ test('names the healthy and draining instances of the modern era', () => {
   assert.equal(backends.modernInstanceIds(), ['a', 'd']);
 });
 
-test('asks an instance something of its own past the calls, on behalf of its owner', () => {
+test('sends a request of the gateway to an instance outside of its calls, on behalf of the owner', () => {
   const listened: ExchangeRequest[] = [];
   const listen = (request: ExchangeRequest) => {
     listened.push(request);
@@ -71,7 +71,7 @@ test('asks an instance something of its own past the calls, on behalf of its own
   assert.equal([heard, listened], [[UNKNOWN, 'SERVER_NOT_FOUND'], [{ method: 'tasks/get', caller: 'ann' }]]);
 });
 
-test('finds a tool with the healthy first, and each of them when it is asked again', async () => {
+test('finds a tool at healthy instances first, and asks each of them when it renews the tool', async () => {
   const looks: string[] = [];
   const listing = (state: string, title: string) => ({
     state,
@@ -92,7 +92,7 @@ test('finds a tool with the healthy first, and each of them when it is asked aga
   assert.equal([await renewedTools, looks], [listed, ['one', 'two']]);
   assert.equal(backends.renewedTools('x'), listed, 'it was done just now');
   assert.equal(backends.renewedTools('none'), []);
-  assert.equal(over([old]).backends.renewedTools('x'), [{ name: 'x', title: 'old' }], 'nobody can be asked');
+  assert.equal(over([old]).backends.renewedTools('x'), [{ name: 'x', title: 'old' }], 'no instance can be asked');
   assert.is(looks.length, 2);
 });
 
