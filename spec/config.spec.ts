@@ -24,7 +24,7 @@ test('has the defaults of the table, which the documentation shows, when nothing
   assert.equal([portsDefaulted, nodeId, nodeHost, files, warnings], [true, 'local', undefined, [], []]);
 });
 
-test('reads every variable that the spec names', () => {
+test('reads the environment variables MCP_GATEWAY_* and GATEWAY_*', () => {
   const config = load({
     env: {
       MCP_GATEWAY_HOST: '0.0.0.0',
@@ -64,7 +64,7 @@ test('reads every variable that the spec names', () => {
   assert.equal(config.corsOrigins, ['https://a.example', 'http://b.example:8080']);
 });
 
-test('reads every key of gateway.yaml that the spec names', () => {
+test('reads the keys and sections of gateway.yaml', () => {
   const balancer =
     '{ strategy: health_based, health_check_interval: 1.5, session: isolated, session_failover: Never }';
   const yaml = [
@@ -174,7 +174,7 @@ test('keeps secrets off the command line, and gives every other setting a flag',
   assert.equal(exposed, ['database_url']);
 });
 
-test('has defaults that could have been written', () => {
+test('has defaults that can be read back from their text', () => {
   for (const { key, kind, default: value } of settings) {
     if (value !== undefined) assert.equal(kind.read(kind.show(value), '/'), value, key);
   }

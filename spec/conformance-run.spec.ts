@@ -1,5 +1,5 @@
-// What a conformance run leaves behind in files, what counts as a difference between two runs, what may be accepted, and how
-// that is counted and told. The runs themselves are in `npm run conformance`.
+// The files of a conformance run, the differences between two runs, which of them may be accepted, and how they are counted and
+// reported. The runs themselves are in `npm run conformance`.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
@@ -65,7 +65,7 @@ comparison('accepts only what an allowance names, as exactly as it names it', ()
   assert.equal(accepted({ scenario: 'b', suite: '2025-11-25' }), ['b/1: SUCCESS -> absent']);
 });
 
-comparison('names allowances of its suite that nothing needs any more', () => {
+comparison('names allowances of its suite that are no longer needed', () => {
   const reason = 'why';
   const stale: Allowance = { suite: '2025-11-25', scenario: 'a', reason };
   const others: Allowance[] = [
@@ -100,7 +100,7 @@ outcomes('count scenarios: one with both kinds of differences is different', () 
   assert.equal([isGood(outcome), totalOf([outcome, outcome])], [false, { passed: 2, failed: 2, skipped: 2 }]);
 });
 
-outcomes('of the direct run are good only with exactly the numbers that have to be', () => {
+outcomes('of the direct run are good only with exactly the expected numbers', () => {
   const full = Array.from({ length: modern.direct.passed }, (_, index) => check('a', String(index)));
   assert.ok(isGood(directOutcome(ran([...full, check('a', 'x', 'WARNING')]))));
   const cut = comparedOutcome(ran([check('a', '1')], ['cut after 60 s']), [check('a', '1')], []);
@@ -148,7 +148,7 @@ choice('know what a client does in each of its scenarios', () => {
   );
 });
 
-choice('of one era accept nothing but the polling that a pipe cannot have', () => {
+choice('of one era accept no difference but polling, which stdio cannot have', () => {
   const accepted = TARGETS.filter(({ era }) => era === 'dual').flatMap(({ name, allowed }) =>
     allowed.map(({ scenario }) => [name, scenario]),
   );

@@ -1,4 +1,4 @@
-// The pages for people: generated parts are fresh, links lead somewhere, every page is in the index, and pages stay short.
+// The documents: generated parts are up to date, links resolve, every page is in the index, and pages are short.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
@@ -14,7 +14,7 @@ const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf
 const PAGES = [...inDocs, ...readdirSync(root).filter((name) => name.endsWith('.md'))];
 const LONGEST_LINE = 200;
 const MOST_WORDS = 1_500;
-/** Their code is what the program prints. */
+/** Pages whose code blocks are output of the program. */
 const OUTPUT = new Set(['docs/reference/clients.md', 'docs/guides/session.md']);
 
 const test = suite('the documents');
@@ -48,7 +48,7 @@ test('are all reached from the index', () => {
   );
 });
 
-test('have no line that is too long to read', () => {
+test('have no line of more than 200 characters', () => {
   const long = PAGES.filter((page) => page !== 'ARCHITECTURE.md' && !page.startsWith('docs/adr/')).flatMap(
     (page) =>
       textOf(page, { withCode: !OUTPUT.has(page) })
@@ -59,7 +59,7 @@ test('have no line that is too long to read', () => {
   assert.equal(long, []);
 });
 
-test('are short, except references and benchmarks', () => {
+test('have at most 1,500 words each, except references and benchmarks', () => {
   const long = inDocs
     .filter((page) => !page.startsWith('docs/reference/') && page !== 'docs/explanation/benchmarks.md')
     .filter((page) => textOf(page, { withCode: false }).split(/\s+/).length > MOST_WORDS);

@@ -9,7 +9,7 @@ import { suite } from './helpers/suite.ts';
 const test = suite('examples', { timeoutMs: 30_000 });
 const canDispose = Number.parseInt(process.versions.node, 10) >= 24;
 
-test('embed.ts calls a function as a backend and hears what happens', () => {
+test('embed.ts calls a function as a backend and prints results and events', () => {
   const { status, stdout, stderr } = runExample('embed.ts');
   assert.equal([status, stderr], [0, '']);
   assert.equal(stdout.trimEnd().split('\n'), [
@@ -24,7 +24,7 @@ test('embed.ts calls a function as a backend and hears what happens', () => {
   ]);
 });
 
-// Its text comes over standard input, so that the clone stays as it is: names are resolved from the working folder all the same.
+// Its text comes over standard input, so that the clone is unchanged; imports are resolved from the working folder all the same.
 test.needs(canDispose, 'the Node of this run has no `await using`')(
   'the program of README.md runs as printed in a clone',
   () => {

@@ -1,5 +1,5 @@
 // The stand-ins for SQL Server and Oracle are strict: they refuse what the real ones refuse, and change what the real
-// ones change. Without this, a store that passes on them would have shown nothing.
+// ones change. Otherwise a store that passes on them would prove nothing.
 
 import * as assert from 'uvu/assert';
 import { executeStatement, OracleError } from './fixtures/oracle/oracle-sql.ts';
@@ -30,7 +30,7 @@ test('SQL Server: compares without regard to case, except by a binary collation'
   assert.equal(await rows(session, `select [id] from [t] where [id] = N'A'`), [['A']]);
 });
 
-test('SQL Server: counts rows for the statement after', async () => {
+test('SQL Server: @@rowcount has the rows of the statement before', async () => {
   const session = await tSql();
   const results = await executeBatch(
     session,
@@ -60,7 +60,7 @@ test('SQL Server refuses what the real one refuses', async () => {
   }
 });
 
-test('Oracle: an empty text is null, and a moment is one in UTC', async () => {
+test('Oracle: an empty text is null, and a timestamp is in UTC', async () => {
   const session = await oracle();
   await executeStatement(
     session,
@@ -70,7 +70,7 @@ test('Oracle: an empty text is null, and a moment is one in UTC', async () => {
   assert.equal(found.rows, [[null, '2026-01-02 03:04:05.678']]);
 });
 
-test('Oracle: puts a long text together, and takes no literal of more than 4,000 bytes', async () => {
+test('Oracle: concatenates a long text, and refuses a literal of more than 4,000 bytes', async () => {
   const session = await oracle();
   const [half, whole] = ['x'.repeat(4_000), 'x'.repeat(8_000)];
   await executeStatement(
@@ -81,7 +81,7 @@ test('Oracle: puts a long text together, and takes no literal of more than 4,000
   await refusesOracle(session, `insert into "t" ("id", "doc") values ('b', '${half}x')`, 20_000);
 });
 
-test('Oracle: a definition commits what was before it', async () => {
+test('Oracle: a definition of an index commits the transaction before it', async () => {
   const session = await oracle();
   await executeStatement(session, `insert into "t" ("id") values ('a')`);
   await executeStatement(session, 'create index "t_name" on "t" ("name")');
@@ -110,7 +110,7 @@ test('Oracle refuses what the real one refuses', async () => {
   }
 });
 
-test('sessions wait for a transaction, and do not see what it undoes', async () => {
+test('sessions wait for a transaction, and do not see what it rolls back', async () => {
   const engine = new Engine('mssql');
   const [one, other] = [engine.open(), engine.open()];
   await executeBatch(one, tSqlTable);
@@ -126,7 +126,7 @@ test('sessions wait for a transaction, and do not see what it undoes', async () 
   engine.close();
 });
 
-test('a lock by name is held until its transaction ends, and lets nobody wait for longer than asked', async () => {
+test('a named lock is held until its transaction ends, and waiting for it times out', async () => {
   const engine = new Engine('mssql');
   const [one, other] = [engine.open(), engine.open()];
   one.begin();

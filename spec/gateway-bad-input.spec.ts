@@ -1,5 +1,5 @@
-// What a program without types may hand to the facade: it is refused by VALIDATION_ERROR that names the field, before anything
-// is stored, started or told, and what was there before goes on.
+// Invalid input of programs without types: the facade refuses it with a VALIDATION_ERROR that names the field, before anything
+// is stored, started or reported, and existing instances continue.
 
 import { catchError, defaultIfEmpty, EMPTY, firstValueFrom, isObservable, lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -23,7 +23,7 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-/** Without types, as JavaScript sees it: any method with anything. */
+/** Calls any method with any arguments, as JavaScript can. */
 function ask(method: string, ...args: readonly unknown[]): unknown {
   return Reflect.apply(Reflect.get(gateway, method), gateway, args);
 }
@@ -46,7 +46,7 @@ circle.self = circle;
 const deep: unknown = JSON.parse(`${'{"deep":'.repeat(200)}1${'}'.repeat(200)}`);
 const ownProto: unknown = JSON.parse(`{"endpoint":"${endpoint}","__proto__":{"command":"x"}}`);
 
-/** An instance, and what is named of it. */
+/** Invalid instances, and the fields that the error names. */
 const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: string])[] = [
   ...[undefined, null, 'x', 5, [], () => {}].map((input) => [`${input}`, input, 'instance'] as const),
   ['an endpoint that is an URL', { endpoint: new URL(endpoint) }, 'instance.endpoint'],
@@ -96,7 +96,7 @@ const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: stri
   ['a function with an endpoint', { handler, endpoint }, 'instance.endpoint'],
   ['a function with headers', { handler, headers: {} }, 'instance.headers'],
   ['a function with a bad id', { handler, id: 'a/b' }, 'instance.id'],
-  ['a function with a weight that is none', { handler, weight: Number.NaN }, 'instance.weight'],
+  ['a function with an invalid weight', { handler, weight: Number.NaN }, 'instance.weight'],
 ];
 
 for (const [name, input, verdict] of INSTANCES)
@@ -110,7 +110,7 @@ for (const [name, input, verdict] of INSTANCES)
     assert.is(Object.hasOwn(Object.prototype, 'command'), false);
   });
 
-test('an instance of nothing is incomplete, and one with nothing but an endpoint is one', async () => {
+test('an empty instance is incomplete, and one with only an endpoint is accepted', async () => {
   assert.is(await verdictOn('register', 't', {}), 'CONFIG_INCOMPLETE');
   assert.is(await verdictOn('register', 't', { endpoint, weight: undefined, id: undefined }), 'accepted');
   class Backend {
@@ -120,7 +120,7 @@ test('an instance of nothing is incomplete, and one with nothing but an endpoint
   assert.is(await verdictOn('register', 't', new Backend()), 'accepted');
 });
 
-test('a template has a name, and a registration options that there are', async () => {
+test('a registration with an invalid template name, or with unknown or invalid options, is refused', async () => {
   for (const template of [undefined, null, 5, {}, '', 'A', '../x', '__proto__', 'a'.repeat(129)])
     assert.is(await verdictOn('register', template, { endpoint }), 'VALIDATION_ERROR template_name');
   assert.equal(gateway.templates(), ['t']);
@@ -141,7 +141,7 @@ test('a template has a name, and a registration options that there are', async (
   assert.equal(await store.listInstances(), []);
 });
 
-test('what is registered is what was written at that moment', async () => {
+test('changing the input after a registration or a change has no effect', async () => {
   const env_vars = { A: 'b', TOKEN: undefined };
   const input = Object({ id: 'a', endpoint, headers: { 'x-key': 'a' }, metadata: { zones: ['a'] } });
   const options = { loadBalancer: { timeout: 5 } };
@@ -168,7 +168,7 @@ test('what is registered is what was written at that moment', async () => {
   assert.equal((await changing).metadata, { zones: ['c'] });
 });
 
-test('a change of an instance or a template is an object of what there is', async () => {
+test('a change of an instance or a template with unknown or invalid fields is refused', async () => {
   const changes: readonly (readonly [change: unknown, verdict: string])[] = [
     ...[undefined, null, 'x', []].map((change) => [change, 'body'] as const),
     [{ weight: 'x' }, 'weight'],
@@ -207,14 +207,14 @@ test('a change of an instance or a template is an object of what there is', asyn
   assert.equal(await store.listTemplates(), [{ name: 't', loadBalancer: { timeout: 5 } }]);
 });
 
-test('only events that there are can be heard', async () => {
+test('`on` refuses unknown events, and names the nearest', async () => {
   for (const name of ['nope', 'toString', '__proto__', '', undefined, null, 5, {}, Object.create(null)])
     assert.is(await verdictOn('on', name), 'VALIDATION_ERROR name');
   assert.throws(() => ask('on', 'instance.helthy'), /the nearest is "instance\.healthy"/);
   assert.ok(gateway.on('registry.current'));
 });
 
-test('only what a file can hold is imported, and an entry that cannot be is a problem', async () => {
+test('importFile refuses invalid contents, and reports an entry with invalid fields as a problem', async () => {
   const entry = (input: unknown) => ({
     templates: [],
     entries: [{ template: 'f', input, fingerprint: 'x' }],
@@ -243,7 +243,7 @@ const OPTIONS: readonly (readonly [options: unknown, verdict: string])[] = [
   [{ signal: {} }, 'signal'],
 ];
 
-test('a request names its method, and its params are an object', async () => {
+test('a request without a method, or with invalid params, headers or options, is refused', async () => {
   const method = 'tools/list';
   const requests: readonly (readonly [request: unknown, verdict: string])[] = [
     ...[undefined, null, 'tools/list'].map((request) => [request, 'request'] as const),
@@ -259,13 +259,13 @@ test('a request names its method, and its params are an object', async () => {
   }
   assert.is(await verdictOn('errorOf', 't', { method }, undefined), 'VALIDATION_ERROR answered');
   assert.is(await verdictOn('errorOf', 't', {}, { error: { code: 1 } }), 'VALIDATION_ERROR method');
-  // Cold: nothing was asked before somebody subscribed, and nothing is counted of what is none.
+  // Cold: nothing is sent before the subscription, and an invalid request is not counted.
   const refused$ = gateway.exchange('t', Object({ method: 5 })).pipe(catchError(() => EMPTY));
   assert.is(await firstValueFrom(refused$.pipe(defaultIfEmpty('nothing'))), 'nothing');
   assert.is(gateway.stats().totalRequests, 0);
 });
 
-test('a call names its tool, a list what it is of', async () => {
+test('a call without a tool name, and a list of an unknown kind, are refused', async () => {
   for (const tool of [undefined, null, 5, {}, ''])
     assert.is(await verdictOn('call', 't', tool), 'VALIDATION_ERROR tool');
   for (const args of ['x', null, []])
@@ -283,7 +283,7 @@ test('a call names its tool, a list what it is of', async () => {
   assert.is(gateway.stats().totalRequests, 1);
 });
 
-test('a gateway is not closed by what nobody can mean', async () => {
+test('close refuses invalid options, and the gateway keeps running', async () => {
   for (const options of [null, 'x']) assert.is(await verdictOn('close', options), 'VALIDATION_ERROR options');
   for (const graceMs of ['x', Number.NaN, -1, 1e12])
     assert.is(await verdictOn('close', { graceMs }), 'VALIDATION_ERROR graceMs');
@@ -293,7 +293,7 @@ test('a gateway is not closed by what nobody can mean', async () => {
 
 test.run();
 
-/** All that is kept. */
+/** The state of the gateway and of its store. */
 async function everything(): Promise<unknown> {
   const { phase } = gateway;
   return [

@@ -1,6 +1,6 @@
-// The end of a gateway and of its children. At the end of a gateway: no new calls, the running ones finish within the grace, then nothing is left: no call, no
-// process, no open store. A child that dies in the middle of its work: no call hangs, each is told the truth, and the dead come back.
-// Children are real.
+// The end of a gateway and of its children. When a gateway closes: no new calls, running ones finish within the grace time, then
+// nothing is left: no call, no process, no open store. When a child dies in the middle of its work: no call hangs, each gets the
+// right error, and the child is restarted. Children are real processes.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,14 +23,14 @@ const test = suite('gateway: closing', { timeoutMs: 120_000 });
 const WAIT = { waitMs: 60_000 };
 const SERVER = fileURLToPath(new URL('fixtures/stdio-server.ts', import.meta.url));
 
-test('closes right after it was made, and leaves the store to whoever opened it', async () => {
+test('closes right after it was made, and does not close the store', async () => {
   const store = failingStore();
   const gateway = await createGateway({ store });
   await gateway.close();
   assert.equal(store.calls, ['revision', 'listInstances', 'listTemplates']);
 });
 
-test('refuses calls and changes from the first moment', async () => {
+test('refuses calls and changes as soon as it starts to close', async () => {
   const gateway = await createGateway();
   const held = new HeldTool();
   await gateway.register('t', { id: 'a', handler: serving({ held: held.body }) }, WAIT);
@@ -72,7 +72,7 @@ test('lets running calls finish, and answers what is left after the grace with a
   assert.is(gateway.stats().activeConnections, 0);
 });
 
-test('tells what happens, in order, and completes the stream', async () => {
+test('emits the events of closing in order, and completes the streams', async () => {
   const gateway = await createGateway();
   await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
   const heard: string[] = [];
@@ -91,7 +91,7 @@ test('tells what happens, in order, and completes the stream', async () => {
   ]);
 });
 
-test('says at the beginning what it waits for', async () => {
+test('gateway.closing reports what the gateway waits for', async () => {
   const gateway = await createGateway({ graceMs: 2_000 });
   const [read, asking] = [new HeldTool(), new HeldTool()];
   await gateway.register('t', { id: 'a', handler: serving({ read: read.body, asking: asking.body }) }, WAIT);
@@ -108,7 +108,7 @@ test('says at the beginning what it waits for', async () => {
   await closed;
 });
 
-test('closes once, however often and by whomever it is asked', async () => {
+test('closes once, however often close is called', async () => {
   const gateway = await createGateway();
   let closings = 0;
   gateway.on('gateway.closing').subscribe(() => {
@@ -133,7 +133,7 @@ test('finishes a registration that is under way before it ends', async () => {
   );
 });
 
-test('does not wait for a store that does not answer to end its children', async () => {
+test('ends its children without waiting for a store that does not answer', async () => {
   const store = failingStore();
   const gateway = await createGateway({ store, graceMs: 50 });
   await gateway.register('t', { id: 'a', ...child() }, WAIT);
@@ -162,7 +162,7 @@ test.needs(process.platform === 'linux', 'looks for children in /proc')(
     const born = descendantsOf(process.pid).filter(isRunning);
     assert.is(born.length > 0, true);
     await gateway.close();
-    // The reaper's shell is among them: it goes when it is told that nobody is left.
+    // The reaper's shell is among them: it ends when no child is left.
     await until(() => !born.some(isRunning), 'nothing is left');
   },
 );
@@ -185,7 +185,7 @@ test.needs(
   }
 });
 
-test('leaves no timer behind of a server that speaks neither transport over HTTP', async () => {
+test('leaves no timer behind after the opening of an HTTP server without MCP failed', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((what) => what === 'Timeout').length;
   const gateway = await createGateway();
   await withRawServer(
@@ -201,7 +201,7 @@ test('leaves no timer behind of a server that speaks neither transport over HTTP
   );
 });
 
-test('ends the calls of an instance that was deregistered before within the grace, too', async () => {
+test('ends the calls of an instance that was deregistered before within the grace time, too', async () => {
   const gateway = await createGateway({ graceMs: 100 });
   await gateway.register('t', { id: 'a', ...child() }, WAIT);
   const pid = pidOf(gateway, 'a');
@@ -223,7 +223,7 @@ crash.before.each(async () => {
 });
 crash.after.each(() => gateway.close());
 
-crash('never repeats a call that must not be repeated', async () => {
+crash('a killed child leads to no repeat of a call that is not safe to repeat', async () => {
   await start('a', 'b');
   const calls = Array.from({ length: 40 }, () => {
     const call = gateway.call('t', 'count', { ms: 300 });
@@ -240,12 +240,12 @@ crash('never repeats a call that must not be repeated', async () => {
   for (const outcome of outcomes)
     if (typeof outcome === 'object') assert.equal(outcome, ['BACKEND_UNAVAILABLE', 'unknown', undefined]);
   await back;
-  // b counted those that it answered and no other; a has forgotten
+  // b counted the calls that it answered and no others; the counter of a started again
   const counted = await gateway.call('t', 'count', {}, { instanceId: 'b' });
   assert.equal(counted.result, { content: [{ type: 'text', text: String(answered + 1) }] });
 });
 
-crash('says that the only child is gone, and serves again when it is back', async () => {
+crash('calls fail while the only child is gone, and are served again when it is back', async () => {
   await start('a');
   const running = fateOf(gateway.call('t', 'sleep', { ms: 60_000 }));
   const back = healthyAgain('a');
@@ -258,7 +258,7 @@ crash('says that the only child is gone, and serves again when it is back', asyn
 
 crash('runs an installed package without npx, and keeps the command as it was registered', async () => {
   const args = ['-y', '@modelcontextprotocol/server-memory@2026.8.31'];
-  // Without a PATH nobody finds npx.
+  // Without a PATH npx cannot be found.
   const instance = { id: 'm', command: 'npx', args, env_vars: { PATH: '/nowhere' } };
   const { definition } = await gateway.register('m', instance, WAIT);
   const { snapshot } = gateway.instance('m', 'm');
@@ -288,7 +288,7 @@ function healthyAgain(id: string): Promise<unknown> {
   return firstValueFrom(gateway.on('instance.healthy').pipe(filter(({ instanceId }) => instanceId === id)));
 }
 
-/** A server that accepts nothing, and whose system keeps no more connections for it: the next one is neither made nor refused. */
+/** A server that accepts nothing and whose backlog is full: the next connection is neither made nor refused. */
 async function serverWithoutRoom() {
   const code = `require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {
     console.log(this.address().port);

@@ -1,5 +1,5 @@
-// What a gateway tells about itself: order, content, listeners that throw, health that follows, and no secret in any of
-// it. Two tests start real children: one that fails, and a modern server.
+// The events of a gateway: order, content, listeners that throw, health, and no secret in any of them. Two tests start real
+// children: one that fails, and a modern server.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -24,7 +24,7 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-test('tells a registration, a call and a deregistration in order', async () => {
+test('emits the events of a registration, a call and a deregistration in order', async () => {
   await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
   await gateway.call('t', 'echo');
   await gateway.deregister('t', 'a');
@@ -46,7 +46,7 @@ test('tells a registration, a call and a deregistration in order', async () => {
   );
 });
 
-test('tells when, where, and how it went', async () => {
+test('events of calls have their time, instance and outcome', async () => {
   const before = Date.now();
   await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
   await gateway.call('t', 'echo');
@@ -67,7 +67,7 @@ test('tells when, where, and how it went', async () => {
   assert.equal(refused, { type: 'exchange.refused', ...call, call: 2, tool: 'unknown', code });
 });
 
-test('is not harmed by listeners that throw, and neither are the others', async () => {
+test('listeners that throw affect neither the gateway nor other listeners', async () => {
   const { mock: warned } = mock.method(process, 'emitWarning', () => {});
   const explode = () => {
     throw new Error('a listener of the embedder');
@@ -109,7 +109,7 @@ test('can be called from within its own events', async () => {
   assert.is(await answered, 'a');
 });
 
-test('tells the health of a template now and whenever it changes', async () => {
+test('health$ emits the health of a template at once and at every change', async () => {
   await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
   const heard: string[] = [];
   gateway.health$('t').subscribe(({ healthy, total }) => heard.push(`${healthy} of ${total}`));
@@ -123,7 +123,7 @@ test('tells the health of a template now and whenever it changes', async () => {
   assert.is(gateway.health('t').healthPercentage, 100);
 });
 
-test('tells no secret, whatever fails: no argument, result, header, variable or error text', async () => {
+test('events have no secret, whatever fails: no argument, result, header, variable or error text', async () => {
   const secret = 'S3CR3T';
   const held = new HeldTool();
   const handler = serving({
@@ -159,7 +159,7 @@ test('tells no secret, whatever fails: no argument, result, header, variable or 
   );
 });
 
-test('hears of a modern server that its lists changed, without a call in flight for it', async () => {
+test('gets list changes of a modern server without a call in flight for them', async () => {
   const { command, args } = everythingProgram({ era: 'modern' });
   await gateway.register('t', { id: 'a', command, args }, WAIT);
   const changed = firstValueFrom(gateway.on('tools.changed'));

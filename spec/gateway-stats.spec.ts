@@ -1,4 +1,4 @@
-// The numbers of a gateway: they add up to what its callers saw, and health is counted from the same snapshots.
+// The statistics of a gateway: they add up to what its callers saw, and health is counted from the same snapshots.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -7,7 +7,7 @@ import { HeldTool, rpcError, serving } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
-const test = suite('gateway: numbers');
+const test = suite('gateway: statistics');
 const WAIT = { waitMs: 5_000 };
 let gateway: Gateway;
 
@@ -17,13 +17,13 @@ test.before.each(async () => {
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
 // The zeros before the first request are in http/routes/statistics.spec.ts.
-test('has no time of a check at first, and room for 10,000 sessions', () => {
+test('at first there is no time of a probe, and the limit is 10,000 sessions', () => {
   const { clients, probes, uptimeSeconds } = gateway.stats();
   assert.equal([probes.lastAtMs, clients.maxSessions], [null, 10_000]);
   assert.ok(uptimeSeconds >= 0 && uptimeSeconds < 5);
 });
 
-test('adds up: results, error answers, refusals and timeouts', async () => {
+test('results, error answers, refusals and timeouts add up', async () => {
   const held = new HeldTool();
   const handler = serving({
     works: () => ({}),
@@ -53,7 +53,7 @@ test('adds up: results, error answers, refusals and timeouts', async () => {
   }
 });
 
-test('counts what is under way, also on instances that are leaving', async () => {
+test('counts calls in flight, also on instances that are leaving', async () => {
   const held = new HeldTool();
   const handler = serving({ held: held.body });
   await gateway.register('t', { id: 'a', handler }, WAIT);

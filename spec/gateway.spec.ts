@@ -1,5 +1,5 @@
 // The facade: what embedders, routes and the command line do with a gateway, over functions as backends. Its end, its
-// events, its numbers, real children and stress are in the other gateway-*.spec.ts.
+// events, its statistics and real children are in the other gateway-*.spec.ts.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
@@ -22,7 +22,7 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-test('knows the templates it was told, stores nothing of them, and has nobody to call there', async () => {
+test('lists configured templates without instances, and stores them only when they are changed', async () => {
   const store = new MemoryStore();
   const known = await createGateway({ store, templates: ['defined'] });
   assert.equal(known.templates(), ['defined']);
@@ -61,7 +61,7 @@ test('gathers all pages of a list from one instance', async () => {
   }
 });
 
-test('shows templates, instances and servers as registered and as they are', async () => {
+test('shows templates, instances and servers with their definitions and states', async () => {
   await gateway.register('t', { id: 'a', handler: serving({}), weight: 3, metadata: { zone: 'x' } }, WAIT);
   await gateway.changeTemplate('t', { timeout: 7, health_check_interval: 5 });
   const { definition, snapshot } = gateway.instance('t', 'a');
@@ -76,7 +76,7 @@ test('shows templates, instances and servers as registered and as they are', asy
   assert.equal([view.policy, view.instances], [{ ...DEFAULT_POLICY, ...changed }, [definition]]);
 });
 
-test('says why nobody can take a call, and who failed one', async () => {
+test('a call that no instance can take fails with the reason of each instance', async () => {
   const broken = serving({ name: () => ({}) });
   await gateway.register('t', { id: 'a', handler: broken }, WAIT);
   gateway.drain('t', 'a');
@@ -190,7 +190,7 @@ test('shows an inspector every actor, as a function or an observer, and survives
 });
 
 // Called as `await using` calls it, which the oldest Node that is supported cannot parse.
-test('is closed at the end of the block that it belongs to', async () => {
+test('`await using` closes it at the end of the block', async () => {
   const scoped = await createGateway();
   let isComplete = false;
   scoped.events$.subscribe({ complete: () => (isComplete = true) });
@@ -200,7 +200,7 @@ test('is closed at the end of the block that it belongs to', async () => {
 
 test.run();
 
-/** Who answered so many calls. */
+/** The instances that answered so many calls. */
 async function callers(times: number): Promise<string[]> {
   const ids: string[] = [];
   for (let time = 0; time < times; time += 1) ids.push((await gateway.call('t', 'name')).instanceId);

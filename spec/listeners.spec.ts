@@ -21,14 +21,14 @@ test.after.each(async () => {
 
 const hello: RequestListener = (_, response) => void response.end('hello');
 
-test('serves the same on every listener and says where', async () => {
+test('serves the same on every listener, and reports their URLs', async () => {
   const { urls, warnings } = await open([0, 0]);
   assert.is(new Set(urls).size, 2);
   for (const url of urls) assert.is(await (await fetch(url)).text(), 'hello');
   assert.equal(warnings, []);
 });
 
-test('says how to reach a listener on every address from this machine', async () => {
+test('reports how to reach a listener on 0.0.0.0 from this machine', async () => {
   const { urls, places } = await open([0], { host: '0.0.0.0' });
   const [, port] = /^http:\/\/127\.0\.0\.1:(\d+)$/.exec(String(urls[0])) ?? [];
   assert.equal(places, [`0.0.0.0:${port} (http://127.0.0.1:${port} here)`]);
@@ -53,12 +53,12 @@ test('fails when a port that was asked for is taken, and leaves no other open', 
   assert.is(await accepts({ port: free, host: '127.0.0.1' }), false);
 });
 
-test('says which address is none of this machine', async () => {
+test('fails with the address when it is not one of this machine', async () => {
   const message = await messageOf(open([0], { host: '192.0.2.1' }), ListenError);
   assert.is(message, '"192.0.2.1" is not an address of this machine; choose another with --host <address>');
 });
 
-test('refuses headers above 64 KiB and takes those below', async () => {
+test('refuses headers above 64 KiB and accepts those below', async () => {
   const { urls } = await open([0]);
   const statusOf = async (bytes: number) => {
     const response = await fetch(String(urls[0]), { headers: { 'X-Large': 'x'.repeat(bytes) } });
@@ -85,7 +85,7 @@ test('refuses too many headers, instead of dropping what came last', async () =>
   );
 });
 
-test('refuses a request with two Host headers, and takes the one with one', async () => {
+test('refuses a request with two Host headers, and accepts one with a single one', async () => {
   const port = portOf(await open([0]));
   const statusOf = async (hosts: string) => {
     const answer = await sendRaw(port, `GET / HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
@@ -98,7 +98,7 @@ test('refuses a request with two Host headers, and takes the one with one', asyn
   );
 });
 
-test('cuts who sends a body by drops, and serves the others on', async () => {
+test('cuts a client that sends its body too slowly, and still serves others', async () => {
   const ends: string[] = [];
   const listeners = await open([0], {
     patience: { headersMs: 50, requestMs: 50, checkMs: 10 },
@@ -120,7 +120,7 @@ test('cuts who sends a body by drops, and serves the others on', async () => {
   assert.is(ends[0], 'broken off');
 });
 
-test('lets an answer under way arrive and closes its connection, and serves new ones until it closes', async () => {
+test('drain lets open answers finish, then closes their connections, and serves new ones until close', async () => {
   const [started, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const listeners = await open([0], {
     serve: async ({ method }, response) => {
@@ -153,10 +153,10 @@ test('closes idle connections at once', async () => {
   agent.destroy();
 });
 
-test('cuts what does not end within its patience', async () => {
+test('close cuts connections that do not end within its timeout', async () => {
   const listeners = await open([0], { serve: () => {} });
   const socket = connect(portOf(listeners), '127.0.0.1').on('error', () => {
-    // The reset is what this test asks for.
+    // This test expects the reset.
   });
   socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
   await once(socket, 'connect');
@@ -205,7 +205,7 @@ test('begins up to 64 requests per turn of the event loop, also beside hundreds 
   assert.ok(fullest > 2 && fullest <= 64, String(fullest));
 });
 
-test('begins at most 2 per turn while 256 wait', async () => {
+test('begins at most 2 requests per turn while 256 wait', async () => {
   const [first = 0, ...others] = await begunPerTurn(400);
   const whileManyWait = others.slice(0, Math.floor((400 - first - 256) / 2));
   assert.ok(whileManyWait.length >= 40, `${first} began at first`);
@@ -231,12 +231,12 @@ const CONNECTIONS = 3_000;
 test.needs(
   longestBacklog() >= CONNECTIONS,
   'needs a Linux system that queues 3,000 connections (net.core.somaxconn)',
-)('has 3,000 clients connect at once while the process does nothing at all', async () => {
+)('3,000 clients connect at once while the process is stopped', async () => {
   const server = await listenerInChild();
   server.process.kill('SIGSTOP');
   const sockets = Array.from({ length: CONNECTIONS }, () => connect(server.port, '127.0.0.1'));
   cleanups.push(() => sockets.map((socket) => socket.destroy()));
-  // One that finds no room in the queue tries again after 1 s, 3 s and so on, in vain: the time of the test ends.
+  // A connection without room in the queue tries again after 1 s, 3 s and so on, in vain: the test times out.
   await Promise.all(sockets.map((socket) => once(socket, 'connect')));
 });
 
@@ -248,7 +248,7 @@ function longestBacklog(): number {
   return existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0;
 }
 
-/** A process that listens, and says on which port. */
+/** A process that listens, and prints its URL. */
 async function listenerInChild() {
   const module = JSON.stringify(new URL('../src/listeners.ts', import.meta.url).href);
   const wanted = '{ listeners: [{ host: "127.0.0.1", port: 0, label: "gateway" }], portsDefaulted: false }';

@@ -1,4 +1,4 @@
-// Who may be a node of a database: one living process at a time. Files with real processes, servers with simulated time.
+// Only one living process at a time may be a node of a database. Files with real processes, servers with simulated time.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ test.after.each(async () => {
   for (const process of processes.splice(0)) await killed(process);
 });
 
-test('holds a node until it is released, for one claim of this process, too', async () => {
+test('a node has one claim until its release, also within one process', async () => {
   const claim = await claimNodeOfFile(file, 'local');
   assert.match(String(await thrownBy(claimNodeOfFile(file, 'local'))), '--node-id');
   const beside = await claimNodeOfFile(file, 'second');
@@ -36,7 +36,7 @@ test('holds a node until it is released, for one claim of this process, too', as
   if (process.platform !== 'win32') assert.is(statSync(`${file}.local.claim`).mode & 0o077, 0);
 });
 
-test('refuses a node that another process has, and takes it over as soon as that was killed', async () => {
+test('refuses a node that another process has, and takes it over as soon as that is killed', async () => {
   const { outcome, child } = await startHolding('local');
   assert.is(outcome, 'held');
   const refused = await thrownBy(claimNodeOfFile(file, 'local'));
@@ -47,13 +47,13 @@ test('refuses a node that another process has, and takes it over as soon as that
   await claim.release();
 });
 
-test('gives one of many that start at once the node, whatever the file holds', async () => {
+test('gives the node to one of many processes that start at once, whatever the file contains', async () => {
   writeFileSync(`${file}.local.claim`, '');
   const outcomes = await Promise.all(Array.from({ length: 4 }, () => startHolding('local')));
   assert.equal(outcomes.map(({ outcome }) => outcome).toSorted(), ['held', 'refused', 'refused', 'refused']);
 });
 
-test('writes a name that is no file name as one, and ignores the number of a process that is left there', async () => {
+test('escapes the node id in the file name, and ignores a pid file of an older version', async () => {
   // Of an older version; the parent of this process lives and is no gateway.
   writeFileSync(`${file}.web-1%3A8080.pid`, `${process.ppid}\n`);
   const claim = await claimNodeOfFile(file, 'web-1:8080');
@@ -75,7 +75,7 @@ server.after.each(async () => {
   mock.timers.reset();
 });
 
-server('gives a released node at once, and refuses one whose holder lives, by its name', async () => {
+server('gives a released node at once, and names the living holder when it refuses one', async () => {
   const { settings } = new MemoryStore();
   const first = await claim(settings);
   await first.release();
@@ -91,7 +91,7 @@ server('gives a released node at once, and refuses one whose holder lives, by it
   );
 });
 
-server('lets one of those that wait take over the node of a killed process after 10 s', async () => {
+server('one of several waiting processes takes over the node of a killed process after 10 s', async () => {
   const { settings } = new MemoryStore();
   const { mortal, state } = mortalSettings(settings);
   await claim(mortal, 'process 7 on web-1');
@@ -126,7 +126,7 @@ server('keeps the node while the database is away', async () => {
   assert.instance(await second, ConfigError);
 });
 
-server('says when another process has taken the node over from one that stood still', async () => {
+server('reports when another process has taken over the node of one that was stopped', async () => {
   const { settings } = new MemoryStore();
   const { mortal, state } = mortalSettings(settings);
   const said: string[] = [];
@@ -150,7 +150,7 @@ async function claim(settings: SettingStore, who = 'another process'): Promise<N
   return held;
 }
 
-/** Settings that one process cannot reach while they are away, as if it stood still or its database were away. */
+/** Settings that one process cannot reach while they are away, as if it were stopped or its database away. */
 function mortalSettings(settings: SettingStore) {
   const state = { isAway: false };
   const mortal: SettingStore = {
@@ -172,7 +172,7 @@ async function pass(ms: number): Promise<void> {
   await turn();
 }
 
-/** A process that claims the node of the file and, if it may have it, keeps it until it is killed. */
+/** A process that claims the node of the file and, if it gets it, holds it until it is killed. */
 async function startHolding(nodeId: string): Promise<{ outcome: string; child: ChildProcess }> {
   const module = JSON.stringify(new URL('../src/node-claim.ts', import.meta.url).href);
   const script = `import { claimNodeOfFile } from ${module};

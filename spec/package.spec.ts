@@ -64,12 +64,12 @@ test('locks the optional packages of every platform', () => {
   assert.equal(missing, []);
 });
 
-test('brings no Node to those who install the package', () => {
+test('installing the package brings no Node', () => {
   assert.equal(lock.packages['']?.optionalDependencies, undefined);
   assert.ok(Object.keys(node.optionalDependencies ?? {}).every((name) => /^node-(linux|win)-/.test(name)));
 });
 
-// An override holds in this repository only: whoever installs the package would not have it.
+// An override holds in this repository only, not where the package is installed.
 test('needs no override to be installed as a package', () => {
   const overridden = Object.keys(manifest.overrides ?? {});
   assert.equal(

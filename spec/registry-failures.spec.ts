@@ -1,5 +1,5 @@
-// A store that fails, or does not answer: what was asked is refused as a whole, store and fleet stay in step, and the
-// next change is not its victim.
+// A store that fails, or does not answer: the change is refused as a whole, store and fleet stay in step, and the next
+// change is not affected.
 
 import * as assert from 'uvu/assert';
 import { type Delivered, databaseUnavailable } from '../src/domain/errors.ts';
@@ -22,7 +22,7 @@ test.before.each(() => {
 test.after.each(() => harness.close());
 
 for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as const) {
-  test(`registers nothing, and leaves the one that would be replaced alone, when ${method} fails`, async () => {
+  test(`registers nothing, and replaces no instance, when ${method} fails`, async () => {
     store.failing.add(method);
     assert.is(await endOf(registry.register('r', { ...ENDPOINT, id: 'a' })), `Error: ${method}`);
     assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
@@ -43,7 +43,7 @@ for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as cons
 }
 
 for (const method of ['deleteInstance', 'saveTombstone'] as const) {
-  test(`takes nothing out when ${method} fails`, async () => {
+  test(`deregisters nothing when ${method} fails`, async () => {
     await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
     const ref = harness.fleet.get('r', 'a');
     store.failing.add(method);
@@ -57,7 +57,7 @@ for (const method of ['deleteInstance', 'saveTombstone'] as const) {
   });
 }
 
-test('changes nothing when it cannot be stored', async () => {
+test('a change that cannot be stored has no effect', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a', weight: 1 });
   store.failing.add('saveInstance').add('saveTemplate');
   assert.is(await endOf(registry.changeInstance('r', 'a', { weight: 2 })), 'Error: saveInstance');
@@ -67,7 +67,7 @@ test('changes nothing when it cannot be stored', async () => {
   assert.equal(registry.active.settings('r').loadBalancer, {});
 });
 
-test('refuses changes once it is closed, and finishes those before, failed or not', async () => {
+test('refuses changes once it is closed, and finishes earlier ones, failed or not', async () => {
   store.turns = () => 3;
   const before = registry.register('r', { ...ENDPOINT, id: 'a' });
   store.failing.add('deleteInstance');
@@ -94,7 +94,7 @@ const NOTHING = 'The database does not answer. Nothing was changed.';
 const PERHAPS =
   'The database does not answer. It is unknown whether the change was made: check before repeating it.';
 
-test('says what has become of a change, which the outcome of its tombstone is not', async () => {
+test('an error says whether the change was stored; a failed tombstone means that it was not', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
   store.failure = away('unknown');
   const fates = new Map<string, unknown>();
@@ -118,7 +118,7 @@ test('says what has become of a change, which the outcome of its tombstone is no
   });
 });
 
-test('says of a registration without its instance that its settings were stored', async () => {
+test('an error of a registration says when its settings were stored, but not its instance', async () => {
   store.failing.add('saveInstance');
   store.failure = away('no');
   const register = () => registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 9 } });
@@ -132,7 +132,7 @@ test('says of a registration without its instance that its settings were stored'
 
 test.run();
 
-/** Whether the change may have happened, and what is said of it. */
+/** Whether the change may have happened, and the message. */
 async function fateOf(change: Promise<unknown>): Promise<unknown> {
   const { delivered, message } = await errorOf(change);
   return [delivered, message];

@@ -1,4 +1,4 @@
-// Bringing the instances of a registry file in step with the file: what is the file's follows it, what is not stays.
+// Imports of a registry file: the instances of the file follow it, all others stay as they are.
 
 import * as assert from 'uvu/assert';
 import type { InstanceInput } from '../src/domain/instance.ts';
@@ -30,7 +30,7 @@ test('names an entry without an id by its fingerprint', async () => {
   assert.equal((await importAll([nameless])).added, ['s/s-abcdef01']);
 });
 
-test('does not bring back what was deleted through the API, also after a restart, until its entry changes', async () => {
+test('does not restore an instance that the API deleted, even after a restart, until its entry changes', async () => {
   await importAll([entry('a', 'f1')]);
   await registry.deregister('r', 'a');
   await harness.close();
@@ -59,7 +59,7 @@ test('sets up templates, with and without instances', async () => {
   assert.is(harness.fleet.group('r').policy.maxRetries, 1);
 });
 
-test('reports an entry that cannot be used, takes in the others, and removes nothing for it', async () => {
+test('reports an invalid entry, imports the others, and does not remove its instance', async () => {
   await importAll([entry('a', 'f1')]);
   const bad = { ...entry('a', 'f2'), input: { id: 'a' } };
   assert.equal(await importAll([bad, entry('b', 'f1', { weight: 4 })]), {
@@ -73,7 +73,7 @@ test('reports an entry that cannot be used, takes in the others, and removes not
   assert.equal(await store.listInstances(), registry.active.definitions());
 });
 
-test('takes the first of two entries with the same id, and reports the other', async () => {
+test('imports the first of two entries with the same id, and reports the other', async () => {
   for (const outcome of ['added', 'unchanged'] as const) {
     assert.equal(await importAll([entry('a', 'f1'), entry('a', 'f2', { weight: 9 })]), {
       ...NOTHING,
@@ -84,7 +84,7 @@ test('takes the first of two entries with the same id, and reports the other', a
   assert.equal(facts(), [['a', 'file', 'f1', 1]]);
 });
 
-test('cannot replace what is not from a file, even when it was not there a moment before', async () => {
+test('a registration from a file does not replace an instance of the API', async () => {
   await registry.register('r', input('a'));
   const outcome = codeOf(registry.register('r', input('a'), { source: 'file', fingerprint: 'f1' }));
   assert.is(await outcome, 'DUPLICATE_SERVER');
@@ -104,7 +104,7 @@ test('does not overwrite what the API registers while it runs', async () => {
   ]);
 });
 
-test('does not stumble over what the API takes away while it runs', async () => {
+test('tolerates that the API removes or replaces instances while it runs', async () => {
   await importAll([entry('a', 'f1'), entry('b', 'f1'), entry('c', 'f1')]);
   store.turns = () => 1;
   const imported = importAll([]);
@@ -117,7 +117,7 @@ test('does not stumble over what the API takes away while it runs', async () => 
   assert.equal(facts(), [['c', 'api', undefined, 5]]);
 });
 
-test('leaves alone the templates that the caller may not use', async () => {
+test('does not change templates that the caller may not use', async () => {
   await importAll([entry('a', 'f1')]);
   const other = { ...entry('b', 'f1'), template: 'other' };
   const templates = ['r', 'other'].map((name) => ({ name, loadBalancer: { max_retries: 1 } }));

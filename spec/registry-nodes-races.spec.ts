@@ -1,6 +1,6 @@
-// Two nodes on one database change the same few ids at the same time, over stores that dawdle, fail and lose answers, with
-// news that come when they like; all of it made up by fast-check, and a failing one is printed with its seed. When nothing
-// is asked for any more and both have heard, both have what is stored, and each runs what is its own.
+// Two nodes on one database change the same few ids at the same time, over stores that are slow, fail and lose answers, with
+// notices of changes at any time; all of it made up by fast-check, and a failing run is printed with its seed. When all changes
+// have ended and both nodes were notified, both have what is stored, and each runs its own instances.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -17,7 +17,7 @@ const test = suite('registry: races of nodes', { timeoutMs: 120_000 });
 const IDS = ['a', 'b', 'c'] as const;
 const TEMPLATES = ['t', 's'] as const;
 const ENDPOINTS = ['http://127.0.0.1:8/mcp', 'http://127.0.0.1:9/mcp'] as const;
-/** What may happen to a change over a store that fails or is written by others. */
+/** Possible errors of a change over a store that fails or that others write. */
 const ANSWERS = ['DATABASE_UNAVAILABLE', 'SERVER_NOT_FOUND', 'TEMPLATE_NOT_FOUND', 'DUPLICATE_SERVER'];
 
 const CHANGES = ['endpoint', 'command', 'function', 'deregister', 'change', 'settle'] as const;
@@ -47,8 +47,8 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] 
 test.after.each(() => mock.timers.reset());
 
 for (const [name, isUsed] of [
-  ['ends with the same on both nodes and in the database', ({ kind }: Step) => kind !== 'function'],
-  ['stays in step around functions of the nodes', () => true],
+  ['both nodes and the database end with the same instances', ({ kind }: Step) => kind !== 'function'],
+  ['nodes and database stay in step when nodes have functions, too', () => true],
 ] as const) {
   test(name, () =>
     fc.assert(
@@ -96,7 +96,7 @@ async function open(turns: readonly number[]) {
   return { database, nodes, transports };
 }
 
-/** What the step leads to; the errors that may be are answers like others. */
+/** Takes a step; the possible errors are results like others. */
 async function take({ registry, store, storeChanges$ }: Node, one: Step): Promise<unknown> {
   const { template, id, value } = one;
   try {
@@ -127,7 +127,7 @@ async function take({ registry, store, storeChanges$ }: Node, one: Step): Promis
   }
 }
 
-/** Nothing is asked for any more, every database is back, and all that happened was told. */
+/** Waits until all changes have ended, every database is back, and both nodes were notified. */
 async function quiet({ nodes }: World, asked: readonly Promise<unknown>[]): Promise<void> {
   await Promise.all(asked);
   for (const { store } of nodes) store.failing.clear();

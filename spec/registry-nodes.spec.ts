@@ -1,4 +1,4 @@
-// Several nodes on one database: what is registered on one is there on all, and a program runs on its own node only.
+// Several nodes on one database: an instance that one node registers is on all nodes, and a program runs on its own node only.
 // Time is simulated; many changes at once are in registry-nodes-races.spec.ts.
 
 import { setImmediate as turn } from 'node:timers/promises';
@@ -28,7 +28,7 @@ test.before.each(async () => {
 });
 test.after.each(() => Promise.all([a.close(), b.close()]));
 
-test('takes in what was registered, changed, replaced and deregistered elsewhere, with the same facts', async () => {
+test('follows registrations, changes, replacements and deregistrations elsewhere, with the same events', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
   await heard(b);
   assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
@@ -36,7 +36,7 @@ test('takes in what was registered, changed, replaced and deregistered elsewhere
   const ref = b.harness.fleet.get('r', 'x');
   await a.registry.changeInstance('r', 'x', { weight: 7 });
   await heard(b);
-  assert.is(b.harness.fleet.get('r', 'x'), ref, 'its session goes on');
+  assert.is(b.harness.fleet.get('r', 'x'), ref, 'its session continues');
   assert.is(ref.weight, 7);
   await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
   await heard(b);
@@ -53,7 +53,7 @@ test('takes in what was registered, changed, replaced and deregistered elsewhere
   assert.equal(b.facts, ['settings r', ...changes]);
 });
 
-test('finds nothing to do in what it did itself', async () => {
+test('its own changes lead to no work at the next notice', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x', metadata: { zero: -0, gone: undefined } });
   await a.registry.register('r', { ...COMMAND, id: 'y' });
   await a.registry.register('r', { id: 'f' }, { handler: () => ({}) });
@@ -99,11 +99,11 @@ test('starts its own programs at its start, and lists those of others', async ()
       ['x of a', 'y of b', 'z of undefined'],
     ],
   );
-  assert.equal(again.facts, [], 'what was registered before is no news');
+  assert.equal(again.facts, [], 'earlier registrations are not reported');
   await again.close();
 });
 
-test('changes a program of another node, and deregisters it: the node stops it when it hears', async () => {
+test('changes and deregisters a program of another node, which stops it at the next notice', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
   await heard(b);
   const ref = a.harness.fleet.get('r', 'x');
@@ -121,7 +121,7 @@ test('changes a program of another node, and deregisters it: the node stops it w
   assert.equal([transport.isClosed, a.definitions], [true, []]);
 });
 
-test('takes over a program of another node by registering it, and that one stops it and says so', async () => {
+test('registering a program of another node takes it over, and that node stops it and reports that', async () => {
   const { definition: before } = await a.registry.register('r', { ...COMMAND, id: 'x' });
   await heard(b);
   const { definition, replaced } = await b.registry.register('r', { ...COMMAND, id: 'x' }, { waitMs: 1_000 });
@@ -140,7 +140,7 @@ test('takes over a program of another node by registering it, and that one stops
   );
 });
 
-test('keeps server ids unique over all nodes, those it has not heard of included', async () => {
+test('keeps server ids unique over all nodes, including those that it has not read yet', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
   await heard(b);
   const known = await b.registry.register('s', { ...ENDPOINT, id: 'x' });
@@ -148,10 +148,10 @@ test('keeps server ids unique over all nodes, those it has not heard of included
   await a.registry.register('r', { ...COMMAND, id: 'y' });
   const unknown = await b.registry.register('s', { ...ENDPOINT, id: 'y' });
   assert.is(unknown.definition.serverId, 's.y');
-  assert.is(b.registry.active.find('r', 'y')?.nodeId, 'a', 'it took in who has it');
+  assert.is(b.registry.active.find('r', 'y')?.nodeId, 'a', 'it read which node has it');
 });
 
-test('finds what was registered elsewhere a moment ago when it is to be changed', async () => {
+test('changes an instance or template that another node registered a moment ago', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   assert.is((await b.registry.changeInstance('r', 'x', { weight: 2 })).weight, 2);
   await a.registry.register('r', { ...ENDPOINT, id: 'y' });
@@ -165,7 +165,7 @@ test('finds what was registered elsewhere a moment ago when it is to be changed'
   assert.is(await codeOf(b.registry.changeTemplate('z', {})), 'TEMPLATE_NOT_FOUND');
 });
 
-test('forgets a template that was deleted elsewhere, unless something is registered under it here', async () => {
+test('forgets a template that was deleted elsewhere, unless it has a function here', async () => {
   await a.registry.ensureTemplate('r', { timeout: 5 });
   await a.registry.ensureTemplate('s', { timeout: 5 });
   await heard(b);
@@ -196,7 +196,7 @@ test('does not undo a change of another node by one of its own', async () => {
   ]);
 });
 
-test('keeps both changes that two nodes make at the same moment, and revives nothing that was deregistered', async () => {
+test('keeps both changes of two nodes at the same moment, and does not revive a deregistered instance', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   await heard(b);
   b.store.turns = () => 5;
@@ -219,7 +219,7 @@ test('keeps both changes that two nodes make at the same moment, and revives not
   assert.equal(await database.listInstances(), []);
 });
 
-test('sets what it believes to be set already when another node has changed it', async () => {
+test('writes a setting that is unchanged here when another node has changed it', async () => {
   await a.registry.ensureTemplate('r', { timeout: 5 });
   await heard(b);
   await a.registry.changeTemplate('r', { timeout: 9 });
@@ -229,7 +229,7 @@ test('sets what it believes to be set already when another node has changed it',
   assert.is(await codeOf(b.registry.changeTemplate('r', { timeout: 7 })), 'TEMPLATE_NOT_FOUND');
 });
 
-test('withdraws from its file what is its own, and not the programs of other nodes', async () => {
+test('an import removes no programs of other nodes', async () => {
   const entry = (id: string, input: object) => ({ template: 'r', fingerprint: id, input: { ...input, id } });
   await importContents(a.registry, { templates: [], entries: [entry('x', COMMAND), entry('y', ENDPOINT)] });
   await heard(b);
@@ -274,7 +274,7 @@ test('serves what it knows while the database is away, and catches up when it is
 });
 
 for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const) {
-  test(`comes in step with a ${method} that happened although its answer was lost`, async () => {
+  test(`follows its own ${method} that was stored although its answer was lost`, async () => {
     await a.registry.register('r', { ...ENDPOINT, id: 'x' });
     a.store.failing.add(method);
     a.store.failure = () => databaseUnavailable(new Error('connection reset'));
@@ -294,7 +294,7 @@ for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const
   });
 }
 
-test('does what comes after a change whose store hangs, and that change touches nothing any more', async () => {
+test('makes the next change after one whose store hangs, which then has no effect', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   a.store.hanging = 'saveInstance';
   const stuck = codeOf(a.registry.register('r', { ...ENDPOINT, id: 'y' }));
@@ -313,7 +313,7 @@ test.run();
 
 const idsOn = ({ definitions }: Node) => definitions.map(({ id }) => id);
 
-/** The node hears of a change; long enough after the last reload. */
+/** Notifies the node of a change, long enough after the last reload. */
 async function heard(node: Node): Promise<void> {
   await pass(500);
   await node.hear();

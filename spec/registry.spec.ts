@@ -1,4 +1,4 @@
-// What is registered: store and fleet say the same, whatever is asked and whatever fails. What callers see of it is in
+// The registry: store and fleet agree, whatever is changed and whatever fails. What callers see of it is in
 // http/routes/, several nodes in registry-nodes*.spec.ts, files in registry-import.spec.ts. Time is simulated.
 
 import * as assert from 'uvu/assert';
@@ -20,7 +20,7 @@ simulateTime(test, () => {
   ({ harness, store, handlers, registry } = new Node('a', new MemoryStore()));
 });
 
-test('says how the instance is when it was waited for, and when it was not', async () => {
+test('a registration returns the state of the instance, with and without a wait', async () => {
   const { state, healthy } = await registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 });
   assert.equal([state, healthy], ['healthy', true]);
   harness.open = startsForEver;
@@ -38,7 +38,7 @@ test('says how the instance is when it was waited for, and when it was not', asy
   assert.match((await rejected).message, /the gateway retries \(connection refused\)\.$/);
 });
 
-test('waits no longer for an instance that was taken out meanwhile', async () => {
+test('a registration stops waiting for an instance that is deregistered meanwhile', async () => {
   harness.open = startsForEver;
   const outcome = errorOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 60_000 }));
   await settled();
@@ -85,7 +85,7 @@ test('does not store a function, and forgets what was stored under its id', asyn
   assert.equal([...handlers.keys()], []);
 });
 
-test('tells no change of a template that is none', async () => {
+test('emits no template.changed when the settings stay the same', async () => {
   await registry.ensureTemplate('r', { timeout: 5 });
   await registry.ensureTemplate('r', { timeout: 5 });
   await registry.ensureTemplate('r', {});
@@ -93,7 +93,7 @@ test('tells no change of a template that is none', async () => {
   assert.is(harness.told('template.changed').length, 1);
 });
 
-test('finds nothing wrong with a stored instance whose template is not stored', async () => {
+test('loads a stored instance whose template is not stored', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' });
   const [definition] = await store.listInstances();
   const other = new Node('b', new MemoryStore());

@@ -1,4 +1,4 @@
-// What a start says about the first admin, and to whom; and what happens to the file with its password.
+// Messages about the first admin at a start, at a terminal and without one, and the file with its password.
 
 import { existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';

@@ -25,7 +25,7 @@ import { thrownBy } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('server');
-/** Nobody has to say who they are, and nothing is kept. */
+/** No authentication, and a store in memory. */
 const OPEN = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_DATABASE_URL: 'memory://' };
 const cleanups: (() => unknown)[] = [];
 const folder = folderOfAll(test)();
@@ -46,7 +46,7 @@ test('gives templates the defaults of the configuration', async () => {
   assert.equal([gateway.policy.strategy, gateway.policy.callTimeoutMs], ['random', 1500]);
 });
 
-test('serves metrics without credentials on a port of their own, until it has closed', async () => {
+test('serves metrics without credentials on a separate port, until it has closed', async () => {
   const server = await start({ 'metrics-port': '0' }, { build: '9.9.9' });
   const url = String(server.metricsUrl);
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
@@ -61,7 +61,7 @@ test('serves metrics without credentials on a port of their own, until it has cl
   assert.is((await start({})).metricsUrl, undefined);
 });
 
-test('a node on a free port is called by the port that it got', async () => {
+test('a node on a free port is named after the port that it got', async () => {
   const nodes = await Promise.all(
     [{}, {}, { 'node-id': 'chosen:0' }].map(async (flags) => {
       const { gateway, urls } = await start(flags);
@@ -76,7 +76,7 @@ test('a node on a free port is called by the port that it got', async () => {
   );
 });
 
-test('applies the registry file before it takes calls, and tells what it could not use', async () => {
+test('applies the registry file before it accepts calls, and warns of invalid entries', async () => {
   const file = join(folder, 'registry.json');
   const instances = [{ id: 'one', endpoint: 'http://127.0.0.1:9/mcp' }, { id: 'two' }];
   await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));
@@ -92,7 +92,7 @@ test('applies the registry file before it takes calls, and tells what it could n
   assert.match(String(warnings[0]), 'templates.demo.instances[1]');
 });
 
-test('tells everything from the first fact on, and how many instances the database had', async () => {
+test('emits all events from the start on, and logs how many instances were restored', async () => {
   const env = { ...OPEN, GATEWAY_DATABASE_URL: `sqlite:///${join(folder, 'restored.db')}` };
   const first = await start({}, {}, env);
   await first.gateway.register('demo', { id: 'one', endpoint: 'http://127.0.0.1:9/mcp' });
@@ -123,7 +123,7 @@ test('starts no program and makes no database, key or first admin when the port 
   assert.equal(await readdir(empty), []);
 });
 
-test('does without one default port that is taken, and warns of it', async () => {
+test('continues without a default port that is taken, and warns of it', async () => {
   const port = await takenPort();
   const config = loadConfig({ flags: { port: '0', host: '127.0.0.1' }, env: OPEN, cwd: folder });
   const listeners = [{ host: '127.0.0.1', port, label: 'templates' as const }, ...config.listeners];
@@ -133,13 +133,13 @@ test('does without one default port that is taken, and warns of it', async () =>
   assert.equal(server.warnings, [`port ${port} is already in use; continuing without it`]);
 });
 
-test('lets a call in flight finish while it is not ready any more and refuses new calls', async () => {
+test('closing lets a call in flight finish, is no longer ready and refuses new calls', async () => {
   const server = await start();
   const { held, call } = await holding(server);
   const answer = call();
   await until(() => held.waiting === 1, 'the call is there');
   const closed = server.close();
-  // On connections of their own: the client of the call may need one to answer what its server asks.
+  // On separate connections: the client of the call may need one to answer questions of its server.
   const agent = new Agent();
   cleanups.push(() => agent.destroy());
   const [live, notReady] = [await ask(server, agent, '/livez'), await ask(server, agent, '/readyz')];
@@ -160,7 +160,7 @@ test('ends calls that outlive the grace time', async () => {
   assert.is((await answer).status, 503);
 });
 
-test('ends the MCP sessions of a caller whose key is changed with its owner, and nobody else’s', async () => {
+test('a change of a user ends the MCP sessions of the user’s keys, and no others', async () => {
   const env = { ...OPEN, GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: 'a password for the specs' };
   const { gateway, auth, urls } = await start({}, {}, env);
   await gateway.register('demo', { handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
@@ -219,7 +219,7 @@ async function start(
   return server;
 }
 
-/** What a server logs and tells, from its first moment on. */
+/** The log lines and events of a server, from its start on. */
 function listening() {
   const logged: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line) => void logged.push(JSON.parse(line)) });
@@ -249,9 +249,9 @@ async function ask(server: RunningServer, agent: Agent, path: string): Promise<I
   return response;
 }
 
-const databaseLog = suite('the log of the database');
+const databaseLog = suite('log of the database');
 
-databaseLog('tells every going and every coming once, with the reason', () => {
+databaseLog('has one line for each loss of the database, with the reason, and one for each return', () => {
   const storeChanges$ = new Subject<RevisionChange>();
   const lines: unknown[] = [];
   const listening = logDatabase(storeChanges$, {

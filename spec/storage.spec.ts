@@ -1,4 +1,4 @@
-// Where the secret and the keys come from for each kind of database, and what is made on the way.
+// Where the secret and the keys come from for each kind of database, and which files are created.
 
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -31,7 +31,7 @@ test('makes a database with its secret beside it, and finds both again', async (
     assert.not.match(await readFile(folder(name), 'latin1'), 'planted-header');
 });
 
-test('signs with the configured secret, and still decrypts what the first encryption key encrypted after a rotation', async () => {
+test('signs with the configured secret, and decrypts data of the old encryption key after a rotation', async () => {
   const [one, other] = ['1'.repeat(32), '2'.repeat(32)];
   const env = { GATEWAY_SECRET_KEY: 's'.repeat(40) };
   const first = await open({ ...env, GATEWAY_ENCRYPTION_KEY: one }, 'apply');
@@ -46,7 +46,7 @@ test('signs with the configured secret, and still decrypts what the first encryp
   await second.store.close();
 });
 
-test('names the instance, the field and what to give when a secret cannot be read any more', async () => {
+test('an instance whose secrets cannot be decrypted names the field and the setting to provide', async () => {
   const first = await open({}, 'apply');
   await first.store.saveInstance(definition);
   await first.store.close();
@@ -58,7 +58,7 @@ test('names the instance, the field and what to give when a secret cannot be rea
   assert.not.match(JSON.stringify(listed), 'planted');
 });
 
-test('gives each database a file of its own for the first password, in the folder that was named or that of the user', async () => {
+test('each database has a separate file for the first password, in the configured folder or that of the user', async () => {
   const user = { XDG_STATE_HOME: '/var/xdg' };
   const [memory, named, other, plain] = [
     await open({ GATEWAY_DATABASE_URL: 'memory://' }, 'apply', user),

@@ -1,4 +1,4 @@
-// Keeps the house tidy: reads every file and holds it against the rules of helpers/tidy-rules.ts and tidy-layers.ts.
+// Reads every file of the repository and checks it against the rules of helpers/tidy-rules.ts and tidy-layers.ts.
 // Each rule is also shown a bad sample, because a check that cannot fail checks nothing.
 
 import { readdir, readFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ for (const rule of rules) {
     assert.equal(problems, []);
   });
 }
-tidy('is seen by the rules', () => {
+tidy('is read by the rules', () => {
   assert.ok(repository.has('spec/tidy.spec.ts'));
   assert.ok([...repository.keys()].some((path) => path.startsWith('src/domain/')));
 });

@@ -40,7 +40,7 @@ test.after.each(() => {
   context.disable();
 });
 
-test('has the attempts of its calls below its own span, and its functions get the context', async () => {
+test('attempts of calls are below the span of the program, and functions get the context', async () => {
   context.setGlobalContextManager(contexts());
   await using gateway = await createGateway();
   const seen = await addInstance(gateway);
@@ -60,7 +60,7 @@ test('has the attempts of its calls below its own span, and its functions get th
   );
 });
 
-test('names a request that is no call by its route, and leaves out probes of liveness', async () => {
+test('spans of requests other than calls have the name of the route, and liveness probes have none', async () => {
   const app = await startApp();
   await app.ask('GET', '/livez');
   await app.ask('GET', '/servers?include_health=true');
@@ -80,7 +80,7 @@ test('names a request that is no call by its route, and leaves out probes of liv
   await app.close();
 });
 
-test('passes on that a trace is not sampled', async () => {
+test('functions learn that a trace is not sampled', async () => {
   trace.disable();
   const sampler = new AlwaysOffSampler();
   trace.setGlobalTracerProvider(
@@ -93,7 +93,7 @@ test('passes on that a trace is not sampled', async () => {
   assert.equal(exporter.getFinishedSpans(), []);
 });
 
-test('has none without a provider, from the first call on that is made without one', async () => {
+test('there are no spans as soon as there is no provider', async () => {
   const door = new Tracing();
   await door.ready();
   assert.ok(door.spans !== undefined);
@@ -101,7 +101,7 @@ test('has none without a provider, from the first call on that is made without o
   assert.is(door.spans, undefined);
 });
 
-test('reads contexts as W3C writes them, and nothing else', () => {
+test('reads trace contexts in the form of W3C, and no others', () => {
   const [id, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
   for (const good of [`00-${id}-${parent}-01`, `00-${id}-${parent}-00`, `cc-${id}-${parent}-03-what-later`]) {
     const read = readTrace(good, 'a=1,b=2');
@@ -123,7 +123,7 @@ test('reads contexts as W3C writes them, and nothing else', () => {
   assert.is(readTrace(`00-${id}-${parent}-01`, 'x'.repeat(513))?.traceState, undefined);
 });
 
-test('are sent where the standard variables name a collector, and do not turn it off', () => {
+test('are exported if the standard variables name a collector and do not disable it', () => {
   const named = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
   assert.ok(otelVariables(named));
   assert.ok(otelVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' }));
@@ -137,7 +137,7 @@ test('are sent where the standard variables name a collector, and do not turn it
     assert.is(otelVariables(off), undefined, JSON.stringify(off));
 });
 
-test('are all sampled, with a warning, when the sampler cannot be read', async () => {
+test('are all sampled, with a warning, when the sampler is invalid', async () => {
   const sampled: boolean[] = [];
   const warnings: unknown[] = [];
   for (const [name, argument] of [

@@ -1,5 +1,5 @@
-// Candidates that do badly at calls although they are up: when they are ejected or avoided, for how long, and what lets them
-// back in. Time is simulated.
+// Candidates whose calls fail or are silent although they are up: when they are ejected or avoided, for how long, and what
+// readmits them. Time is simulated.
 
 import fc from 'fast-check';
 import { Subject } from 'rxjs';
@@ -12,7 +12,7 @@ import { candidate, type TestCandidate } from './candidates.ts';
 
 const test = suite('outliers');
 
-/** A pool by round robin whose clock moves only when told to. */
+/** A pool with round robin whose clock moves only by `pass`. */
 class Bench {
   readonly told: string[] = [];
   readonly pool: Pool<TestCandidate>;
@@ -93,7 +93,7 @@ class Bench {
 
 const REPEATABLE = () => true;
 
-test('more than half of at least ten outcomes within ten seconds take it out', () => {
+test('a candidate is ejected when more than half of at least 10 calls within 10 s have failed', () => {
   const bench = new Bench('a', 'b');
   for (let time = 0; time < 5; time += 1) {
     bench.call('a', 'failed');
@@ -111,7 +111,7 @@ for (const [size, most] of [
   [4, 2],
   [5, 2],
 ] as const) {
-  test(`of ${size} at most ${most} are ejected`, () => {
+  test(`of ${size} candidates at most ${most} are ejected`, () => {
     const ids = ['a', 'b', 'c', 'd', 'e'].slice(0, size);
     const bench = new Bench(...ids);
     for (const id of ids) bench.calls(id, 'failed', 30);
@@ -120,7 +120,7 @@ for (const [size, most] of [
   });
 }
 
-test('the first whose time is over comes back when the pool becomes too small', () => {
+test('the candidate whose ejection ends first is readmitted when the pool becomes too small', () => {
   const bench = new Bench('a', 'b', 'c', 'd');
   bench.calls('a', 'failed', 5);
   bench.pass(100);
@@ -129,12 +129,12 @@ test('the first whose time is over comes back when the pool becomes too small', 
   assert.equal([bench.isOut('a'), bench.isOut('b'), bench.told.at(-1)], [false, true, 'a is in']);
 });
 
-test('when its time is over one trial call decides, a repeatable one if one comes within a second', () => {
+test('after an ejection one trial call decides, a repeatable one if one comes within 1 s', () => {
   const bench = new Bench('a', 'b');
   bench.calls('a', 'failed', 5);
   bench.pass(5_000);
   assert.is(bench.pool.pick()?.id, 'b', 'not repeatable');
-  assert.is(bench.pool.pick(new Set(['b']), REPEATABLE)?.id, 'a', 'nobody else is left');
+  assert.is(bench.pool.pick(new Set(['b']), REPEATABLE)?.id, 'a', 'no other candidate is left');
   assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'a');
   const trial = bench.pool.outliers.sent(bench.at('a'));
   bench.pass(1_000);
@@ -143,7 +143,7 @@ test('when its time is over one trial call decides, a repeatable one if one come
   assert.equal([bench.told.at(-1), new Set(bench.picked(4)).size], ['a is in', 2]);
 });
 
-test('after a second any call will do, and one that was cancelled decides nothing', () => {
+test('after 1 s any call may be the trial, and a cancelled one decides nothing', () => {
   const bench = new Bench('a', 'b');
   bench.calls('a', 'failed', 5);
   bench.pass(6_000);
@@ -154,7 +154,7 @@ test('after a second any call will do, and one that was cancelled decides nothin
   assert.is(bench.isOut('a'), false);
 });
 
-test('one that is chosen and sent nothing is offered again after five seconds', () => {
+test('a candidate that is picked for a trial but gets no call is offered again after 5 s', () => {
   const bench = new Bench('a', 'b');
   bench.calls('a', 'failed', 5);
   bench.pass(6_000);
@@ -163,7 +163,7 @@ test('one that is chosen and sent nothing is offered again after five seconds', 
   assert.equal(bench.picked(2), ['a', 'b']);
 });
 
-test('a trial that fails doubles the time, up to a minute; each minute in takes one doubling back', () => {
+test('a failed trial doubles the ejection, up to 60 s; each minute without one takes a doubling back', () => {
   const bench = new Bench('a', 'b');
   bench.calls('a', 'failed', 5);
   for (const forMs of [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
@@ -183,7 +183,7 @@ test('a trial that fails doubles the time, up to a minute; each minute in takes 
   assert.is(bench.told.at(-1), 'a is out for 5 s: 5 calls in a row failed');
 });
 
-test('three newest calls that are silent for over three seconds have it avoided until a message comes', () => {
+test('a candidate whose three newest calls are silent for over 3 s is avoided until a message comes', () => {
   const bench = new Bench('a', 'b');
   bench.call('b', 'answered'); // the usual time
   const silent = [0, 1, 2].map(() => bench.pool.outliers.sent(bench.at('a')));
@@ -202,7 +202,7 @@ test('three newest calls that are silent for over three seconds have it avoided 
   assert.equal([bench.isOut('a'), bench.told.at(-1)], [false, 'a is in']);
 });
 
-test('where calls take long, silence is longer, too; and where none was answered, nothing is known', () => {
+test('slow answers raise the limit of silence, and without any answer there is none', () => {
   const bench = new Bench('a', 'b');
   const send = () => [0, 1, 2, 3].map(() => bench.pool.outliers.sent(bench.at('a')));
   const unknown = send();
@@ -248,7 +248,7 @@ test('silence is reported once per call, and no timer is left when all is answer
   assert.is(bench.timers, 0);
 });
 
-test('among candidates that fail at random, each time out is ended by one call at a time', () => {
+test('with random failures, an ejected candidate has at most one trial call at a time', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(99), { minLength: 50, maxLength: 400 }), (numbers) => {
       const bench = new Bench('a', 'b', 'c', 'd');

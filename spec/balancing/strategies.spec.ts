@@ -1,4 +1,4 @@
-// What each strategy picks, and the score that health_based goes by. What holds for all of them is in index.spec.ts.
+// What each strategy picks, and the score that health_based uses. What holds for all of them is in index.spec.ts.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -24,20 +24,20 @@ function isAbout(count: number | undefined, share: number): void {
 }
 const measured = (successRate: number, latencyMs?: number) => ({ successRate, latencyMs });
 
-test('takes the candidate in whose share of [0, 1) the number falls', () => {
+test('random: picks the candidate whose share of [0, 1) contains the number', () => {
   const numbers = [0, 0.249, 0.25, 0.5, 0.999_999];
   const from = candidates('a', 'b', 'c', 'd');
   const chosen = numbers.map((number) => random({ random: () => number })(from).id);
   assert.equal(chosen, ['a', 'a', 'b', 'c', 'd']);
 });
 
-test('takes the least loaded ones in turn, or all of them whatever their load', () => {
+test('least_connections picks the least loaded in turn, round_robin all whatever their load', () => {
   const from = [candidate('a', { inFlight: 2 }), ...candidates('b', 'c')] as const;
   assert.equal(picks(leastConnections(), from, 4), ['b', 'c', 'b', 'c']);
   assert.equal(picks(roundRobin(), from, 4), ['a', 'b', 'c', 'a']);
 });
 
-test('uses an idle pool evenly when calls come one after another', () => {
+test('least_connections: uses an idle pool evenly when calls come one after another', () => {
   assert.equal(counted(picks(leastConnections(), candidates('a', 'b', 'c', 'd'), 400)), {
     a: 100,
     b: 100,
@@ -46,7 +46,7 @@ test('uses an idle pool evenly when calls come one after another', () => {
   });
 });
 
-test('does not prefer a broken one that only answers pings quickly', () => {
+test('health_based: does not prefer a failing candidate with a low latency', () => {
   const { a, b } = drawn([
     candidate('a', { latencyMs: 100 }),
     candidate('b', { successRate: 0.5, latencyMs: 1 }),
@@ -55,12 +55,12 @@ test('does not prefer a broken one that only answers pings quickly', () => {
   isAbout(b, 0.2);
 });
 
-test('takes the last one when the number is as near to 1 as it gets', () => {
+test('health_based: picks the last candidate for the largest number below 1', () => {
   const strategy = healthBased({ random: () => 1 - Number.EPSILON / 2 });
   assert.is(strategy(candidates('a', 'b', 'c')).id, 'c');
 });
 
-test('keeps each constant candidate within two calls of its share, whatever others come and go', () => {
+test('weighted_round_robin: keeps each constant candidate within two calls of its share', () => {
   const weights = fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 2, maxLength: 20 });
   fc.assert(
     fc.property(weights, fc.integer(), (given, seed) => {
@@ -81,7 +81,7 @@ test('keeps each constant candidate within two calls of its share, whatever othe
   );
 });
 
-test('forgets those that left when it would have to remember very many', () => {
+test('weighted_round_robin: forgets absent candidates when there are very many', () => {
   const strategy = weightedRoundRobin();
   // While b is remembered it is owed a call and goes first; once it is forgotten it starts even with a.
   const order = () => picks(strategy, candidates('a', 'b'), 2).join('');
@@ -92,7 +92,7 @@ test('forgets those that left when it would have to remember very many', () => {
   assert.is(order(), 'ab');
 });
 
-test('remembers those that are there while it forgets the others', () => {
+test('weighted_round_robin: remembers present candidates while it forgets absent ones', () => {
   for (let visits = 990; visits < 1_010; visits += 1) {
     const strategy = weightedRoundRobin();
     visit(strategy, visits);
@@ -100,16 +100,16 @@ test('remembers those that are there while it forgets the others', () => {
   }
 });
 
-test('falls with the latency against the best, both with 5 ms added', () => {
+test('the score falls with the latency against the best, both with 5 ms added', () => {
   assert.is(healthScore(measured(1, 195), 45), 25);
 });
 
-test('does not punish an unknown latency', () => {
+test('an unknown latency does not lower the score', () => {
   assert.is(healthScore(measured(1), 10), 100);
   assert.is(healthScore(measured(1, 10), undefined), 100);
 });
 
-test('is from 0 to 100, and no lower for a faster or more reliable one', () => {
+test('the score is from 0 to 100, and no lower for a faster or more reliable candidate', () => {
   const rate = fc.double({ min: 0, max: 1, noNaN: true });
   const latency = fc.double({ min: 0, max: 600_000, noNaN: true });
   fc.assert(
@@ -122,13 +122,13 @@ test('is from 0 to 100, and no lower for a faster or more reliable one', () => {
   );
 });
 
-test('has a best latency also when no candidate ever answers', () => {
+test('there is a best latency even if no candidate ever answers', () => {
   assert.is(bestLatencyMs([measured(0, 100), measured(0, 50)]), 50);
 });
 
 test.run();
 
-/** Picks once from each of so many candidates that are there only once. */
+/** Picks once from each of so many candidates, each of which is there only once. */
 function visit(strategy: Strategy, times: number): void {
   for (let visitor = 0; visitor < times; visitor += 1) strategy([candidate(`visitor ${visitor}`)]);
 }

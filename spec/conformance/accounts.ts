@@ -66,7 +66,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await accounts.findUserByName("' or '1'='1"), undefined);
   });
 
-  declare('one of many users gets a name, inserted at once', async ({ accounts }) => {
+  declare('of many users with the same name, inserted at once, one is stored', async ({ accounts }) => {
     const rivals = Array.from({ length: 8 }, (_, index) => ({
       ...ada,
       id: uuid(String(index)),
@@ -78,7 +78,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is((await accounts.listUsers()).length, 1);
   });
 
-  declare('tells ids apart by case', async ({ accounts }) => {
+  declare('distinguishes ids by case', async ({ accounts }) => {
     await accounts.insertUser(ada);
     await accounts.insertApiKey(smallKey);
     assert.equal(await accounts.findUsers([ada.id.toUpperCase()]), []);
@@ -136,7 +136,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.equal(await isEnded(ada.id, ['one', 'two', 'three']), [false, true, true]);
   });
 
-  declare('so many ended tokens of one user are refused that the list stays short', async (store) => {
+  declare('a user has at most 100 ended tokens that have not expired', async (store) => {
     const { accounts } = store;
     await accounts.insertUser(zoe);
     await accounts.insertUser(ada);
@@ -151,7 +151,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await accounts.isTokenEnded(ada.id, 'later'), false);
   });
 
-  declare('unknown users and keys are told apart', async ({ accounts }) => {
+  declare('an unknown user is an error, and an unknown key is not deleted', async ({ accounts }) => {
     const updatedAt = ada.updatedAt;
     assert.is(await endOf(accounts.changeUser(uuid('9'), { updatedAt })), 'USER_NOT_FOUND');
     assert.is(await endOf(accounts.deleteUser(uuid('9'))), 'USER_NOT_FOUND');
@@ -170,7 +170,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await endOf(accounts.deleteUser(ada.id)), 'LAST_ADMIN');
     assert.equal(await accounts.listUsers(), [ada, disabled, user]);
     assert.is(await store.revision(), before);
-    // What does not touch the role is allowed, and with a second one everything is.
+    // A change that keeps the role is allowed, and with a second admin every change is.
     await accounts.changeUser(ada.id, { email: 'a@b', role: 'admin', isActive: true, updatedAt });
     await accounts.changeUser(disabled.id, { isActive: true, updatedAt });
     await accounts.deleteUser(ada.id);
@@ -178,7 +178,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await endOf(accounts.deleteUser(disabled.id)), 'LAST_ADMIN');
   });
 
-  declare('of many admins that go at once, in any way, one stays', async ({ accounts }) => {
+  declare('of many admins that are removed at once, in any way, one stays', async ({ accounts }) => {
     const admins = Array.from({ length: 8 }, (_, index) => ({
       ...ada,
       id: uuid(String(index)),
@@ -204,7 +204,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(left.length, 1);
   });
 
-  declare('keys die with their owner, others live on', async ({ accounts }) => {
+  declare('deleting a user deletes the keys of that user, and no others', async ({ accounts }) => {
     await accounts.insertUser(ada);
     await accounts.insertUser(zoe);
     const own = { ...smallKey, ownerId: zoe.id };
@@ -269,7 +269,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.equal([...touched], [...expected]);
   });
 
-  declare('every change counts a revision', async (store) => {
+  declare('every change makes a new revision', async (store) => {
     const { accounts } = store;
     const revisions = [await store.revision()];
     const count = async (work: Promise<unknown>) => {
@@ -288,7 +288,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await store.revision(), revisions.at(-1));
   });
 
-  declare('keeps texts that could be taken for something else', async ({ accounts }) => {
+  declare('keeps texts with special characters unchanged', async ({ accounts }) => {
     const users = HOSTILE_TEXTS.map((email, index) => ({
       ...ada,
       ...{ id: `u${index}`, username: `user-${index}`, email },
@@ -304,7 +304,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     }
   });
 
-  declare('is not changed through what it was given or gave back', async ({ accounts }) => {
+  declare('changing an object passed in or returned does not change the store', async ({ accounts }) => {
     const templates = ['a'];
     await accounts.insertUser({ ...ada, templates });
     templates.push('b');

@@ -27,7 +27,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await audit.list({ limit: 10 }), [entry(2), { ...full, id: entry(1).id }, entry(0)]);
   });
 
-  declare('gives pages that meet, without a gap or a repetition', async ({ audit }) => {
+  declare('pages have neither gaps nor repetitions', async ({ audit }) => {
     const entries = Array.from({ length: 257 }, (_, index) => entry(index));
     await audit.append(entries);
     const seen: AuditEntry[] = [];
@@ -42,7 +42,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(seen, entries.toReversed());
   });
 
-  declare('forgets all but the newest', async ({ audit }) => {
+  declare('trim keeps only the newest entries', async ({ audit }) => {
     const entries = Array.from({ length: 10 }, (_, index) => entry(index));
     await audit.append([...entries.slice(5), ...entries.slice(0, 5)]);
     await audit.trim({ changes: 20, calls: 20 });
@@ -53,7 +53,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await audit.list({ limit: 100 }), []);
   });
 
-  declare('gives back calls among changes, and finds them by what they are about', async ({ audit }) => {
+  declare('lists calls among changes, and filters both by their fields', async ({ audit }) => {
     const calls = [call(1, { tool: 'echo' }), call(3, { template: 'other', ...whole }), call(5, {})];
     const changes = [entry(0), { ...entry(2), ...full, id: entry(2).id }, entry(4)];
     await audit.append(changes);
@@ -73,7 +73,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await ids({}, { from: entry(2).id, before: entry(5).id }), [4, 3, 2]);
   });
 
-  declare('keeps changes whatever the number of calls, and nothing that is too old', async ({ audit }) => {
+  declare('trim keeps changes whatever the number of calls, and nothing that is too old', async ({ audit }) => {
     await audit.append([entry(0), entry(1)]);
     await audit.appendCalls(blockOf(Array.from({ length: 8 }, (_, index) => call(index + 2, {}))));
     const kept = async () => (await audit.list({ limit: 20 })).map(numberOf);
@@ -83,7 +83,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await kept(), [9, 8, 1]);
   });
 
-  declare('keeps texts that could be taken for something else', async ({ audit }) => {
+  declare('keeps texts with special characters unchanged', async ({ audit }) => {
     const entries = HOSTILE_TEXTS.map((text, index) => ({
       ...entry(index),
       ...{ actor: text, actorName: text, subject: text },
@@ -92,7 +92,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await audit.list({ limit: 100 }), entries.toReversed());
   });
 
-  declare('is not changed through what it was given or gave back', async ({ audit }) => {
+  declare('changing an object passed in or returned does not change the store', async ({ audit }) => {
     const given = { ...entry(1) };
     await audit.append([given]);
     Object.assign(given, { action: 'changed' });

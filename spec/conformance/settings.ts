@@ -9,7 +9,7 @@ import { declaring } from './store.ts';
 export function settingConformance(test: Suite, open: () => Promise<Store>): void {
   const declare = declaring(test, open, 'settings: ');
 
-  declare('has what was written first, whatever comes later', async ({ settings }) => {
+  declare('ensure keeps the value that was written first', async ({ settings }) => {
     assert.is(await settings.read('secret'), undefined);
     assert.is(await settings.ensure('secret', 'first'), 'first');
     assert.is(await settings.ensure('secret', 'second'), 'first');
@@ -25,7 +25,7 @@ export function settingConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await settings.read('text'), text);
   });
 
-  declare('gives everybody the same value when many write at once', async ({ settings }) => {
+  declare('all writers get the same value when many write at once', async ({ settings }) => {
     const values = await Promise.all(
       Array.from({ length: 8 }, (_, index) => settings.ensure('secret', `value-${index}`)),
     );
@@ -33,7 +33,7 @@ export function settingConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await settings.read('secret'), values[0]);
   });
 
-  declare('exchanges a value for another one only while it is there', async ({ settings }) => {
+  declare('exchanges a value for another one only if it is the present one', async ({ settings }) => {
     const steps: readonly (readonly [string | undefined, string | undefined, boolean])[] = [
       ['wrong', 'x', false],
       [undefined, 'one', true],
@@ -49,7 +49,7 @@ export function settingConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await settings.read('name'), undefined);
   });
 
-  declare('lets one of many exchange the same value', async ({ settings }) => {
+  declare('one of many exchanges of the same value succeeds', async ({ settings }) => {
     for (const before of [undefined, 'first']) {
       const outcomes = await Promise.all(
         Array.from({ length: 8 }, (_, index) =>

@@ -33,7 +33,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     ]);
   });
 
-  declare('forgets a template, and nothing else, and says whether it was there', async (store) => {
+  declare('deletes a template, and nothing else, and returns whether it existed', async (store) => {
     for (const name of ['demo', 'other']) await store.saveTemplate({ name, loadBalancer: {} });
     await store.saveInstance({ ...smallest, template: 'other' });
     assert.equal(
@@ -121,7 +121,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     },
   );
 
-  declare('lets one of many instances have a server id, saved at once', async (store) => {
+  declare('of many instances with the same server id, saved at once, one is stored', async (store) => {
     const rivals = Array.from({ length: 8 }, (_, index) => ({ ...smallest, id: `rival-${index}` }));
     const codes = await Promise.all(rivals.map((rival) => endOf(store.saveInstance(rival))));
     assert.equal(codes.filter((code) => code === 'done').length, 1);
@@ -197,7 +197,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listInstances(), [smallest]);
   });
 
-  declare('takes the same id in two templates for two instances', async (store) => {
+  declare('the same id in two templates is two instances', async (store) => {
     const twin = { ...smallest, template: 'other', serverId: 'other.small' };
     await store.saveInstance(smallest);
     await store.saveInstance(twin);
@@ -206,7 +206,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listInstances(), [smallest]);
   });
 
-  declare('tells ids apart by case', async (store) => {
+  declare('distinguishes ids by case', async (store) => {
     const upper = { ...smallest, id: 'SMALL', serverId: 'SMALL' };
     await store.saveInstance(smallest);
     await store.saveInstance(upper);
@@ -215,7 +215,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listInstances(), [smallest]);
   });
 
-  declare('says whether there was something to delete', async (store) => {
+  declare('returns whether there was an instance to delete', async (store) => {
     await store.saveInstance(smallest);
     assert.is(await store.deleteInstance('demo', 'unknown'), false);
     assert.is(await store.deleteInstance('unknown', smallest.id), false);
@@ -242,7 +242,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal([await find('demo', 'a'), await find('other', 'a')], [undefined, 'other']);
   });
 
-  declare('is not changed through what it was given or gave back', async (store) => {
+  declare('changing an object passed in or returned does not change the store', async (store) => {
     const metadata: Record<string, unknown> = { zone: 'a' };
     await store.saveInstance({ ...smallest, metadata });
     metadata.zone = 'changed by the giver';
@@ -256,7 +256,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listTemplates(), [{ name: 'demo', loadBalancer: { timeout: 1 } }]);
   });
 
-  declare('takes many savings at once', async (store) => {
+  declare('accepts many saves at once', async (store) => {
     const definitions = Array.from({ length: 50 }, (_, index) => ({
       ...smallest,
       id: `many-${String(index).padStart(2, '0')}`,
@@ -282,7 +282,7 @@ export function declaring(test: Suite, open: () => Promise<Store>, prefix = '') 
     });
 }
 
-/** Texts that one or another database could take for something else. NUL and lone surrogates are refused before. */
+/** Texts that one or another database could misinterpret. NUL and lone surrogates are refused before. */
 export const HOSTILE_TEXTS: readonly string[] = [
   `it's "quoted" \`so\``,
   `'; drop table users; --`,

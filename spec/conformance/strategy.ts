@@ -57,7 +57,7 @@ export function strategyConformance(name: string, factory: StrategyFactory): voi
     assert.not.throws(() => picks(fresh(), frozen, 20));
   });
 
-  test('starves nobody who is always there, whoever comes and goes beside it', () => {
+  test('does not starve a candidate that is always present while others come and go', () => {
     fc.assert(
       fc.property(arbitraryIdle, fc.nat(), fc.integer(), (all, place, seed) => {
         const strategy = fresh(seed);

@@ -144,7 +144,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     assert.equal(await cancelledOn(transport), []);
   });
 
-  check('tells in messages$ what belongs to no exchange', async (transport) => {
+  check('messages$ emits what belongs to no exchange', async (transport) => {
     const messages: ServerMessage[] = [];
     let completed = false;
     transport.messages$.subscribe({
@@ -162,7 +162,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     assert.ok(completed);
   });
 
-  check('answers what is left when it is closed', async (transport) => {
+  check('answers open exchanges when it is closed', async (transport) => {
     const left = ['sleep', 'count'].map((tool) => see(transport.exchange(callTool(tool, { ms: 60_000 }))));
     await see(transport.exchange(callTool('echo', { text: 'the others have been sent by now' })));
     const closing = transport.close();
@@ -174,7 +174,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     );
   });
 
-  check('refuses an exchange after it was closed, certainly undelivered', async (transport) => {
+  check('refuses an exchange after it was closed, as undelivered', async (transport) => {
     const before = transport.exchange(callTool('echo', { text: 'made before, subscribed after' }));
     await transport.close();
     for (const exchange of [before, transport.exchange(callTool('echo', { text: 'too late' }))]) {
@@ -184,7 +184,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     }
   });
 
-  check('says once that it is closed, to those who ask later as well', async (transport) => {
+  check('closed$ emits once, to late subscribers as well', async (transport) => {
     const early = collect(transport.closed$);
     await Promise.all([transport.close(), transport.close()]);
     await transport.close();
@@ -313,13 +313,13 @@ export async function cancelledOn(transport: Pick<Transport, 'exchange'>): Promi
   return JSON.parse(textOf(events[0]));
 }
 
-/** Asks again and again, a turn of the event loop apart, until the answer is yes; gives up after 5 s. */
+/** Checks again and again, a turn of the event loop or 2 ms apart, until it is true; fails after 30 s. */
 export async function until(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const beganAt = performance.now();
   while (!(await isTrue())) {
     const waitedMs = performance.now() - beganAt;
     if (waitedMs > 30_000) throw new Error(`waited in vain until ${what}`);
-    // What does not come at once comes from another process, which needs the processor, too.
+    // What is not true at once depends on another process, which needs the processor, too.
     await new Promise<void>((resolve) => (waitedMs < 50 ? setImmediate(resolve) : startTimer(resolve, 2)));
   }
 }
@@ -334,7 +334,7 @@ function progressEvent(progress: number, total: number, token: JsonObject = {}):
   return { kind: 'notification', method: 'notifications/progress', params };
 }
 
-/** Everything that `closed$` tells, until it is complete. */
+/** Everything that `closed$` emits, until it is complete. */
 export function collect(closed$: Observable<Closed>): Promise<readonly Closed[]> {
   return new Promise((resolve, reject) => {
     const seen: Closed[] = [];

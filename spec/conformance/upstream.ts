@@ -130,7 +130,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     assert.is(textOf(events[0]), 'unharmed');
   });
 
-  check('never mixes two clients up, whose ids and tokens are the same', async (transport) => {
+  check('never mixes up clients with the same ids and tokens', async (transport) => {
     const upstreams = await Promise.all(Array.from({ length: 5 }, () => openFor(transport)));
     const all = await Promise.all(
       upstreams.map(async (upstream, number) => {
@@ -159,7 +159,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     assert.equal((await clientSide(other)).declared, { ...noCapability });
   });
 
-  check('tells in the exchange, or in messages$, what nobody else would hear', async (transport) => {
+  check('emits a notification once, in the exchange or in messages$', async (transport) => {
     const upstream = await openFor(transport);
     const method = 'notifications/resources/updated';
     const params = { uri: 'test://one' };
@@ -167,7 +167,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     const subscription = upstream.messages$.subscribe((message) => saw.push(message));
     const { events } = await see(upstream.exchange(callTool('notify', { method, params })));
     saw.push(...events.slice(0, -1));
-    await until(() => saw.length === 1, 'somebody heard it');
+    await until(() => saw.length === 1, 'it arrived');
     assert.equal(saw, [{ kind: 'notification', method, params }]);
     subscription.unsubscribe();
   });
@@ -181,7 +181,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     }, 'the backend heard of the cancellation');
   });
 
-  check('leaves the others alone when one is closed', async (transport) => {
+  check('closing one conversation does not affect others', async (transport) => {
     const [one, other] = await Promise.all([openFor(transport), openFor(transport)]);
     const left = see(one.exchange(callTool('sleep', { ms: 60_000 })));
     await see(one.exchange(callTool('echo', { text: 'the other one has been sent by now' })));
@@ -217,7 +217,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     assert.equal(opening, { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   });
 
-  check('opens nothing for whoever changed their mind', async (transport) => {
+  check('opens nothing when the opening was already aborted', async (transport) => {
     const opening = transport.openUpstream(everyCapability, AbortSignal.abort());
     const outcome = await opening.then(
       () => 'opened',
@@ -235,7 +235,7 @@ export async function clientSide(
   return JSON.parse(textOf(events[0]));
 }
 
-/** Lets the backend ask its client, and answers each request as told. */
+/** Lets the backend ask its client, and answers each request with `answer`. */
 export async function answering(
   upstream: Upstream,
   question: { readonly method: string; readonly params?: JsonObject },

@@ -1,4 +1,4 @@
-// What was stored comes into force on this node, and is told. Over stores and several nodes: registry*.spec.ts.
+// The part of the registry that is in force on this node, and its events. Over stores and several nodes: registry*.spec.ts.
 
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
@@ -37,7 +37,7 @@ test.before.each(() => {
 });
 test.after.each(() => harness.close());
 
-test('refuses one instance and one template too many, and no replacement', () => {
+test('refuses instances and templates above the limits, but no replacement', () => {
   const instances = Array.from({ length: LIMITS.instances }, (_, index) =>
     definition(`i${index}`, {
       ...program,
@@ -54,7 +54,7 @@ test('refuses one instance and one template too many, and no replacement', () =>
   assert.throws(() => active.refuseOverflow('one-more', 'i0'), /2000 templates/);
 });
 
-test('lists what is locked with the reason, and starts it when its secrets can be read again', () => {
+test('lists a locked instance with the reason, and starts it when its secrets can be read again', () => {
   const locked = { ...http, headers: {}, locked: '"headers" cannot be read' };
   active.apply({ templates: [], instances: [locked] });
   const [member] = harness.fleet.members('r');
@@ -64,7 +64,7 @@ test('lists what is locked with the reason, and starts it when its secrets can b
   assert.equal(states, ['starting']);
 });
 
-test('deletes a template that has nothing, and takes from one that has a definition only its settings', () => {
+test('deletes an empty template, and only the settings of one with a definition', () => {
   const defined = new Set(['d']);
   const { fleet, emit } = harness;
   active = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
@@ -81,7 +81,7 @@ test('deletes a template that has nothing, and takes from one that has a definit
   assert.is(harness.fleet.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
 });
 
-test('tells no secret of what it takes in, replaces, changes and drops', () => {
+test('events of added, replaced, changed and removed instances have no secret', () => {
   active.apply({ templates: [], instances: [http, program] });
   const changed = [
     { ...http, headers: {} },
@@ -102,7 +102,7 @@ const NOTHING = { removed: [], added: [], replaced: [], changed: [] };
 const remote = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', ...fields });
 
-test('replaces an instance with another backend, and lets it go on after other changes', () => {
+test('replaces an instance whose backend changed, and keeps it after other changes', () => {
   const backends: Partial<InstanceDefinition>[] = [
     { endpoint: 'http://127.0.0.1:8/mcp' },
     { command: 'run' },
@@ -124,7 +124,7 @@ test('replaces an instance with another backend, and lets it go on after other c
   }
 });
 
-test('leaves functions alone, and what is stored under their names aside', () => {
+test('keeps functions, and ignores stored instances with their ids', () => {
   const functions = [definition('a'), definition('b', { serverId: 'free' })];
   const stored = [remote('a', { serverId: 'x' }), remote('c', { template: 's', serverId: 'free' })];
   assert.equal(differences(functions, stored), NOTHING);

@@ -42,7 +42,7 @@ test('ends a change whose store never answers after 10 s, and nothing of it runs
   assert.is(hasGoneOn, false);
 });
 
-test('says of a change whose time was over that it may have happened, and of one that never began that it has not', async () => {
+test('a change that timed out may have happened, and one that never began has not', async () => {
   const stuck = errorOf(turns.take(() => turns.within(NEVER, 'unknown')));
   const waiting = errorOf(turns.take(async () => 'begun'));
   await pass(10_000);
@@ -52,7 +52,7 @@ test('says of a change whose time was over that it may have happened, and of one
   assert.is((await reading).delivered, 'no');
 });
 
-test('no change in a line behind a silent database waits for all those before it', async () => {
+test('a change in the queue of a silent database does not wait for all changes before it', async () => {
   const endedAtMs: number[] = [];
   let begun = 0;
   const change = async () => {

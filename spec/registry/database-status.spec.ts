@@ -25,7 +25,7 @@ simulateTime(test, () => {
   status = new DatabaseStatus(store, () => Date.now());
 });
 
-test('asks once for everybody, and not again within a second', async () => {
+test('pings once for all callers, and not again within a second', async () => {
   const flood = () => Promise.all(Array.from({ length: 1_000 }, () => status.read()));
   assert.equal(new Set(await flood()), new Set(['connected']));
   mock.timers.tick(999);
@@ -36,7 +36,7 @@ test('asks once for everybody, and not again within a second', async () => {
   assert.is(pings, 2);
 });
 
-test('says disconnected when it fails, and connected when it is back', async () => {
+test('is disconnected when a ping fails, and connected when one succeeds again', async () => {
   ping = () => Promise.reject(new Error('connection refused'));
   assert.is(await status.read(), 'disconnected');
   ping = async () => {};
@@ -45,7 +45,7 @@ test('says disconnected when it fails, and connected when it is back', async () 
   assert.is(await status.read(), 'connected');
 });
 
-test('waits two seconds for a database that says nothing, and asks it again', async () => {
+test('waits 2 s for a database that does not answer, and pings it again later', async () => {
   ping = () => NEVER;
   const first = status.read();
   await turn();

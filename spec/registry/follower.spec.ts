@@ -28,7 +28,7 @@ simulateTime(test, () => {
 });
 test.after.each(() => follower.close());
 
-test('reads at most twice a second, and nothing is missed', async () => {
+test('reads at most twice a second, and misses no change', async () => {
   for (let left = 90; left > 0; left -= 1) {
     storeChanges$.next({ kind: 'changed' });
     await pass(10);
@@ -44,7 +44,7 @@ test('reads at most twice a second, and nothing is missed', async () => {
   assert.is(reloads, 4, 'also when the database fails again and again');
 });
 
-test('reads again after a failure: at the next news, or after five seconds', async () => {
+test('reads again after a failure: at the next notice, or after 5 s', async () => {
   reload = () => Promise.reject(databaseUnavailable('gone'));
   storeChanges$.next({ kind: 'changed' });
   await pass(500);
@@ -66,7 +66,7 @@ test('reads again after a failure: at the next news, or after five seconds', asy
   assert.is(reloads, 4);
 });
 
-test('hears and does nothing any more when it is closed, and ends its waits', async () => {
+test('does nothing once it is closed, and ends its timers', async () => {
   reload = () => Promise.reject(databaseUnavailable('gone'));
   storeChanges$.next({ kind: 'changed' });
   await pass(100);
