@@ -73,7 +73,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await ids({}, { from: entry(2).id, before: entry(5).id }), [4, 3, 2]);
   });
 
-  declare('trim keeps changes whatever the number of calls, and nothing that is too old', async ({ audit }) => {
+  declare('trim keeps all changes among many calls, and nothing too old', async ({ audit }) => {
     await audit.append([entry(0), entry(1)]);
     await audit.appendCalls(blockOf(Array.from({ length: 8 }, (_, index) => call(index + 2, {}))));
     const kept = async () => (await audit.list({ limit: 20 })).map(numberOf);

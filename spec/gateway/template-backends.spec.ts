@@ -92,7 +92,7 @@ test('finds a tool at healthy instances first, and asks each of them when it ren
   assert.equal([await renewedTools, looks], [listed, ['one', 'two']]);
   assert.equal(backends.renewedTools('x'), listed, 'it was done just now');
   assert.equal(backends.renewedTools('none'), []);
-  assert.equal(over([old]).backends.renewedTools('x'), [{ name: 'x', title: 'old' }], 'no instance can be asked');
+  assert.equal(over([old]).backends.renewedTools('x'), [{ name: 'x', title: 'old' }], 'none can be asked');
   assert.is(looks.length, 2);
 });
 

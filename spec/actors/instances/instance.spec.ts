@@ -147,49 +147,43 @@ for (const [kind, fields, waitMs] of [
   );
 }
 
-check(
-  'shows stderr of a program that is starting, and why it has not answered so far',
-  async (harness) => {
-    const seen = () => {
-      const { pid, stderr, reason } = snapshotOf(harness.actor.getSnapshot(), 7, undefined);
-      return { pid, stderr, reason };
-    };
-    harness.opener.last.start({ pid: 7, stderr: ['loading'], unmatchedMessages: 0 });
-    assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: null });
-    harness.opener.last.start({ pid: 8, stderr: ['hello'], unmatchedMessages: 150 });
-    const reason = 'it is still starting, and wrote 150 lines that are not JSON-RPC';
-    assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
-    harness.opener.last.fail('it never answered');
-    await settled();
-    assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
-    await harness.pass(harness.actor.getSnapshot().context.backOffMs);
-    assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
-    harness.opener.last.start({ pid: 9, stderr: [], unmatchedMessages: 1 });
-    assert.is(seen().reason, 'it never answered', 'what it failed of last says more');
-    await harness.healthy();
-    assert.equal(seen().reason, null);
-  },
-);
+check('shows stderr of a program that is starting, and why it has not answered so far', async (harness) => {
+  const seen = () => {
+    const { pid, stderr, reason } = snapshotOf(harness.actor.getSnapshot(), 7, undefined);
+    return { pid, stderr, reason };
+  };
+  harness.opener.last.start({ pid: 7, stderr: ['loading'], unmatchedMessages: 0 });
+  assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: null });
+  harness.opener.last.start({ pid: 8, stderr: ['hello'], unmatchedMessages: 150 });
+  const reason = 'it is still starting, and wrote 150 lines that are not JSON-RPC';
+  assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
+  harness.opener.last.fail('it never answered');
+  await settled();
+  assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
+  await harness.pass(harness.actor.getSnapshot().context.backOffMs);
+  assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
+  harness.opener.last.start({ pid: 9, stderr: [], unmatchedMessages: 1 });
+  assert.is(seen().reason, 'it never answered', 'what it failed of last says more');
+  await harness.healthy();
+  assert.equal(seen().reason, null);
+});
 
-check(
-  'ends a reservation with its session, and no longer counts it',
-  async (harness) => {
-    const ends: string[] = [];
-    const reservation = (name: string) =>
-      harness.ref.reserve('ann').subscribe({ complete: () => ends.push(name) });
-    reservation('before the first session');
-    const transport = await harness.healthy();
-    reservation('lost');
-    harness.ref.drain();
-    harness.ref.resume();
-    assert.equal(ends, ['before the first session']);
-    transport.lose();
-    await settled();
-    reservation('while there is none');
-    assert.equal(ends, ['before the first session', 'lost', 'while there is none']);
-    assert.is(harness.ref.snapshot(1).inFlight, 0);
-  },
-);
+check('ends a reservation with its session, and no longer counts it', async (harness) => {
+  const ends: string[] = [];
+  const reservation = (name: string) =>
+    harness.ref.reserve('ann').subscribe({ complete: () => ends.push(name) });
+  reservation('before the first session');
+  const transport = await harness.healthy();
+  reservation('lost');
+  harness.ref.drain();
+  harness.ref.resume();
+  assert.equal(ends, ['before the first session']);
+  transport.lose();
+  await settled();
+  reservation('while there is none');
+  assert.equal(ends, ['before the first session', 'lost', 'while there is none']);
+  assert.is(harness.ref.snapshot(1).inFlight, 0);
+});
 
 check(
   'a reservation in a dedicated process outlives the shared session and ends with the instance',
@@ -213,7 +207,7 @@ check(
 check('bounds reservations, except for a continued call', async (harness) => {
   await harness.healthy();
   const all = subscribed(LIMITS.parkedCalls, () => harness.ref.reserve(ANONYMOUS.id));
-  assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: Limit of 1000 calls/);
+  assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: 1000 calls/);
   const next = harness.ref.reserve(ANONYMOUS.id, true).subscribe();
   assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
   for (const reservation of [...all, next]) reservation.unsubscribe();
