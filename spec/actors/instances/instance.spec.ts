@@ -207,7 +207,7 @@ check(
 check('bounds reservations, except for a continued call', async (harness) => {
   await harness.healthy();
   const all = subscribed(LIMITS.parkedCalls, () => harness.ref.reserve(ANONYMOUS.id));
-  assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: 1000 calls/);
+  assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: Limit of 1000 calls/);
   const next = harness.ref.reserve(ANONYMOUS.id, true).subscribe();
   assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
   for (const reservation of [...all, next]) reservation.unsubscribe();
