@@ -7,7 +7,7 @@ import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
-import { isCleanText, NOT_UNICODE } from './text.ts';
+import { cutText, isCleanText, NOT_UNICODE } from './text.ts';
 
 // TypeBox stops at 8 errors by default. The setting is global.
 Settings.Set({ maxErrors: LIMITS.validationIssues });
@@ -192,7 +192,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function clip(field: string): string {
-  return field.slice(0, LIMITS.locCharacters);
+  return cutText(field, LIMITS.locCharacters);
 }
 
 /** The issues of a body that no schema finds. Recursion is bounded by LIMITS.nestingDepth. */

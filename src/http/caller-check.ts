@@ -15,6 +15,7 @@ import {
 } from '../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { cutText } from '../domain/text.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
@@ -42,7 +43,7 @@ export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], t
   if (principal.templates !== undefined && anyOf.every((scope) => scope === 'admin'))
     return accountsNeedAllTemplates();
   if (template !== undefined && !mayUse(principal, template))
-    return templateNotFound(template.slice(0, LIMITS.locCharacters));
+    return templateNotFound(cutText(template, LIMITS.locCharacters));
   return undefined;
 }
 

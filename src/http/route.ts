@@ -20,7 +20,7 @@ import { InstanceId } from '../domain/instance.ts';
 import type { JsonFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TemplateId } from '../domain/template.ts';
-import { isCleanText, NOT_UNICODE } from '../domain/text.ts';
+import { cutText, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type Place, type Shape } from '../domain/validation.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
@@ -239,7 +239,7 @@ function pathRefused(path: string, params: RawInput['params'], shape: Shape<unkn
   if (unreadable.length > 0)
     return validationFailed(unreadable.map(([field]) => ({ loc: ['path', field], ...NOT_UNICODE })));
   const field = String(shape.issues(params)[0]?.loc[1]);
-  const name = (params[field] ?? '').slice(0, LIMITS.locCharacters);
+  const name = cutText(params[field] ?? '', LIMITS.locCharacters);
   // Other parameters are names of files.
   return NOT_FOUND[field]?.(name) ?? routeNotFound('GET', path.slice(0, path.search(/[:*]/)) + name);
 }

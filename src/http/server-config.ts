@@ -5,7 +5,9 @@ import { configIncomplete, validationFailed } from '../domain/error-catalogue.ts
 import type { ValidationItem } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { instanceShape } from '../domain/registration.ts';
+import { cutText } from '../domain/text.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/launch.ts';
@@ -151,7 +153,7 @@ function refuse(issues: readonly ValidationItem[]): void {
 
 function unknownSetting(key: string): ValidationItem {
   return {
-    loc: ['body', 'config', key.slice(0, 128)],
+    loc: ['body', 'config', cutText(key, LIMITS.locCharacters)],
     msg: 'Extra inputs are not permitted',
     type: 'extra_forbidden',
   };

@@ -4,6 +4,7 @@
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
 import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { cutText } from '../domain/text.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ClientStats, GatewayStats, Server } from '../gateway-types.ts';
 
@@ -18,7 +19,7 @@ export function visibleServers(gateway: Pick<Gateway, 'servers'>, principal: Pri
 
 /** One instance by its server id; SERVER_NOT_FOUND also when the principal may not use its template. */
 export function visibleServer(gateway: Pick<Gateway, 'server'>, principal: Principal, id: string): Server {
-  const shownId = id.slice(0, LIMITS.locCharacters);
+  const shownId = cutText(id, LIMITS.locCharacters);
   if (shownId !== id) throw serverNotFound(shownId);
   const server = gateway.server(id);
   if (!mayUse(principal, server.definition.template)) throw serverNotFound(id);

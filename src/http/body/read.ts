@@ -16,7 +16,7 @@ import {
   skipValue,
 } from '../../domain/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isCleanText, NOT_UNICODE } from '../../domain/text.ts';
+import { cutText, isCleanText, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
@@ -177,7 +177,7 @@ export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
     const split = pair.indexOf('=');
     const name = decode(split === -1 ? pair : pair.slice(0, split));
     if (name === undefined) throw refused(['body'], NOT_UNICODE);
-    const loc = ['body', name.slice(0, LIMITS.locCharacters)];
+    const loc = ['body', cutText(name, LIMITS.locCharacters)];
     if (fields.has(name)) throw refused(loc, TWICE);
     const value = decode(split === -1 ? '' : pair.slice(split + 1));
     if (value === undefined) throw refused(loc, NOT_UNICODE);
