@@ -1,11 +1,11 @@
-// Authentication that is off and keeps nothing, for specs of the rooms above it.
+// Disabled authentication over an empty store in memory, for specs of the rooms above it.
 
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import { Auth } from '../../src/auth/auth.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 
-/** A handle under which every caller is the anonymous admin; its accounts end with it. */
+/** Every caller is the anonymous admin. Accounts exist in memory only. */
 export function anonymousAuth(): Auth {
   return new Auth({
     enabled: false,

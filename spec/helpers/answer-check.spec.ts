@@ -4,7 +4,7 @@ import { ROUTES } from '../../src/http/routes/index.ts';
 import { answerCheck, type SeenAnswer } from './answer-check.ts';
 import { suite } from './suite.ts';
 
-const test = suite('the check of one answer');
+const test = suite('check of answers against the API description');
 const check = answerCheck(JSON.parse(JSON.stringify(openApiDocument(ROUTES))));
 
 function seen(target: string, over: Partial<Omit<SeenAnswer, 'headers' | 'body'>> & Given = {}): SeenAnswer {
@@ -28,7 +28,7 @@ interface Given {
 
 const error = (error_code: string) => ({ detail: 'a reason', error_code, request_id: 'r1' });
 
-test('says what is wrong', () => {
+test('names what differs from the API description', () => {
   const unauthorized = { status: 401, json: error('AUTHENTICATION_REQUIRED') };
   const limited = { 'x-ratelimit-limit': '5', 'x-ratelimit-remaining': '4', 'x-ratelimit-reset': '9' };
   const cases: readonly (readonly [SeenAnswer, RegExp])[] = [
@@ -55,7 +55,7 @@ test('says what is wrong', () => {
   for (const [answer, issue] of cases) assert.match(check(answer).join('; '), issue);
 });
 
-test('misses the request id', () => {
+test('reports a missing request id', () => {
   const answer = seen('/livez', { json: { status: 'alive' } });
   assert.equal(check({ ...answer, headers: new Map([['content-type', 'application/json']]) }), [
     'the header X-Request-ID is missing',

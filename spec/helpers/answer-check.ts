@@ -1,9 +1,9 @@
-// Holds one answer against the API description, as a client would that knows nothing but the document: is the status
-// documented for that route, is the body what its schema says, are the headers there?
+// Checks an answer against the API description: whether its status is documented for the route, its body matches the
+// schema, and its headers are present.
 
 import * as Schema from 'typebox/schema';
 
-/** An answer as it went out. */
+/** An answer as it was sent. */
 export interface SeenAnswer {
   readonly method: string;
   /** The target of the request line, query included. */
@@ -15,12 +15,12 @@ export interface SeenAnswer {
   readonly body: Buffer | undefined;
 }
 
-/** Says what is wrong with an answer, a clause each; empty when it is as documented. */
+/** Returns the differences from the description, a clause each; empty when there are none. */
 export type AnswerCheck = (answer: SeenAnswer) => string[];
 
 type Node = Readonly<Record<string, unknown>>;
 
-/** Makes the check for a document; each schema is compiled when it is first needed. */
+/** Makes the check for a document; each schema is compiled on first use. */
 export function answerCheck(document: Node): AnswerCheck {
   const paths = Object.entries(nodeAt(document, 'paths')).map(([template, item]) => ({
     segments: template.split('/'),
@@ -35,7 +35,7 @@ export function answerCheck(document: Node): AnswerCheck {
     const fitting = paths.filter(({ segments }) => fits(segments, path));
     if (fitting.length === 0) return besides(answer, NOWHERE, bodies);
     const name = method === 'HEAD' ? 'get' : method.toLowerCase();
-    // One path may be written in full and be a template's, too, like `/mcp/sse`.
+    // A path can match both a literal path and a path with parameters, like `/mcp/sse`.
     const operation = fitting.find(({ operations }) => name in operations)?.operations[name];
     if (operation === undefined) return besides(answer, OTHER_METHODS, bodies);
     const described = nodeAt(asNode(operation), 'responses')[status];
@@ -51,11 +51,11 @@ export function answerCheck(document: Node): AnswerCheck {
   };
 }
 
-/** Codes of paths that nobody answers, and of methods that a path does not answer. */
+/** Error codes for paths without a route, and for methods that a path does not support. */
 const NOWHERE = ['NOT_FOUND', 'ORIGIN_NOT_ALLOWED', 'INTERNAL_ERROR'];
 const OTHER_METHODS = ['METHOD_NOT_ALLOWED', 'ORIGIN_NOT_ALLOWED', 'INTERNAL_ERROR'];
 
-/** What is answered outside the table of routes is described in words: an error with one of these codes, or OPTIONS. */
+/** Checks an answer from outside the table of routes: it must be an error with one of these codes, or answer OPTIONS. */
 function besides(answer: SeenAnswer, codes: readonly string[], bodies: BodyCheck): string[] {
   const { method, status, headers } = answer;
   if (method === 'OPTIONS' && status === 204) return [];
@@ -128,7 +128,7 @@ class BodyCheck {
   }
 }
 
-/** The segments of a path template, or of a target; a slash at the end means nothing to the router. */
+/** The segments of a path template, or of a target; the router ignores a trailing slash. */
 function pathOf(target: string): readonly string[] {
   const path =
     (target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?#]*/i, '')).split(/[?#]/)[0] ?? '';

@@ -1,13 +1,13 @@
-// Serves the modules of the official client to pages, as a bundler would give them to a browser: an import map names the
-// builds that are meant for one.
+// Serves the modules of the official client to web pages. An import map selects the builds for browsers, as a bundler
+// would.
 
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { startRawServer } from '../transports/raw-server.ts';
 
-/** A place of its own in the eyes of a browser. */
+/** A separate origin that serves the modules. */
 export interface ModuleServer {
-  /** Of pages that can `import('@modelcontextprotocol/client')`. */
+  /** Pages of this origin can `import('@modelcontextprotocol/client')`. */
   readonly origin: string;
   close(): Promise<void>;
 }
@@ -15,7 +15,7 @@ export interface ModuleServer {
 const root = new URL('../../node_modules/', import.meta.url);
 const sdk = '@modelcontextprotocol/client';
 
-/** What the client imports by name, and where it is under node_modules. */
+/** The modules that the client imports by name, and their paths under node_modules. */
 const IMPORTS: Readonly<Record<string, string>> = {
   [sdk]: `${sdk}/dist/index.mjs`,
   [`${sdk}/_shims`]: `${sdk}/dist/shimsBrowser.mjs`,
@@ -28,7 +28,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'zod/v4': 'zod/v4/index.js',
 };
 
-/** Starts it on a free port. */
+/** Starts the server on a free port. */
 export async function serveModules(): Promise<ModuleServer> {
   const { port, close } = await startRawServer(async ({ url = '/' }, response) => {
     if (url === '/') {

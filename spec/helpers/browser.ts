@@ -1,5 +1,5 @@
-// A real Chromium for the journeys through web pages, and a witness of everything a page does that it should not:
-// requests to other places, messages on the console, breaches of its own policy.
+// A real Chromium for specs of web pages. It records requests, console errors and warnings, and violations of the
+// content security policy.
 
 import { accessSync, constants, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -7,28 +7,28 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 
-/** Where Chromium is: CHROMIUM, else the first of the usual names on the PATH; undefined when there is none. */
+/** The path of Chromium: CHROMIUM, else the first of the usual names on the PATH; undefined when there is none. */
 export const chromiumPath: string | undefined = findChromium();
 
-/** What a spec says when it is skipped. */
+/** The reason given for a skipped spec. */
 export const NO_CHROMIUM = 'no Chromium: install one, or name it in CHROMIUM';
 
-/** A browser with an empty profile of its own. */
+/** A browser with a new, empty profile. */
 export interface Browser {
   open(): Promise<WatchedPage>;
   close(): Promise<void>;
 }
 
-/** A page and what it did. */
+/** A page, its requests and its errors. */
 export interface WatchedPage {
   readonly page: Page;
-  /** Every address it asked for. */
+  /** Every URL that it requested. */
   readonly requests: readonly string[];
-  /** Errors and warnings of the console, uncaught errors, breaches of the policy, failed requests. */
+  /** Console errors and warnings, uncaught errors, policy violations, failed requests. */
   readonly complaints: readonly string[];
 }
 
-/** Starts Chromium without a window. */
+/** Starts headless Chromium. */
 export async function launchBrowser(): Promise<Browser> {
   const profile = mkdtempSync(join(tmpdir(), 'stagedoor-browser-'));
   const context = await chromium.launchPersistentContext(profile, {
@@ -43,7 +43,7 @@ export async function launchBrowser(): Promise<Browser> {
     open: () => watch(context),
     close: async () => {
       await context.close();
-      // Not `rmSync`, whose retries do not wait: parts of the browser end after it, and write.
+      // Not `rmSync`, whose retries do not wait: some processes of the browser still write after it has closed.
       await rm(profile, { recursive: true, force: true, maxRetries: 10 });
     },
   };
@@ -53,12 +53,12 @@ async function watch(context: BrowserContext): Promise<WatchedPage> {
   const page = await context.newPage();
   const requests: string[] = [];
   const complaints: string[] = [];
-  // The page tells of breaches itself, with more than the console says.
+  // The page reports violations itself, with more detail than the console.
   await page.exposeFunction('reportBreach', (breach: string) => complaints.push(breach));
   await page.addInitScript({ content: REPORT_BREACHES });
   page.on('request', (request) => requests.push(request.url()));
   page.on('requestfailed', (request) => {
-    // A client that has read its answer cancels the rest of the stream: the page did that, nothing failed.
+    // A client that has read its answer cancels the rest of the stream; that is no failure.
     if (request.failure()?.errorText !== 'net::ERR_ABORTED') complaints.push(`failed: ${request.url()}`);
   });
   page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
@@ -85,6 +85,6 @@ function isProgram(path: string): boolean {
     accessSync(path, constants.X_OK);
     return true;
   } catch {
-    return false; // not there, or not ours to start
+    return false; // it does not exist or is not executable
   }
 }

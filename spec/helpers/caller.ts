@@ -1,4 +1,4 @@
-// One caller of one gateway, with credentials, over real HTTP. Every request has an end; the answer says how long it took.
+// Sends requests to a gateway over real HTTP, with credentials. Every request has a timeout; the answer has its duration.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ export interface Answer {
 /** Makes `GET /health`, or with a body `POST /gateway/register`. Rejects when there is no answer in time. */
 export type Caller = (request: string, body?: object) => Promise<Answer>;
 
-/** A caller with these headers; without any, nobody in particular. */
+/** A caller with these headers; anonymous without any. */
 export function caller(
   url: string,
   credentials: Readonly<Record<string, string>> = {},
@@ -45,7 +45,7 @@ export function callTool(who: Caller, template: string, name: string, values: ob
   return who(`POST /mcp/${template}/tools/call`, { name, arguments: values });
 }
 
-/** Asks each of these again and again, one after the other each, until it is told to stop. */
+/** Repeats each of these requests, one at a time each, until `stop` is called. */
 export function keepAsking(questions: readonly (() => Promise<Answer>)[]): {
   readonly answers: readonly Answer[];
   stop(): Promise<readonly Answer[]>;
@@ -55,10 +55,10 @@ export function keepAsking(questions: readonly (() => Promise<Answer>)[]): {
   const work = questions.map(async (ask) => {
     while (!isOver) {
       answers.push(await ask());
-      await delay(20); // leaves the machine to others
+      await delay(20); // leaves processor time to others
     }
   });
-  // A test that has failed does not ask for them any more.
+  // A failed test does not await them.
   for (const asking of work) asking.catch(() => undefined);
   return {
     answers,
@@ -70,7 +70,7 @@ export function keepAsking(questions: readonly (() => Promise<Answer>)[]): {
   };
 }
 
-/** The headers of somebody who logs in here. Fails when the login does. */
+/** Logs in and returns the headers of the token. Fails when the login does. */
 export async function tokenOf(
   url: string,
   username: string,
@@ -81,7 +81,7 @@ export async function tokenOf(
   return { Authorization: `Bearer ${field(login, 'access_token')}` };
 }
 
-/** Makes an API key and answers its headers and its id. Fails when it cannot be made. */
+/** Creates an API key and returns its headers and its id. Fails when the request does. */
 export async function newKey(
   admin: Caller,
   name: string,
@@ -92,23 +92,23 @@ export async function newKey(
   return { id: String(field(made, 'id')), headers: { 'X-API-Key': String(field(made, 'key')) } };
 }
 
-/** One field of an answer that is an object. */
+/** One field of an answer's body. */
 export function field({ body }: Answer, name: string): unknown {
   return Object(body)[name];
 }
 
-/** Status and code, for comparing refusals as a whole. */
+/** Status and error code. */
 export function verdictOf(answer: Answer): readonly [number, unknown] {
   return [answer.status, field(answer, 'error_code')];
 }
 
-/** The text that a tool answered, on either surface. */
+/** The text of a tool result, from REST or from MCP. */
 export function toolText({ body }: Answer): string {
   const { result = body } = Object(body);
   return String(Object(result).content?.[0]?.text);
 }
 
-/** What is needed here of an instance record. */
+/** The fields of an instance record that specs use. */
 export interface Listed {
   readonly id: string;
   readonly state: string;
@@ -118,7 +118,7 @@ export interface Listed {
   readonly node_id: string | null;
 }
 
-/** All instances that a gateway lists, by `template/id`, sorted. */
+/** All instances in the registry of a gateway, by `template/id`, sorted. */
 export async function listed(who: Caller): Promise<Readonly<Record<string, Listed>>> {
   const registry = await who('GET /gateway/registry');
   assert.is(registry.status, 200, JSON.stringify(registry.body));

@@ -1,4 +1,4 @@
-// Loads settings from texts, for the specs of the configuration: no file and no real environment is read.
+// Loads settings from texts, for the specs of the configuration. It reads no file and no real environment.
 
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -6,9 +6,9 @@ import { ConfigError } from '../../src/config/config-error.ts';
 import type { Environment, Flags } from '../../src/config/sources.ts';
 import { loadConfig } from '../../src/config.ts';
 
-/** The folder in which every gateway of these specs is started; it need not exist. */
+/** The working folder of the gateway in these specs; it need not exist. */
 export const cwd = resolve('/srv/gateway');
-/** Settings as they are written in each place. */
+/** The settings of each source. */
 export interface Written {
   readonly flags?: Flags;
   readonly env?: Environment;
@@ -18,7 +18,7 @@ export interface Written {
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** Loads them; nothing else is read. */
+/** Loads these settings only. */
 export function load({ flags, env, yaml, files = {} }: Written = {}) {
   const texts = new Map(Object.entries(files).map(([name, text]) => [resolve(cwd, name), text]));
   if (yaml !== undefined) texts.set(resolve(cwd, 'gateway.yaml'), yaml);
@@ -49,7 +49,7 @@ export function faultsOf(work: () => unknown): readonly string[] {
   return [];
 }
 
-/** Where the gateway would listen, and why. */
+/** The addresses that the gateway would listen on, with their labels. */
 export function addresses(written: Written): string[] {
   return load(written).listeners.map(({ host, port, label }) => `${host}:${port} ${label}`);
 }

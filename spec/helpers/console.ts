@@ -1,11 +1,11 @@
-// What the specs of the console share: whether it can be used here, and signing in.
+// Shared by the specs of the console: whether it can be tested on this machine, and signing in.
 
 import { existsSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { chromiumPath, NO_CHROMIUM } from './browser.ts';
 import { PASSWORD } from './mcp-program.ts';
 
-/** Where Vite builds it. */
+/** The folder that Vite builds it into. */
 export const CONSOLE_FILES = new URL('../../web/dist/', import.meta.url);
 export const isConsoleBuilt = existsSync(new URL('index.html', CONSOLE_FILES));
 export const NOT_BUILT = 'the console is not built: run `npm run build:console`';
@@ -13,7 +13,7 @@ export const NOT_BUILT = 'the console is not built: run `npm run build:console`'
 export const canUseConsole = isConsoleBuilt && chromiumPath !== undefined;
 export const NO_CONSOLE = isConsoleBuilt ? NO_CHROMIUM : NOT_BUILT;
 
-/** Fills in the form, and waits until the console is there. */
+/** Fills in the login form and waits for the console. */
 export async function signIn(page: Page, username = 'admin'): Promise<void> {
   await page.getByLabel('User name').fill(username);
   await page.getByLabel('Password').fill(PASSWORD);

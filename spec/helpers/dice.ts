@@ -1,9 +1,9 @@
-// Chance that comes again: the same seed, the same numbers. Every actor of a journey has dice of its own, so that what one
-// of them does changes nothing for the others.
+// Repeatable random choices: the same seed gives the same numbers. Each client of a spec has its own dice, so that one
+// client's choices do not depend on the others.
 
 import { seeded } from '../balancing/candidates.ts';
 
-/** The variable that chooses the seed; without it the journey is the same every time. */
+/** The variable with the seed; without it every run uses the same one. */
 const VARIABLE = 'STAGEDOOR_CHAOS_SEED';
 const usualSeed = 20_261_120;
 
@@ -13,7 +13,7 @@ export function chosenSeed(environment: NodeJS.ProcessEnv = process.env): number
   return Number.isSafeInteger(said) && said > 0 ? said : usualSeed;
 }
 
-/** How to do the same again. */
+/** The hint for repeating a failed run. */
 export function againWith(seed: number): string {
   return `again with ${VARIABLE}=${seed}`;
 }
@@ -26,19 +26,19 @@ export class Dice {
     this.next = seeded(seed);
   }
 
-  /** A whole number from 0 on, below `bound`. */
+  /** An integer in [0, bound). */
   below(bound: number): number {
     return Math.floor(this.next() * bound);
   }
 
-  /** One of them; throws when there is none. */
+  /** One of them at random; throws when there is none. */
   pick<T>(these: readonly T[]): T {
     const picked = these[this.below(these.length)];
     if (picked === undefined) throw new Error('there is nothing to pick from');
     return picked;
   }
 
-  /** One of them, as often as its weight says. */
+  /** One of them at random, with probability proportional to its weight. */
   weighted<T extends { readonly weight: number }>(these: readonly T[]): T {
     return this.pick(these.flatMap((one) => Array.from({ length: one.weight }, () => one)));
   }

@@ -1,16 +1,16 @@
-// Waits for what comes by itself: asks again until the answer is as wanted, for a bounded time.
+// Polls until the answer is the expected one, for a bounded time.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import * as assert from 'uvu/assert';
 
-/** Asks again until this is the answer; fails when it is another one after the time. */
+/** Polls until the answer equals `wanted`; fails with the last answer after the time limit. */
 export async function becomes<T>(ask: () => T | Promise<T>, wanted: T, withinMs?: number): Promise<void> {
   const isIt = (answer: T): boolean => isDeepStrictEqual(answer, wanted);
   assert.equal(await eventually(async () => ask(), isIt, withinMs), wanted);
 }
 
-/** Asks again until the answer has this status; fails with the last one when the time is over. */
+/** Polls until the answer has this status; fails with the last answer after the time limit. */
 export async function comesTo<T extends { readonly status: number; readonly body: unknown }>(
   status: number,
   ask: () => Promise<T>,
@@ -21,7 +21,7 @@ export async function comesTo<T extends { readonly status: number; readonly body
   return answer;
 }
 
-/** Asks again until the answer is as wanted; the last answer when the time is over. */
+/** Polls until the answer is wanted. Resolves with the last answer, also after the time limit. */
 export async function eventually<T>(
   ask: () => Promise<T>,
   isWanted: (answer: T) => boolean,

@@ -1,6 +1,6 @@
-// The harness for specs of what happens between instances and their clients: a fleet, a dispatcher, sessions, and clients without a
-// session, over scripted backends that answer, fail or keep silent as the spec says. Everything else is the real thing; the clock is
-// Date and the global timers, so that both can be simulated.
+// The harness for specs of instances and their clients: a fleet, a dispatcher, sessions, and clients without a session, over
+// scripted backends that answer, fail or stay silent. Everything else is the production code; the clock is Date and the global
+// timers, so that both can be simulated.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -30,10 +30,10 @@ import { instanceDefinition } from '../conformance/transport.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
 import { steadyPace } from './turns.ts';
 
-/** What a backend does with a request that is no ping and no list of tools. */
+/** How a backend handles any request but ping and tools/list. */
 export type Script = (exchange: ScriptedExchange) => void;
 
-/** Answers with `value` at the next opportunity, never inside the subscription. */
+/** Answers with `value` in a microtask, never inside the subscription. */
 export const answers =
   (value: unknown = {}): Script =>
   (exchange) =>
@@ -41,32 +41,32 @@ export const answers =
       if (exchange.isOpen) exchange.result(value);
     });
 
-/** Fails at once, inside the subscription: the hardest way for whoever goes on to the next instance in there. */
+/** Fails synchronously, inside the subscription: the hardest case for failover to the next instance. */
 export const fails =
   (delivered: Delivered, reason = 'it broke'): Script =>
   (exchange) =>
     exchange.fail(backendUnavailable(reason, { delivered }));
 
-/** Says nothing until the spec does. */
+/** Does not answer until the spec does. */
 export const silent: Script = () => {};
 
-/** For `Harness.open`: starts for ever, until it is called off. */
+/** For `Harness.open`: a start that ends only when it is aborted. */
 export const startsForEver: FleetOptions['open'] = (_, signal) => calledOff(signal);
 
 export const WRITE: Tool = { name: 'write' };
 export const READ: Tool = { name: 'read', annotations: { readOnlyHint: true } };
 const AGAIN: Tool = { name: 'again', annotations: { idempotentHint: true } };
 
-/** What a legacy client says of itself that cannot be asked anything. */
+/** The profile of a legacy client that supports no server requests. */
 export const PLAIN: ClientProfile = {
   protocolVersion: '2025-06-18',
   capabilities: {},
   clientInfo: { name: 'plain', version: '1' },
 };
-/** One whose backend may ask it something. */
+/** The profile of a legacy client that supports sampling. */
 export const ASKABLE: ClientProfile = { ...PLAIN, capabilities: { sampling: {} } };
 
-/** A legacy server with everything. */
+/** A legacy server with all capabilities. */
 export const FULL: Partial<Peer> = {
   capabilities: { tools: {}, logging: {}, resources: { subscribe: true, listChanged: true } },
 };
@@ -81,30 +81,30 @@ export function toolCall(tool: string): ExchangeRequest {
   return { method: 'tools/call', params: { name: tool, arguments: {} } };
 }
 
-/** What one caller has heard so far. */
+/** What one caller has received so far. */
 export interface Caller {
   readonly answers: Answer[];
   readonly subscription: Subscription;
-  /** Resolves with how it ended: the instance that answered, or the error. */
+  /** Resolves with the instance that answered, or with the error. */
   readonly end: Promise<string | GatewayError>;
 }
 
 export interface BackendOptions {
-  /** Default: it answers everything with its id. */
+  /** Default: it answers every request with its id. */
   readonly script?: Script;
-  /** Null: the script lists them. */
+  /** Null: the script answers tools/list. */
   readonly tools?: readonly Tool[] | null;
   readonly peer?: Partial<Peer>;
   /**
-   * What it says of itself in a conversation of one client; null: it keeps none. Default: the same as in its own, but
-   * nothing where that is modern and over HTTP.
+   * Its peer data in a dedicated conversation of one client; null: it keeps none. Default: the same as in the shared
+   * conversation, but null for a modern backend over HTTP.
    */
   readonly own?: Partial<Peer> | null;
-  /** With the transport stdio its conversations of single clients outlive it. */
+  /** With the transport stdio, dedicated conversations outlive the shared one. */
   readonly fields?: Partial<InstanceDefinition>;
 }
 
-/** Who calls without a session, and which instance is meant. */
+/** The owner of a call without a session, and its instance. */
 export interface StatelessCalling {
   readonly owner?: string;
   readonly profile?: ClientProfile;
@@ -115,7 +115,7 @@ export interface HarnessOptions {
   readonly policy?: Partial<BalancerPolicy>;
   readonly own?: DedicatedBounds;
   readonly maxSessions?: number;
-  /** What is done in one turn of the event loop of what comes due together. Default: everything. */
+  /** The number of tasks per turn of the event loop when many are due at once. Default: all. */
   readonly perTurn?: number;
   readonly alarm?: Alarm;
 }
@@ -127,24 +127,24 @@ export class Harness {
     this.events.push(event);
     this.onEvent(event);
   };
-  /** Hears each event inside of its emission. */
+  /** Called with each event while it is emitted. */
   onEvent: (event: GatewayEvent) => unknown = () => {};
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly sessions: ClientSessions;
   readonly pool = new StatelessPool();
   readonly stateless: StatelessClients;
-  /** The transports of each instance, by id, latest last. */
+  /** The transports of each instance by id, oldest first. */
   readonly transports = new Map<string, ScriptedTransport[]>();
   readonly #options = new Map<string, BackendOptions>();
   /** How many timers the sessions have set. */
   sessionAlarms = 0;
   isAccepting = true;
-  /** How a backend is opened; a spec may put its own in place. */
+  /** Opens a backend; a spec may replace it. */
   open: FleetOptions['open'] = async ({ id }) => this.#open(id);
-  /** Exact back-offs. One that throws breaks the actor that asks. */
+  /** Makes back-offs exact. If it throws, the actor that calls it breaks. */
   random = () => 0.5;
-  /** The clock of the instances. One that throws breaks them, too. */
+  /** The clock of the instances. If it throws, they break. */
   now = () => Date.now();
 
   constructor({
@@ -193,19 +193,19 @@ export class Harness {
     return ref;
   }
 
-  /** Changes what a backend does from now on. */
+  /** Replaces the script of a backend. */
   rewrite(id: string, script: Script): void {
     this.#options.set(id, { ...this.#options.get(id), script });
   }
 
-  /** The conversation of the instance itself. */
+  /** The shared conversation of the instance. */
   backend(id: string): ScriptedTransport {
     const backend = this.transports.get(id)?.at(-1);
     if (backend === undefined) throw new Error(`no backend "${id}" was opened`);
     return backend;
   }
 
-  /** How often a backend was asked for a method. */
+  /** How many requests of a method a backend received. */
   asked(id: string, method = 'tools/call'): number {
     return this.backend(id).asked.filter((asked) => asked === method).length;
   }
@@ -215,13 +215,13 @@ export class Harness {
     return listen(this.dispatcher.exchange('t', wanted, options));
   }
 
-  /** The conversations of single clients with the present process of an instance, those that ended included. */
+  /** The dedicated conversations with the current process of an instance, including ended ones. */
   upstreams(id: string): ScriptedTransport[] {
     return this.backend(id).upstreams;
   }
 
   /**
-   * From now on no conversation is opened with an instance before `thaw` was called. The signals of the openings, as they come.
+   * Blocks the opening of dedicated conversations with an instance until `thaw` is called. Returns the signals of the openings.
    */
   freeze(id: string) {
     const backend = this.backend(id);
@@ -236,7 +236,7 @@ export class Harness {
     return { signals, thaw };
   }
 
-  /** How many resources the running processes of all instances are subscribed to, in the conversations that clients share. */
+  /** How many resources are subscribed in the shared conversations of all running processes. */
   get subscribed(): number {
     const running = [...this.transports.values()].flat().filter(({ isClosed }) => !isClosed);
     const asked = running.flatMap((transport) => transport.asked);
@@ -248,7 +248,7 @@ export class Harness {
     return this.sessions.open('t', ownerId, profile);
   }
 
-  /** A session on `a`, with `b` beside it from then on. */
+  /** Opens a session on `a`, then adds `b`. */
   async openOnA(a: BackendOptions, b: BackendOptions = {}, profile = PLAIN): Promise<ClientSession> {
     await this.add('a', a);
     const session = await this.openSession(profile);
@@ -264,13 +264,13 @@ export class Harness {
     return listen(this.stateless.exchange('t', request, { owner: { id: owner }, profile, ...options }));
   }
 
-  /** Calls that are never answered take so many places of an instance, by default all. */
+  /** Starts this many calls to an instance that are never answered, by default up to its limit. */
   fill(id: string, places: number = LIMITS.inFlightPerInstance): Caller[] {
     const patient = { instanceId: id, timeoutMs: 60_000 };
     return Array.from({ length: places }, () => this.call('write', patient));
   }
 
-  /** The facts of one kind. */
+  /** The events of one type. */
   told<N extends EventName>(name: N): Extract<GatewayEvent, { type: N }>[] {
     return this.events.filter((event): event is Extract<GatewayEvent, { type: N }> => event.type === name);
   }
@@ -308,7 +308,7 @@ function calledOff(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(reason)));
 }
 
-/** Subscribes and writes down what is heard. */
+/** Subscribes and records what is received. */
 export function listen(answers$: Observable<Answer>): Caller {
   const { promise: end, resolve } = Promise.withResolvers<string | GatewayError>();
   const heard: Answer[] = [];
@@ -320,7 +320,7 @@ export function listen(answers$: Observable<Answer>): Caller {
   return { answers: heard, subscription, end };
 }
 
-/** What callers and specs look at in an error. */
+/** The fields of an error that specs compare. */
 export function told(end: string | GatewayError): unknown {
   if (!(end instanceof GatewayError)) return end;
   const { retryAfterSeconds } = end.facts;
@@ -334,7 +334,7 @@ export function definition(id: string, fields: Partial<InstanceDefinition> = {})
   return instanceDefinition({ id, serverId: id, template: 't', transport: 'in-process', ...fields });
 }
 
-/** Opens a conversation on behalf of one client alone, as a session does. */
+/** Opens a dedicated conversation for one client, as a session does. */
 export async function openOwn(
   ref: Pick<InstanceRef, 'lease'>,
   profile = PLAIN,
@@ -342,12 +342,12 @@ export async function openOwn(
   return ref.lease({ owner: { id: ANONYMOUS.id }, profile }).conversation.opening;
 }
 
-/** Everything that can settle has settled, however many promises it goes through. */
+/** Waits four turns of the event loop, enough for all pending promises to settle. */
 export async function settled(): Promise<void> {
   for (let turns = 0; turns < 4; turns += 1) await turn();
 }
 
-/** Lets ms of simulated time pass, and what follows. */
+/** Advances the simulated time by `ms`; waits for `settled` before and after. */
 export async function pass(ms: number): Promise<void> {
   await settled();
   mock.timers.tick(ms);
@@ -359,7 +359,7 @@ export function modernProfile(capabilities: JsonObject = {}): ClientProfile {
   return { protocolVersion: '2026-07-28', capabilities, clientInfo: { name: 'client', version: '1' } };
 }
 
-/** A call with the `_meta` of the modern era, and more of it. */
+/** A call with the `_meta` of the modern era and these additional fields. */
 export function modernCall(meta: JsonObject = {}): ExchangeRequest {
   const { params } = toolCall('write');
   const envelope = {
@@ -370,12 +370,12 @@ export function modernCall(meta: JsonObject = {}): ExchangeRequest {
   return { method: 'tools/call', params: { ...params, _meta: { ...envelope, ...meta } } };
 }
 
-/** One request of a session, by the name of a tool or whole. */
+/** Sends a request in a session: a call of the named tool, or any request. */
 export function ask(session: ClientSession, request: ExchangeRequest | string): Caller {
   return listen(session.exchange(typeof request === 'string' ? toolCall(request) : request));
 }
 
-/** The value of the result that a caller got. */
+/** The result that a caller received, or the code of a JSON-RPC error. Throws other errors. */
 export async function resultOf(caller: Caller): Promise<unknown> {
   const end = await caller.end;
   if (typeof end !== 'string') throw end;
@@ -384,12 +384,12 @@ export async function resultOf(caller: Caller): Promise<unknown> {
   return event?.kind === 'result' ? event.result.value : undefined;
 }
 
-/** The code of the error with which a call ended; otherwise what ended it. */
+/** The code of the error that ended a call; otherwise what ended it. */
 export function codeOf(end: string | Error | undefined): string {
   return end instanceof Error && 'code' in end ? String(end.code) : String(end);
 }
 
-/** Listens to a session and writes down what it hears. */
+/** Subscribes to the messages of a session and records them. */
 export function listenTo(session: ClientSession) {
   const messages: ServerMessage[] = [];
   const subscription = session.messages$.subscribe((message) => messages.push(message));

@@ -1,5 +1,5 @@
-// A store in memory whose methods fail or take their time when the spec says so. Several of them over one memory are
-// several nodes on one database.
+// A store in memory whose methods can be made to fail, delay or hang. Several of them over one memory stand for several
+// nodes on one database.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
@@ -8,14 +8,14 @@ import type { Store } from '../../src/persistence/store.ts';
 type StoreMethod = Exclude<keyof Store, 'kind' | 'file' | 'accounts' | 'settings' | 'audit'>;
 
 class Failures {
-  /** Methods that reject, with what `failure` makes of their name. */
+  /** Methods that reject, with the error that `failure` makes from their name. */
   readonly failing = new Set<StoreMethod>();
   failure: (method: StoreMethod) => Error = (method) => new Error(method);
-  /** True: what fails has happened all the same, only its answer was lost. */
+  /** True: a failing method takes effect all the same, only its answer is lost. */
   losesAnswers = false;
-  /** Methods in the order in which they were called. */
+  /** The methods that were called, in order. */
   readonly calls: StoreMethod[] = [];
-  /** Turns of the event loop that every method takes; a function may draw them. */
+  /** The delay of every method, in turns of the event loop. */
   turns = () => 0;
   /** A method that never answers. */
   hanging: StoreMethod | undefined;
@@ -24,7 +24,7 @@ class Failures {
     this.calls.push(method);
     for (let left = this.turns(); left > 0; left -= 1) await turn();
     if (this.hanging === method) await new Promise(() => {});
-    const hasFailed = this.failing.has(method); // asked before: what is lost is the answer to this very question
+    const hasFailed = this.failing.has(method); // checked first: it is the answer to this call that is lost
     if (hasFailed && !this.losesAnswers) throw this.failure(method);
     const answer = await work();
     if (hasFailed) throw this.failure(method);

@@ -1,5 +1,5 @@
-// A Kubernetes API server as far as sync asks one: lists with pages, watches from a version, bookmarks, versions that are too
-// old, tokens that are renewed. Objects have the shape of the API's documentation; no real cluster was at hand.
+// A fake Kubernetes API server with what sync uses: paged lists, watches from a version, bookmarks, expired versions, renewed
+// tokens. Objects follow the API documentation; it was not compared with a real cluster.
 
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -31,9 +31,9 @@ const APIS: Readonly<Record<string, string>> = {
 };
 
 export class FakeCluster {
-  /** The only token that is taken. */
+  /** The only token that is accepted. */
   token = 'first-token';
-  /** Items of a page, whatever was asked for. */
+  /** Items per page, whatever limit is requested. */
   pageItems = 500;
   /** One line for each request: `list services 200`, `watch services from 4`. */
   readonly seen: string[] = [];
@@ -43,7 +43,7 @@ export class FakeCluster {
     this.#answer(request.url ?? '', request.headers.authorization, response),
   );
   #version = 1;
-  /** Changes before this version are forgotten. */
+  /** Changes before this version have expired. */
   #oldest = 0;
 
   get url(): string {
@@ -54,7 +54,7 @@ export class FakeCluster {
     await once(this.#server.listen(0, '127.0.0.1'), 'listening');
   }
 
-  /** Adds or changes an object and tells of it. */
+  /** Adds or changes an object and notifies the watches. */
   put(plural: Plural, object: FakeObject): void {
     const key = keyOf(plural, object);
     const type = this.#objects.has(key) ? 'MODIFIED' : 'ADDED';
@@ -67,14 +67,14 @@ export class FakeCluster {
     this.#tell(plural, 'DELETED', object);
   }
 
-  /** Changes without telling, as while a watcher is away; versions of before are forgotten. */
+  /** Changes an object without notifying, as while a watch is disconnected; earlier versions expire. */
   putUnseen(plural: Plural, object: FakeObject): void {
     this.#version += 1;
     this.#objects.set(keyOf(plural, object), object);
     this.#oldest = this.#version;
   }
 
-  /** Sends a bookmark with a new version to everybody who watches. */
+  /** Sends a bookmark with a new version to all watches. */
   bookmark(): void {
     this.#version += 1;
     for (const { response } of this.#watchers) {
@@ -83,17 +83,17 @@ export class FakeCluster {
     }
   }
 
-  /** Ends all watches in order, as servers do after a while. */
+  /** Ends all watches cleanly, as servers do after some time. */
   endWatches(): void {
     for (const { response } of this.#watchers) response.end();
   }
 
-  /** Breaks all connections. */
+  /** Destroys all connections. */
   cut(): void {
     this.#server.closeAllConnections();
   }
 
-  /** Resolves when so many watch. */
+  /** Resolves when this many watches are open. */
   async watched(count = 3): Promise<void> {
     while (this.#watchers.size < count) await once(this.#server, 'watched');
   }

@@ -1,4 +1,4 @@
-// A container engine as far as sync asks one: lists, details and events of containers that a spec makes up, on a socket.
+// A fake container engine with what sync uses: lists, details and events of made-up containers, over a Unix socket.
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -6,13 +6,13 @@ import { createServer, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A container, as far as a spec says; it runs unless it says otherwise. */
+/** A container; running by default. */
 export interface FakeContainer {
-  /** Of the id, which is filled up with zeros. */
+  /** The start of the id, which is padded with zeros. */
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly state?: Readonly<Record<string, unknown>>;
-  /** Container port and where it is published; null: exposed, not published. */
+  /** Container ports and their published addresses; null: exposed but not published. */
   readonly ports?: Readonly<Record<string, { readonly HostIp: string; readonly HostPort: string } | null>>;
   readonly address?: string;
   readonly network?: string;
@@ -55,18 +55,18 @@ export async function startFakeEngine(containers: FakeContainer[] = []) {
   const engine = {
     /** Value for DOCKER_HOST. */
     address: `unix://${socket}`,
-    /** What runs there; may be changed. */
+    /** The containers; may be changed. */
     containers,
-    /** Tells of something to whoever follows the events. */
+    /** Sends an event to all open event streams. */
     tell: (action: string, id: string) => {
       const line = JSON.stringify({ Type: 'container', Action: action, Actor: { ID: whole(id) } });
       for (const stream of streams) stream.write(`${line}\n`);
     },
-    /** Resolves when somebody follows the events. */
+    /** Resolves when an event stream is open. */
     followed: async () => {
       if (streams.size === 0) await once(server, 'followed');
     },
-    /** Ends streams of events that are open. */
+    /** Ends all open event streams. */
     cutEvents: () => {
       for (const stream of streams) stream.destroy();
     },

@@ -1,8 +1,8 @@
-// An MCP endpoint that notes what it is asked and answers politely, for the specs of what stands around the endpoint.
+// A fake MCP endpoint that records its requests, for the specs of the middlewares around the endpoint.
 
 import type { McpEndpoint, McpRequest } from '../../src/protocol/endpoint-types.ts';
 
-/** Answers every POST and DELETE with an empty result, a message of HTTP+SSE with 202, and GET with a stream that ends at once. */
+/** Answers POST and DELETE with an empty result, a message of HTTP+SSE with 202, and GET with a stream that ends at once. */
 export function fakeMcp(): McpEndpoint & { readonly requests: readonly McpRequest[] } {
   const requests: McpRequest[] = [];
   return {

@@ -1,5 +1,5 @@
-// Sends the same body again and again over many connections, from a thread of its own, so that the spec beside it can measure
-// what others see. Use `flood`; as a thread the file runs itself.
+// Sends the same body repeatedly over many connections, from a separate thread, so that the spec can measure what other
+// clients see. Use `flood`, which runs this file as the thread.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -7,13 +7,13 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 export interface Flood {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Written before, as often as said, and after. */
+  /** `repeated` is written `times` times with commas between, its `#` replaced by the index. */
   readonly body: readonly [head: string, repeated: string, times: number, tail: string];
   readonly connections: number;
   readonly lastsMs: number;
 }
 
-/** Resolves when its time is over and the last answer came: how often each status was answered; 0 for a cut connection. */
+/** Resolves with the number of answers per status after the last answer; status 0 stands for a failed request. */
 export function flood(work: Flood): Promise<ReadonlyMap<number, number>> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL(import.meta.url), { workerData: work });

@@ -1,4 +1,4 @@
-// Folders for the files of a suite.
+// Temporary folders for specs.
 
 import { mkdtempSync, realpathSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Suite } from './suite.ts';
 
-/** The path of the folder, or of something in it. */
+/** The path of the folder, or of a file in it. */
 type Folder = (...names: string[]) => string;
 
-/** A folder for each test of the suite; it is there until its other hooks, declared later, have ended. */
+/** A folder for each test of the suite; it is removed after the hooks that are declared later. */
 export function folderOfEach(test: Suite): Folder {
   let folder = '';
   test.before.each(() => {
@@ -26,7 +26,7 @@ export function folderOfAll(test: Suite): Folder {
   return (...names) => join(folder, ...names);
 }
 
-/** A folder until the work has ended, well or not. */
+/** Runs the work with a folder, which is removed afterwards, also on failure. */
 export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = made();
   try {
@@ -36,12 +36,12 @@ export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise
   }
 }
 
-/** The real path: some servers compare it with the paths that they are asked for. */
+/** The real path, because some servers compare it with requested paths. */
 function made(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), 'stagedoor-spec-')));
 }
 
-/** Not `rmSync`, whose retries do not wait: a process that was killed may still be writing. */
+/** Not `rmSync`, whose retries do not wait: a killed process may still be writing. */
 function remove(folder: string): Promise<void> {
   return rm(folder, { recursive: true, force: true, maxRetries: 10 });
 }

@@ -1,4 +1,4 @@
-// Backends that are functions of the spec: a handler with a few tools, of which some wait until the spec lets them go.
+// In-process backends for specs: a handler with a few tools, some of which wait until the spec answers them.
 
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { RPC } from '../../src/domain/jsonrpc.ts';
@@ -9,7 +9,7 @@ import type { ToolState } from '../fixtures/tools.ts';
 import { progressTokenOf } from '../fixtures/wire.ts';
 
 type Context = Parameters<InProcessHandler>[1];
-/** What a tool does; what it throws is answered as a JSON-RPC error. */
+/** The implementation of a tool; a thrown error is answered as a JSON-RPC error. */
 export type ToolBody = (args: unknown, context: Context) => unknown;
 
 /** A handler that lists these tools and runs them. Names that start with `read` are annotated as read-only. */
@@ -26,7 +26,7 @@ export function serving(bodies: Readonly<Record<string, ToolBody>>): InProcessHa
   };
 }
 
-/** A function that answers as the fixture servers do. */
+/** A handler that answers as the fixture servers do. */
 export function fixtureHandler(serverName: string): InProcessHandler {
   const state: ToolState = { count: 0, cancelled: [] };
   let calls = 0;
@@ -46,12 +46,12 @@ export function fixtureHandler(serverName: string): InProcessHandler {
   };
 }
 
-/** What a backend answers with when it refuses: thrown by handlers. */
+/** The error that a handler throws to answer with a JSON-RPC error. */
 export function rpcError(code: number, message: string, data?: JsonValue) {
   return data === undefined ? { code, message } : { code, message, data };
 }
 
-/** The result of a tool with one text. */
+/** A tool result with one text. */
 export function text(value: string): JsonObject {
   return { content: [{ type: 'text', text: value }] };
 }
@@ -70,7 +70,7 @@ export class HeldTool {
       });
     });
 
-  /** Calls that have begun and were not answered. */
+  /** The number of unanswered calls. */
   get waiting(): number {
     return this.#waiting.length;
   }

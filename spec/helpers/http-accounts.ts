@@ -1,5 +1,5 @@
-// An app with authentication on, and callers of every kind: for the specs about who may do what. Passwords are hashed for
-// real, only cheaper.
+// An app with authentication enabled and callers with different permissions, for the specs of authorization. Passwords are
+// hashed with bcrypt at the lowest cost.
 
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
@@ -15,7 +15,7 @@ import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { type Answer, type AppFixture, type Ask, startApp } from './http-app.ts';
 
-/** Headers that say who somebody is. */
+/** Headers that authenticate a caller. */
 export type Credentials = Readonly<Record<string, string>>;
 
 export interface AccountsFixture extends AppFixture {
@@ -27,13 +27,13 @@ export interface AccountsFixture extends AppFixture {
   as(who: Credentials, method: string, path: string, ask?: Ask): Promise<Answer>;
   createUser(username: string, role?: Role, templates?: readonly string[]): Promise<User>;
   login(username: string): Promise<Credentials>;
-  /** A key that nobody owns, so that no role cuts it. */
+  /** An API key without an owner, so that no role limits it. */
   key(permissions: readonly Scope[], templates?: readonly string[]): Promise<Credentials>;
-  /** A token of `ada` that was good an hour ago. */
+  /** A token of `ada` that has expired. */
   expired(): Promise<Credentials>;
 }
 
-/** The password of everybody. */
+/** The password of all accounts. */
 export const PASSWORD = 'correct horse';
 
 const HOUR_MS = 3_600_000;
@@ -42,10 +42,10 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly limits?: { readonly userPerHour: number; readonly apiKeyPerHour: number };
   readonly gateway?: Gateway | GatewayOptions;
   readonly logLevel?: string;
-  /** Of bcrypt. Default 4, the cheapest. */
+  /** The cost of bcrypt. Default 4, the lowest. */
   readonly passwordCost?: number;
   readonly store?: Pick<Store, 'accounts' | 'audit'>;
-  /** Of the audit log. Default: no calls. */
+  /** Settings of the audit log. Default: calls are not recorded. */
   readonly auditSettings?: AuditSettings;
 }
 

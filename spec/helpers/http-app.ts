@@ -1,4 +1,4 @@
-// A real app on a real port with a real gateway behind it, for the specs of src/http. Backends are functions that answer
+// A real app with a real gateway on a real port, for the specs of src/http. Backends are in-process functions that answer
 // like the fixture servers, unless a spec registers others.
 
 import { Writable } from 'node:stream';
@@ -21,24 +21,24 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body as an object; empty when it is none. */
+  /** The body as an object; empty when it is not one. */
   readonly body: Json;
-  /** The status, and the code of the error where it is one: `404 NOT_FOUND`. */
+  /** The status, followed by the error code if there is one: `404 NOT_FOUND`. */
   readonly outcome: string;
-  /** Place and kind of the first issue of a 422: `body.name missing`. Empty when there is none. */
+  /** Location and type of the first issue of a 422: `body.name missing`. Empty when there is none. */
   readonly issue: string;
 }
 
-/** What a request may carry besides method and path. */
+/** Options of a request besides method and path. */
 export interface Ask {
-  /** An object is sent as JSON, a string or bytes as they are. */
+  /** An object is sent as JSON, a string or bytes unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Breaks the request off. */
+  /** Aborts the request. */
   readonly signal?: AbortSignal;
 }
 
-/** A running app. Close it in the end. */
+/** A running app. The caller closes it. */
 export interface AppFixture {
   readonly gateway: Gateway;
   readonly auth: Auth;
@@ -101,7 +101,7 @@ export async function startApp(
   };
 }
 
-/** The app that all tests of a suite use, or each one of its own: it is started before them and closed after them. */
+/** Starts an app before, and closes it after, all tests of a suite or each test. */
 export function appFor<App extends { close(): unknown }>(
   test: Suite,
   start: () => Promise<App>,
@@ -146,7 +146,7 @@ function parse(text: string): Json {
   }
 }
 
-/** Takes what pino writes, line by line. */
+/** A stream that parses the lines of pino into `log`. */
 export function lineSink(log: Json[]): Writable {
   return new Writable({
     write: (chunk, _encoding, done) => {

@@ -1,19 +1,19 @@
-// Every way in which a JSON body can be bad before anybody looks at its meaning, with the answer it gets. Every
-// route with a body, with either reader, is held to this table: spec/http/app.spec.ts.
+// The ways in which a JSON body can be invalid before its schema is checked, each with the expected answer.
+// spec/http/app.spec.ts applies this table to every route with a body.
 
 /** One bad body. */
 export interface BadBody {
-  /** A sentence: `is answered …` fits before it. */
+  /** A description that fits after "is answered …". */
   readonly what: string;
   readonly bytes: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
   /** The status and the code of the error. */
   readonly outcome: string;
-  /** For 422: place and kind of the first issue. */
+  /** For 422: location and type of the first issue. */
   readonly issue?: string;
 }
 
-/** The limit that specs set, in bytes. */
+/** The body limit in these specs, in bytes. */
 export const SPEC_BODY_BYTES = 4_096;
 
 export const BAD_BODIES: readonly BadBody[] = [
@@ -61,7 +61,7 @@ export const BAD_BODIES: readonly BadBody[] = [
   ofHeaders('a compressed body', { 'content-encoding': 'gzip' }),
 ];
 
-/** Bodies that look odd and are fine. */
+/** Unusual bodies that are valid. */
 export const ODD_BODIES: readonly { readonly what: string; readonly json: string; readonly type?: string }[] =
   [
     { what: 'a proper surrogate pair in escapes', json: '{"name":"\\ud83d\\ude00"}' },

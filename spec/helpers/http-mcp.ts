@@ -1,4 +1,4 @@
-// Messages of MCP clients of both eras, to be sent with `ask` of an app.
+// Messages of MCP clients of both eras, for `ask` of an app.
 
 import { META } from '../../src/domain/mcp.ts';
 import type { Answer, Ask } from './http-app.ts';

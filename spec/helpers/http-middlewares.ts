@@ -1,4 +1,4 @@
-// A list of middlewares on a real port, for the specs of single ones: request ids and errors around, an end underneath.
+// A server with a few middlewares on a real port, for the specs of single ones; it adds request ids and error answers.
 
 import { Router } from '@koa/router';
 import Koa from 'koa';
@@ -8,7 +8,7 @@ import type { HttpMiddleware, RequestState, RouteMiddleware } from '../../src/ht
 import { startRawServer } from '../transports/raw-server.ts';
 import { type Answer, type Ask, send } from './http-app.ts';
 
-/** A running list of middlewares. */
+/** A running server. */
 export interface MiddlewareFixture {
   readonly port: number;
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
@@ -35,7 +35,7 @@ async function startKoa(
   furnish: (koa: Koa<RequestState, Record<never, never>>) => void,
 ): Promise<MiddlewareFixture> {
   const koa = new Koa<RequestState, Record<never, never>>();
-  // The clients of these specs break off on purpose.
+  // The clients of these specs abort requests on purpose.
   koa.silent = true;
   koa.use((context, next) => {
     context.respond = false; // as in src/http/app.ts

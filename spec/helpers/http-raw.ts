@@ -1,9 +1,9 @@
-// HTTP written by hand on a bare socket: for requests that no client library would send.
+// HTTP over a plain socket, for requests that no client library would send.
 
 import { once } from 'node:events';
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
 
-/** Whether something accepts connections there. */
+/** Whether connections are accepted at this address. */
 export function accepts(place: NetConnectOpts): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(place);
@@ -16,7 +16,7 @@ export function accepts(place: NetConnectOpts): Promise<boolean> {
   });
 }
 
-/** Sends bytes and resolves with everything that came back when the server has closed the connection. */
+/** Sends bytes and resolves with everything received when the server has closed the connection. */
 export async function sendRaw(port: number, ...parts: (string | Buffer)[]): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   for (const part of parts) socket.write(part);
@@ -30,7 +30,7 @@ export async function openRaw(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Everything until the end of the connection, be it polite or not. */
+/** Everything received until the connection is closed or reset. */
 export async function readAll(socket: Socket): Promise<string> {
   let received = '';
   socket.on('data', (chunk) => {
@@ -40,15 +40,15 @@ export async function readAll(socket: Socket): Promise<string> {
   return received;
 }
 
-/** Resolves when the connection is over. A reset is an end like any other here: what matters is what arrived before. */
+/** Resolves when the connection is closed or reset. */
 export function untilClosed(socket: Socket): Promise<void> {
   if (socket.closed) return Promise.resolve();
   socket.on('error', () => socket.destroy());
-  // Not events.once, which would reject with the reset.
+  // Not events.once, which would reject on a reset.
   return new Promise((resolve) => socket.once('close', () => resolve()));
 }
 
-/** Resolves with what arrived so far as soon as it contains the text. */
+/** Resolves with everything received as soon as it contains the text. */
 export async function readUntil(socket: Socket, text: string): Promise<string> {
   let received = '';
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
@@ -58,7 +58,7 @@ export async function readUntil(socket: Socket, text: string): Promise<string> {
   throw new Error(`the connection ended without "${text}": ${received}`);
 }
 
-/** A request with a body of JSON. */
+/** A request with a JSON body. */
 export function jsonRequest(
   line: string,
   body: string,

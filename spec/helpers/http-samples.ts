@@ -1,4 +1,4 @@
-// One instance as registered and as it runs, for the specs of src/http/routes. Fields are overridden by the spec.
+// Sample definition and snapshot of an instance, for the specs of src/http/routes. Specs override fields.
 
 import type { InstanceDefinition, InstanceSnapshot } from '../../src/domain/instance.ts';
 

@@ -1,4 +1,4 @@
-// A client of HTTP+SSE written by hand, for what no client library would do: its stream is a bare socket.
+// An HTTP+SSE client over a plain socket, for behaviour that no client library has.
 
 import type { Socket } from 'node:net';
 import { StringDecoder } from 'node:string_decoder';
@@ -18,22 +18,22 @@ interface Rpc {
   readonly error?: { readonly code: number };
 }
 
-/** A stream that a spec reads, and the path that it named. */
+/** An open stream and its path for posting. */
 export interface SseStream {
   readonly socket: Socket;
   readonly path: string;
   readonly who: Credentials;
-  /** Everything that came. */
+  /** Everything received. */
   readonly received: () => string;
   /** Waits for the answer to a request. */
   answer(id: number): Promise<Rpc>;
   post(body: unknown, who?: Credentials): Promise<Answer>;
 }
 
-/** Opens a stream, and reads the path that it names. */
+/** Opens a stream and reads its path for posting. */
 export async function open(app: AccountsFixture, path = '/mcp/demo/sse', who = app.user): Promise<SseStream> {
   const socket = await openRaw(app.port);
-  // The connection ends with the stream, so that its end is seen at once.
+  // The connection ends with the stream, so that the end is noticed at once.
   socket.write(head(`GET ${path}`, { ...who, Accept: 'text/event-stream', Connection: 'close' }));
   const greeting = await readUntil(socket, '\n\n');
   const pieces: string[] = [];
@@ -78,7 +78,7 @@ export async function open(app: AccountsFixture, path = '/mcp/demo/sse', who = a
   };
 }
 
-/** Opens a stream, and a session on it. */
+/** Opens a stream and initializes a session on it. */
 export async function initialized(
   app: AccountsFixture,
   path?: string,
@@ -92,12 +92,12 @@ export async function initialized(
   return stream;
 }
 
-/** Calls that are in flight. */
+/** The number of calls in flight. */
 export function inFlight({ gateway }: AccountsFixture): number {
   return gateway.servers().reduce((sum, { snapshot }) => sum + snapshot.inFlight, 0);
 }
 
-/** Sessions that are open. */
+/** The number of open sessions. */
 export function sessions({ gateway }: AccountsFixture): number {
   const counts = [...gateway.stats().clients.templates.values()];
   return counts.reduce((sum, { sessions: { open } }) => sum + open, 0);

@@ -1,5 +1,5 @@
-// Images made of the programs of this machine, with the libraries that they need: Node with npm and a shell, PostgreSQL, Redis. They
-// stand for the images that deploy/Dockerfile and deploy/compose.yaml name where no registry of images can be reached.
+// Images made from programs of this machine and their libraries: Node with npm and a shell, PostgreSQL, Redis. They replace the
+// images named in deploy/Dockerfile and deploy/compose.yaml where no image registry can be reached.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -9,26 +9,26 @@ import { promisify } from 'node:util';
 import type { Podman } from './podman.ts';
 
 const run = promisify(execFile);
-/** What the Dockerfile, npm and the specs start. */
+/** Programs that the Dockerfile, npm and the specs start. */
 const PROGRAMS = ['sh', 'env', 'mkdir', 'ln', 'chown', 'rm'];
 const NPM = 'usr/local/lib/node_modules/npm';
 const AS_IT_IS = { recursive: true, verbatimSymlinks: true };
-/** User and group `node`, and those of servers. */
+/** The id of the user and group `node`, and of the servers. */
 const USER = 1000;
 
-/** What is in an image besides the programs that every one has. */
+/** The contents of an image besides the programs that every image has. */
 interface Contents {
-  /** Files of programs or libraries; they keep their path, and bring their libraries. */
+  /** Programs or libraries; copied to the same path, with the libraries they need. */
   readonly files?: readonly string[];
-  /** Folders of this machine, which keep their path. */
+  /** Folders of this machine, copied to the same path. */
   readonly folders?: readonly string[];
-  /** Writes more into the root folder of the image. */
+  /** Adds more files to the root folder of the image. */
   readonly fill?: (root: string) => Promise<void>;
-  /** Lines of a Dockerfile: `USER 1000`. */
+  /** Dockerfile lines: `USER 1000`. */
   readonly settings?: readonly string[];
 }
 
-/** Imports the image of Node and gives its name. `packages`: a folder whose `node_modules` is in the image. */
+/** Imports the Node image and returns its name. `packages`: a folder whose `node_modules` is added. */
 export async function importNodeImage(
   engine: Podman,
   name = 'localhost/stagedoor-node:1',
@@ -52,7 +52,7 @@ export async function importNodeImage(
   return importImage(engine, name, { files: [...libraries, ...besideLibc(libraries)], fill });
 }
 
-/** Imports an image of PostgreSQL that understands the variables of the composition. */
+/** Imports a PostgreSQL image that supports the variables of the compose file. */
 export async function importPostgresImage(engine: Podman, name: string): Promise<void> {
   const [version = ''] = (await readdir('/usr/lib/postgresql')).sort().reverse();
   const bin = `/usr/lib/postgresql/${version}/bin`;
@@ -72,7 +72,7 @@ export async function importPostgresImage(engine: Podman, name: string): Promise
   });
 }
 
-/** The server is started once without a port, to make the database, and then for good. */
+/** On the first start, creates the database with a server that has no TCP port. */
 const POSTGRES_START = `#!/bin/sh
 set -e
 if [ ! -e "$PGDATA/PG_VERSION" ]; then
@@ -85,7 +85,7 @@ fi
 exec postgres -c 'listen_addresses=*' "$@"
 `;
 
-/** Imports an image of Redis. */
+/** Imports a Redis image. */
 export async function importRedisImage(engine: Podman, name: string): Promise<void> {
   const files = await Promise.all(['redis-server', 'redis-cli'].map(which));
   await importImage(engine, name, { files, settings: [`USER ${USER}`, 'ENV PATH=/usr/bin:/bin'] });
@@ -128,7 +128,7 @@ async function librariesOf(file: string): Promise<string[]> {
   return (await run('ldd', [file])).stdout.match(/\/\S+/g) ?? [];
 }
 
-/** Parts of the C library that Node does not load, but a native package does; a real image has them. */
+/** Parts of the C library that native packages load but Node does not; real images have them. */
 function besideLibc(libraries: readonly string[]): string[] {
   const libc = libraries.find((file) => basename(file) === 'libc.so.6');
   const realTime = libc === undefined ? '' : join(dirname(libc), 'librt.so.1');

@@ -1,15 +1,15 @@
-// Makes requests that the API description does not allow, from nothing but the document: each is checked against the
-// schema that it breaks, so none of them is right by accident. The same seed gives the same requests.
+// Generates requests that violate the API description. Each is checked against the schema that it violates, so none is
+// valid by accident. The same seed gives the same requests.
 
 import * as Schema from 'typebox/schema';
 import type { Dice } from './dice.ts';
 
 /** A request on the wire. */
 export interface Malformed {
-  /** What is wrong with it, for whoever reads the failure. */
+  /** What is wrong with it, for the message of a failed test. */
   readonly flaw: string;
   readonly method: string;
-  /** As it stands in the request line. */
+  /** The target of the request line. */
   readonly target: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Buffer;
@@ -17,7 +17,7 @@ export interface Malformed {
 
 type Node = Readonly<Record<string, unknown>>;
 
-/** One operation as the document has it, with what a fuzzer needs of it. */
+/** The parts of a documented operation that the fuzzer needs. */
 export interface Target {
   readonly method: string;
   readonly path: string;
@@ -32,7 +32,7 @@ interface Parameter {
   readonly example: string;
 }
 
-/** Every operation that can be asked wrongly: it has a name in its path, a typed query or a body. */
+/** Every operation that can be malformed: it has a path parameter, a typed query or a body. */
 export function targetsOf(document: Node): Target[] {
   return Object.entries(nodeOf(document.paths)).flatMap(([path, item]) =>
     Object.entries(nodeOf(item)).flatMap(([method, operation]) => {
@@ -76,7 +76,7 @@ export function malformed(target: Target, components: unknown, dice: Dice): Malf
 
 const JSON_TYPE: readonly (readonly [string, string])[] = [['Content-Type', 'application/json']];
 
-/** Text that no name is, ready for a URL. */
+/** Texts that are not valid names, encoded for a URL. */
 const BAD_NAMES = [
   ...'%2F ..%2f..%2fetc%2fpasswd %00 a%00b %ed%a0%80 %ff%fe % %zz %C0%AF . %20 %0d%0aX:y'.split(' '),
   ...`UPPER_ - _ ';%20drop%20table%20users;%20-- %F0%9F%92%A9 ${'a'.repeat(10_000)} %2e%2e * ~`.split(' '),
@@ -93,7 +93,7 @@ function badParameter(target: Target, chosen: Parameter, components: unknown, di
   const { place, name, schema } = chosen;
   const written = dice.pick(place === 'path' ? BAD_NAMES : BAD_QUERY_VALUES);
   const value = decoded(written);
-  // A query is text: it is wrong when neither the text nor what it means fits.
+  // A query value is text: it is invalid when neither the text nor its parsed value matches.
   const meanings = [
     value,
     ...(value !== undefined && /^-?\d+(?:\.\d+)?$/.test(value) ? [Number(value)] : []),
@@ -127,7 +127,7 @@ function badBodyValue(target: Target, body: NonNullable<Target['body']>, compone
   };
 }
 
-/** Bytes that are no JSON, or JSON that holds what is no text. */
+/** Bytes that are not JSON, or JSON with invalid text. */
 function badBodyText(target: Target, { example }: NonNullable<Target['body']>, dice: Dice) {
   const text = JSON.stringify(example);
   const [what, bytes] = dice.pick<readonly [string, Buffer]>([
@@ -150,7 +150,7 @@ function badBodyText(target: Target, { example }: NonNullable<Target['body']>, d
   return { flaw: `body: ${what}`, target: exampleTarget(target), headers: JSON_TYPE, body: bytes };
 }
 
-/** Forms in which a field is missing, empty, or no text. */
+/** Forms in which a field is missing, empty, or not text. */
 function badForm(target: Target, dice: Dice) {
   const form = dice.pick([
     ...['', '&&&===', 'username=ada', 'password=x', 'username=&password='],
@@ -184,7 +184,7 @@ function badBodyHeaders(target: Target, { example }: NonNullable<Target['body']>
   };
 }
 
-/** Values of every JSON type, and of the kinds that programs stumble over. */
+/** Values of every JSON type, including ones that often cause bugs. */
 const STRANGE_VALUES: readonly unknown[] = [
   ...[null, true, false, 0, -1, 1.5, 1e308, -0, Number.MAX_SAFE_INTEGER, '', ' ', 'x', 'x'.repeat(3_000)],
   ...['\u0000', 'a\ud800', '\udc00b', '\u202e', '../../etc/passwd', '#{7*7}', "' or 1=1 --", 'http://['],
@@ -192,7 +192,7 @@ const STRANGE_VALUES: readonly unknown[] = [
   ...[[], [null], [[[]]], {}, { '': '' }, { constructor: { prototype: 1 } }, { toString: 1 }, { length: -1 }],
 ];
 
-/** A copy in which one place is another value, missing, renamed, or has a companion. */
+/** A copy in which one value is replaced, removed, renamed, or has an added sibling. */
 function mutated(value: unknown, dice: Dice): unknown {
   if (typeof value !== 'object' || value === null || dice.below(6) === 0) return dice.pick(STRANGE_VALUES);
   if (Array.isArray(value)) {
@@ -227,12 +227,12 @@ function isClean(value: unknown): boolean {
   return !/\\u0000|\\ud[89a-f]/i.test(JSON.stringify(value));
 }
 
-/** Undefined when it is not even text. */
+/** Undefined when it does not decode to text. */
 function decoded(written: string): string | undefined {
   try {
     return decodeURIComponent(written);
   } catch {
-    return undefined; // bytes that are no UTF-8
+    return undefined; // not UTF-8
   }
 }
 

@@ -1,5 +1,5 @@
-// Raw MCP clients of both eras, without an SDK: they send what a spec tells them to, under ids that a spec chooses, so that
-// those of different clients collide on purpose, and they answer what a server asks.
+// Raw MCP clients of both eras, without an SDK. Specs choose messages and ids, so that ids of different clients can collide
+// on purpose. The clients answer server requests.
 // Sources: MCP 2025-11-25 basic/transports; MCP 2026-07-28 basic/patterns/mrtr, basic/patterns/subscriptions.
 
 import { META } from '../../src/domain/mcp.ts';
@@ -9,21 +9,21 @@ import type { Message, OpenStream, Received, Wire } from './mcp-wire.ts';
 export const LEGACY_VERSION = '2025-11-25';
 const MODERN_VERSION = '2026-07-28';
 
-/** What every POST carries in both eras. */
+/** The headers of every POST in both eras. */
 export const POST_HEADERS = {
   'Content-Type': 'application/json',
   Accept: 'application/json, text/event-stream',
 } as const;
 
-/** Most rounds of one call; more are a server that asks for ever. */
+/** The maximum number of rounds of one call. */
 const mostRounds = 8;
 
-/** What a client says to each thing that a server may ask, by method. */
+/** The client's answers to server requests, by method. */
 export type Replies = Readonly<Record<string, (params: Json) => Json>>;
 
 export interface ClientOptions {
   readonly capabilities?: Json;
-  /** Of every request: credentials. */
+  /** Headers of every request, such as credentials. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly replies?: Replies;
   readonly withinMs?: number;
@@ -44,7 +44,7 @@ export interface Outcome {
   readonly error: Message['error'];
   /** Notifications that came before the answer. */
   readonly heard: readonly Message[];
-  /** What it was asked meanwhile, in order. */
+  /** The methods of the server requests meanwhile, in order. */
   readonly asked: readonly string[];
 }
 
@@ -66,7 +66,7 @@ export class LegacyClient {
     this.greeting = objectOr(opened.messages[0]?.result);
   }
 
-  /** Initializes; rejects with what was answered instead when that is refused. */
+  /** Initializes; rejects with the answer when that is refused. */
   static async open(wire: Wire, path: string, options: ClientOptions = {}): Promise<LegacyClient> {
     const { capabilities = {}, headers, withinMs } = options;
     const clientInfo = { name: 'raw', version: '1' };
@@ -81,13 +81,13 @@ export class LegacyClient {
     return client;
   }
 
-  /** Headers of everything in this session. */
+  /** The headers of every request in this session. */
   get headers(): Readonly<Record<string, string>> {
     const session = { 'Mcp-Session-Id': this.sessionId, 'MCP-Protocol-Version': LEGACY_VERSION };
     return { ...POST_HEADERS, ...session, ...this.#options.headers };
   }
 
-  /** One request; what the server asks meanwhile is answered. */
+  /** Sends a request and answers server requests meanwhile. */
   async ask(method: string, params: Json = {}, { id, meta, headers }: AskOptions = {}): Promise<Outcome> {
     this.#lastId += 1;
     const ownId = id ?? this.#lastId;
@@ -110,20 +110,20 @@ export class LegacyClient {
     return this.send(JSON.stringify({ jsonrpc: '2.0', method, params }));
   }
 
-  /** Answers what the server asked. */
+  /** Answers a server request. */
   answer({ id, method = '', params = {} }: Message): Promise<Received> {
     const reply = this.#options.replies?.[method];
     const said = reply ? { result: reply(params) } : { error: { code: -32601, message: 'not here' } };
     return this.send(JSON.stringify({ jsonrpc: '2.0', id, ...said }));
   }
 
-  /** Any body, with the headers of this session and others over them; undefined leaves one out. */
+  /** Sends any body with the headers of this session; `headers` override them, undefined removes one. */
   send(body: string, headers: Readonly<Record<string, string | undefined>> = {}): Promise<Received> {
     const { withinMs } = this.#options;
     return this.wire.exchange(this.path, { headers: { ...this.headers, ...headers }, body, withinMs });
   }
 
-  /** Opens the stream of what the server says by itself; questions on it are answered. */
+  /** Opens the GET stream and answers server requests on it. */
   listen(lastEventId?: string): Promise<OpenStream> {
     const headers = { ...this.headers, 'Content-Type': undefined, 'Last-Event-ID': lastEventId };
     const hear = (message: Message) => isQuestion(message) && void this.answer(message);
@@ -137,7 +137,7 @@ export class LegacyClient {
   }
 }
 
-/** A client of the modern era: every request stands for itself. */
+/** A client of the modern era, which has no session. */
 export class ModernClient {
   readonly wire: Wire;
   readonly path: string;
@@ -150,7 +150,7 @@ export class ModernClient {
     this.#options = options;
   }
 
-  /** One request, with as many rounds as it takes; each has an id of its own. */
+  /** Sends a request with as many rounds as it takes, each under a new id. */
   async ask(method: string, params: Json = {}, options: AskOptions = {}): Promise<Outcome> {
     const asked: string[] = [];
     let heard: readonly Message[] = [];
@@ -175,12 +175,12 @@ export class ModernClient {
     return this.ask('tools/call', { name, arguments: args }, options);
   }
 
-  /** Listens to changes, as `subscriptions/listen` takes them. */
+  /** Opens a `subscriptions/listen` stream for these notifications. */
   listen(notifications: Json): Promise<OpenStream> {
     return this.wire.stream(this.path, this.request('subscriptions/listen', { notifications }));
   }
 
-  /** Headers and body of a correct request. */
+  /** Headers and body of a valid request. */
   request(method: string, params: Json = {}, { id, meta, headers }: AskOptions = {}) {
     this.#lastId += 1;
     const { name, uri = name } = params;
@@ -209,7 +209,7 @@ export function textOf({ result }: { readonly result?: Json | undefined }): stri
   return String(objectOr(first ?? objectOr(message).content).text);
 }
 
-/** What a modern client says of itself with every request. */
+/** The `_meta` of every request of a modern client. */
 function envelope(capabilities: Json = {}): Json {
   return { [META.protocolVersion]: MODERN_VERSION, [META.clientCapabilities]: capabilities };
 }
@@ -218,17 +218,17 @@ export function requestText(id: unknown, method: string, params: Json = {}): str
   return JSON.stringify({ jsonrpc: '2.0', id, method, params });
 }
 
-/** Whether a server asks its client something. */
+/** Whether a message is a server request. */
 export function isQuestion({ id, method }: Message): boolean {
   return id !== undefined && method !== undefined;
 }
 
-/** Whether it is an answer to a request of the client. */
+/** Whether a message is an answer to a client request. */
 export function isAnswer({ id, method }: Message): boolean {
   return id !== undefined && method === undefined;
 }
 
-/** Fails when an answer is not to this request, which is what it is all about. */
+/** The outcome of a request. Fails when an answer belongs to another request. */
 function outcomeOf({ status, headers, messages }: Received, id: string | number): Outcome {
   const answers = messages.filter(({ method }) => method === undefined);
   const unmatched = answers.find((answer) => answer.id !== id && answer.id !== null);

@@ -1,5 +1,5 @@
-// What the journeys of the MCP endpoint share: a real gateway with instances of the everything server behind it, reached by
-// raw clients and by an administrator.
+// Shared by the system specs of the MCP endpoint: a real gateway with instances of the everything server, raw clients and
+// an administrator.
 
 import * as assert from 'uvu/assert';
 import { type Caller, caller, tokenOf } from './caller.ts';
@@ -9,7 +9,7 @@ import { Program, type ProgramOptions } from './program.ts';
 /** Longest wait for an instance to be healthy, in seconds. */
 const waitSeconds = 20;
 
-/** An instance as it is registered. */
+/** The body of a registration. */
 export type InstanceBody = { readonly id: string } & (
   | { readonly endpoint: string }
   | {
@@ -19,18 +19,18 @@ export type InstanceBody = { readonly id: string } & (
     }
 );
 
-/** A gateway, and the ways to it. */
+/** A gateway and its clients. */
 export interface McpHarness {
   readonly program: Program;
   readonly url: string;
   readonly wire: Wire;
-  /** Without credentials: an administrator where nobody has to log in. */
+  /** Sends no credentials; an administrator when authentication is disabled. */
   readonly admin: Caller;
-  /** Closes the sockets of the clients, then ends the gateway, and checks that nothing of it is left. */
+  /** Closes the sockets of the clients, then stops the gateway and checks that it leaves nothing behind. */
   remove(): Promise<void>;
 }
 
-/** Several of them may start on few cores. */
+/** Several gateways may start on few cores. */
 const startsWithinMs = 45_000;
 
 export interface HarnessOptions extends ProgramOptions {
@@ -67,12 +67,12 @@ export async function startHarness({
   }
 }
 
-/** The password of `admin` where there are accounts. */
+/** The password of `admin` when authentication is enabled. */
 export const PASSWORD = 'correct horse battery';
-/** What makes a gateway one with accounts. */
+/** Settings that enable authentication. */
 export const GUARDED = { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: PASSWORD } as const;
 
-/** The same with accounts; `admin` is its administrator. */
+/** Starts a gateway with authentication; `admin` is its administrator. */
 export async function startGuarded({ env, ...options }: HarnessOptions = {}): Promise<McpHarness> {
   const harness = await startHarness({ ...options, env: { ...GUARDED, ...env } });
   return { ...harness, admin: caller(harness.url, await tokenOf(harness.url, 'admin', PASSWORD)) };
@@ -96,7 +96,7 @@ export async function register(
   if (Object.keys(settings).length > 0) await change(admin, template, settings);
 }
 
-/** Changes the settings of a template's load balancer. */
+/** Changes the load balancer settings of a template. */
 export async function change(admin: Caller, template: string, settings: object): Promise<void> {
   const { status, body } = await admin(`PATCH /gateway/templates/${template}`, settings);
   assert.is(status, 200, JSON.stringify(body));

@@ -1,5 +1,5 @@
-// HTTP of the raw MCP clients (mcp-client.ts): any request, also one that no client library would send; its answer as JSON
-// or as an event stream; every wait bounded. It knows messages by their shape only, and neither era.
+// HTTP for the raw MCP clients (mcp-client.ts): sends any request and reads its answer as JSON or as an event stream. Every
+// wait is bounded. It does not depend on the protocol era.
 
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -7,10 +7,10 @@ import { createParser } from 'eventsource-parser';
 import { isObject, type Json } from '../fixtures/wire.ts';
 import { eventually } from './eventually.ts';
 
-/** Longest wait for a whole answer unless somebody says otherwise: nothing here is slow, so this is a hang. */
+/** The default timeout for a complete answer. */
 const patienceMs = 30_000;
 
-/** A JSON-RPC message as it came. */
+/** A JSON-RPC message as received. */
 export interface Message {
   readonly id?: string | number | null;
   readonly method?: string;
@@ -23,36 +23,36 @@ export interface Sent {
   readonly method?: 'POST' | 'GET' | 'DELETE' | 'PUT';
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | undefined;
-  /** Hears each message of the answer as it comes. */
+  /** Called with each message of the answer as it arrives. */
   readonly hear?: ((message: Message) => void) | undefined;
   readonly withinMs?: number | undefined;
 }
 
-/** A whole answer. */
+/** A complete answer. */
 export interface Received {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly messages: readonly Message[];
-  /** The body, unless it was an event stream. */
+  /** The body, unless it is an event stream. */
   readonly text: string;
 }
 
-/** An answer that goes on. */
+/** An answer whose stream stays open. */
 export interface OpenStream {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** What came so far. */
+  /** The messages received so far. */
   readonly messages: readonly Message[];
-  /** Ids of its events so far. */
+  /** The ids of the events received so far. */
   readonly eventIds: readonly string[];
   readonly hasEnded: boolean;
-  /** Waits for a message; fails after the time. */
+  /** Waits for a message; fails after the time limit. */
   sees(isWanted: (message: Message) => boolean, withinMs?: number): Promise<Message>;
-  /** Breaks it off. */
+  /** Closes the connection. */
   close(): void;
 }
 
-/** What several clients reach one server over. Close it in the end, and no socket is left. */
+/** The connections of several clients to one server. The caller closes it, and with it all sockets. */
 export class Wire {
   readonly #origin: string;
   readonly #agent = new Agent({ keepAlive: true, scheduling: 'fifo' });
@@ -61,7 +61,7 @@ export class Wire {
     this.#origin = new URL(url).origin;
   }
 
-  /** Sends a request and reads its answer to the end. Rejects when it takes too long, or breaks off. */
+  /** Sends a request and reads its answer to the end. Rejects when it times out or the connection breaks. */
   async exchange(path: string, { hear, withinMs = patienceMs, ...sent }: Sent): Promise<Received> {
     const signal = AbortSignal.timeout(withinMs);
     try {
@@ -92,7 +92,7 @@ export class Wire {
     const messages: Message[] = [];
     const eventIds: string[] = [];
     let hasEnded = false;
-    // However it ends: what matters is what came before.
+    // A broken stream ends like a complete one; specs check the messages.
     const ending = () => {
       hasEnded = true;
     };
@@ -110,7 +110,7 @@ export class Wire {
     };
   }
 
-  /** Closes every socket; streams break off. */
+  /** Closes every socket, which ends the streams. */
   close(): void {
     this.#agent.destroy();
   }
@@ -130,14 +130,14 @@ export class Wire {
   }
 }
 
-/** Messages in a body: one, the members of a batch, or none. */
+/** The messages in a body: one, those of a batch, or none. */
 function messagesIn(body: string): Message[] {
   if (body === '') return [];
   try {
     const value: unknown = JSON.parse(body);
     return (Array.isArray(value) ? value : [value]).filter(isObject);
   } catch {
-    return []; // a page for people, perhaps: whoever wants messages finds none
+    return []; // not JSON, so it has no messages
   }
 }
 

@@ -1,5 +1,5 @@
-// A control group with a memory limit, for a program that is started inside it: over the limit the kernel kills the
-// program, as it would in a container. Linux, version 1 or 2 of control groups, and the rights to make one (root).
+// A control group with a memory limit for one program. Over the limit the kernel kills the program, as in a container.
+// Needs Linux, control groups version 1 or 2, and root.
 
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ let made = 0;
 export class MemoryLimit {
   readonly #folder: string;
 
-  /** Throws where this machine or this user cannot do it; see `canLimitMemory`. */
+  /** Throws when the machine or the user does not allow it; see `canLimitMemory`. */
   constructor(bytes: number) {
     made += 1;
     this.#folder = join(parent, `stagedoor-spec-${process.pid}-${made}`);
@@ -35,26 +35,26 @@ export class MemoryLimit {
     return join(this.#folder, 'cgroup.procs');
   }
 
-  /** Most memory that was used in the group so far, in bytes; page cache counts. */
+  /** The peak memory use of the group, in bytes, page cache included. */
   get peakBytes(): number {
     return Number(readFileSync(join(this.#folder, FILES.peak), 'utf8'));
   }
 
-  /** Removes the group once its processes have ended; fails after 10 s. */
+  /** Removes the group when its processes have ended; fails after 10 s. */
   async remove(): Promise<void> {
     for (let attempt = 0; ; attempt += 1) {
       try {
         rmdirSync(this.#folder);
         return;
       } catch (thrown) {
-        if (attempt === 200) throw thrown; // a process is left in it
+        if (attempt === 200) throw thrown; // a process is still in it
         await sleep(50);
       }
     }
   }
 }
 
-/** Whether control groups can be made here. */
+/** Whether control groups can be created on this machine. */
 export const canLimitMemory = await canMakeOne();
 
 async function canMakeOne(): Promise<boolean> {

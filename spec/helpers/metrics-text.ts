@@ -1,7 +1,7 @@
-// Reads the text format of Prometheus, version 0.0.4, and refuses what is not quite right: a parser of the specs alone, stricter
-// than Prometheus itself. Source: https://prometheus.io/docs/instrumenting/exposition_formats/.
+// A parser for the text format of Prometheus, version 0.0.4, for specs only; stricter than Prometheus itself.
+// Source: https://prometheus.io/docs/instrumenting/exposition_formats/.
 
-/** One metric with its lines. */
+/** One metric with its samples. */
 export interface Family {
   readonly name: string;
   readonly type: string;
@@ -15,7 +15,7 @@ interface MetricSample {
   readonly value: number;
 }
 
-/** By name. Throws for the first line that breaks a rule. */
+/** Metrics by name. Throws for the first invalid line. */
 export function parseMetrics(text: string): ReadonlyMap<string, Family> {
   if (!text.endsWith('\n')) throw new Error('the last line does not end');
   const families = new Map<string, { name: string; type: string; help: string; samples: MetricSample[] }>();
@@ -50,7 +50,7 @@ export function parseMetrics(text: string): ReadonlyMap<string, Family> {
   return families;
 }
 
-/** Of one sample; undefined when it is not there. */
+/** The value of one sample; undefined when it is missing. */
 export function metricValue(
   families: ReadonlyMap<string, Family>,
   name: string,
@@ -98,7 +98,7 @@ function check({ name, type, samples }: Family): void {
   if (type === 'histogram') checkHistogram(name, samples);
 }
 
-/** Each series: rising bounds, counts that never fall, and as many in the last bucket as in the count. */
+/** Checks each series: rising bounds, counts that never fall, and a last bucket that equals the count. */
 function checkHistogram(name: string, samples: readonly MetricSample[]): void {
   const series = Map.groupBy(samples, ({ labels: { le: _, ...labels } }) => JSON.stringify(labels));
   for (const [labels, lines] of series) {

@@ -1,5 +1,5 @@
-// Several nodes on one database: each a registry over scripted backends of its own, with a store that may fail or dawdle
-// for this node alone. News come when the spec says so.
+// Several nodes on one database: each has a registry, scripted backends, and a store that can fail or delay for this node
+// only. The spec decides when a node is notified of changes.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
@@ -36,13 +36,13 @@ export class Node {
     });
   }
 
-  /** Hears that something changed. With timers that are real the reload is over when this resolves. */
+  /** Notifies the node of a change. With real timers the reload has finished when this resolves. */
   async hear(kind: RevisionChange['kind'] = 'changed'): Promise<void> {
     this.storeChanges$.next({ kind });
     for (let left = 20; left > 0; left -= 1) await turn();
   }
 
-  /** Facts about the registry, in order: `registered a`, `replaced a`, `changed a`, `deregistered a`, `settings t`. */
+  /** The registry events, in order: `registered a`, `replaced a`, `changed a`, `deregistered a`, `settings t`. */
   get facts(): string[] {
     return this.harness.events.flatMap((event) => {
       if (event.type === 'instance.registered')

@@ -1,4 +1,4 @@
-// A collector of OpenTelemetry over HTTP, small enough to be read: it keeps what it was sent. Spans are read from JSON only.
+// A small OpenTelemetry collector over HTTP that records what it receives. Spans are read from JSON only.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { buffer } from 'node:stream/consumers';
@@ -19,7 +19,7 @@ export interface ReceivedSpan {
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
 }
 
-/** What OTLP numbers the kinds of spans by. */
+/** OTLP numbers of span kinds. */
 export const SERVER = 2;
 export const CLIENT = 3;
 
@@ -30,9 +30,9 @@ export interface OtlpReceiver {
     readonly path: string;
     readonly body: Buffer;
   }[];
-  /** Of all requests in JSON. */
+  /** The spans of all JSON requests. */
   spans(): ReceivedSpan[];
-  /** Attributes of the resource of the first request in JSON. */
+  /** The resource attributes of the first JSON request. */
   resource(): Readonly<Record<string, unknown>>;
   close(): Promise<void>;
 }

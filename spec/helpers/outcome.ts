@@ -1,9 +1,9 @@
-// What became of a promise, as something that can be compared.
+// The outcome of a promise as a value that can be compared.
 
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 
-/** The code of the GatewayError it rejects with or throws; whatever else it throws; or what it resolved with, wrapped. */
+/** The code of a GatewayError that is thrown; any other error itself; or the resolved value, wrapped. */
 export async function codeOf(outcome: Promise<unknown> | (() => unknown)): Promise<unknown> {
   try {
     return { resolvedWith: await (typeof outcome === 'function' ? outcome() : outcome) };
@@ -12,7 +12,7 @@ export async function codeOf(outcome: Promise<unknown> | (() => unknown)): Promi
   }
 }
 
-/** `done`, or the code of the GatewayError that it rejects with, or the text of whatever else. */
+/** `done`, the code of a GatewayError, or the text of any other error. */
 export function endOf(work: Promise<unknown>): Promise<string> {
   return work.then(
     () => 'done',
@@ -20,7 +20,7 @@ export function endOf(work: Promise<unknown>): Promise<string> {
   );
 }
 
-/** What it rejects with or throws. Fails when it does not. */
+/** The error it rejects with or throws. Fails when there is none. */
 export async function thrownBy(work: Promise<unknown> | (() => unknown)): Promise<unknown> {
   let value: unknown;
   try {
@@ -38,7 +38,7 @@ export async function errorOf(outcome: Promise<unknown>): Promise<GatewayError> 
   throw new Error('expected a GatewayError', { cause: thrown });
 }
 
-/** Of the GatewayError that it rejects with: code, whether it may have happened, and when to try again. */
+/** The code, delivery and retry time of the GatewayError that it rejects with. */
 export async function fateOf(work: Promise<unknown>): Promise<readonly unknown[]> {
   const { code, delivered, facts } = await errorOf(work);
   return [code, delivered, facts.retryAfterSeconds];
@@ -56,7 +56,7 @@ export async function messageOf(
   return message;
 }
 
-/** Expects a rejection with an error of this kind, or that it is thrown; its message is one line that fits. */
+/** Expects an error of this kind, rejected or thrown, whose message is one line and matches. */
 export async function rejects(
   work: Promise<unknown> | (() => unknown),
   kind: new (...parameters: never[]) => Error,

@@ -1,5 +1,5 @@
-// A real container engine for specs: podman with storage, settings and a socket of its own in a scratch folder. Its one image
-// is empty: containers see the programs of this machine and this repository, read-only.
+// A real container engine for specs: podman with its own storage, settings and socket in a scratch folder. Its image is
+// empty; containers mount the programs of this machine and this repository read-only.
 
 import { type ChildProcess, execFile, type PromiseWithChild, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -14,19 +14,19 @@ import { descendantsOf, killNow, processesWhere } from './processes.ts';
 
 const run = promisify(execFile);
 const repository = fileURLToPath(new URL('../..', import.meta.url));
-/** Longest time of one podman command, in ms. */
+/** The timeout of one podman command, in ms. */
 const COMMAND_MS = 60_000;
 /** Its image without any file. */
 export const EMPTY_IMAGE = 'localhost/stagedoor-spec:1';
-/** Where the Node that runs the specs is inside of containers. */
+/** The path of Node inside containers. */
 const NODE = '/opt/node';
 
-/** An engine, or why there is none. */
+/** An engine, or the reason why there is none. */
 export type FoundPodman =
   | { readonly engine: Podman; readonly skip: '' }
   | { readonly engine: undefined; readonly skip: string };
 
-/** Starts an engine that has run one container already. `driver`: overlay is faster for large images, vfs works everywhere. */
+/** Starts an engine and a first container. `driver`: overlay is faster for large images, vfs works everywhere. */
 export async function startPodman(driver: 'vfs' | 'overlay' = 'vfs'): Promise<FoundPodman> {
   if (process.platform !== 'linux') return { engine: undefined, skip: 'containers need Linux' };
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-podman-'));
@@ -79,7 +79,7 @@ export class Podman {
     await this.serve();
   }
 
-  /** Starts the API, after `silence` again. */
+  /** Starts the API; also again after `silence`. */
   async serve(): Promise<void> {
     const words = [...this.#storage(), 'system', 'service', '--time', '0', this.address];
     this.#service = spawn('podman', words, { env: this.#env(), stdio: 'ignore' });
@@ -90,7 +90,7 @@ export class Podman {
     }
   }
 
-  /** Ends the API; containers go on. */
+  /** Stops the API; containers keep running. */
   async silence(): Promise<void> {
     const service = this.#service;
     if (service === undefined || service.exitCode !== null || service.signalCode !== null) return;
@@ -100,23 +100,23 @@ export class Podman {
     await rm(this.#socket, { force: true });
   }
 
-  /** Starts a container and gives its id. `words`: its program; default one that does nothing. */
+  /** Starts a container and returns its id. `words`: its command; by default one that does nothing. */
   async start(labels: Readonly<Record<string, string>>, words: readonly string[] = IDLE): Promise<string> {
     const marks = Object.entries(labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]);
     return this.podman('run', '-d', '--init=false', ...this.#place(), ...marks, EMPTY_IMAGE, ...words);
   }
 
-  /** A command line that runs a module of this repository inside of a container. */
+  /** The command line that runs a module of this repository inside a container. */
   static node(path: string, ...words: string[]): readonly string[] {
     return [NODE, join(repository, path), ...words];
   }
 
-  /** Runs a podman command and gives what it printed. */
+  /** Runs a podman command and returns its output. */
   async podman(...words: string[]): Promise<string> {
     return (await this.#run(COMMAND_MS, words)).stdout.trim();
   }
 
-  /** Builds an image; false when that takes too long: its programs are ended, and podman cleans up. */
+  /** Builds an image; false when that takes too long: its processes are ended and podman cleans up. */
   async build(withinMs: number, ...words: string[]): Promise<boolean> {
     const building = this.#run(withinMs + COMMAND_MS, ['build', ...words]);
     let isLate = false;
@@ -135,7 +135,7 @@ export class Podman {
     }
   }
 
-  /** Writes a program that is podman with the storage and the networks of this engine, and gives its path. */
+  /** Writes a program that runs podman with the storage and networks of this engine; returns its path. */
   async program(): Promise<string> {
     const path = join(this.folder, 'podman');
     const variables = Object.entries(this.#env()).map(([name, value]) => `export ${name}='${value ?? ''}'`);
@@ -144,7 +144,7 @@ export class Podman {
     return path;
   }
 
-  /** Starts a podman command whose output is bytes, or on both channels. */
+  /** Starts a podman command whose output is binary, or on stdout and stderr. */
   open(...words: string[]): ChildProcess {
     return spawn('podman', [...this.#storage(), ...words], {
       env: this.#env(),
@@ -155,10 +155,10 @@ export class Podman {
   async close(): Promise<void> {
     await this.silence();
     if (existsSync(join(this.folder, 'containers.conf')))
-      await this.podman('rm', '-f', '-a', '-t', '0').catch(() => undefined); // none was made, or it is broken
-    // Monitors of programs that were run by exec wait for minutes, and make the folder again in the end.
+      await this.podman('rm', '-f', '-a', '-t', '0').catch(() => undefined); // there is none, or it is broken
+    // The monitors of `exec` programs wait for minutes and then create the folder again.
     for (const pid of processesWhere('cmdline', (words) => words.includes(this.folder))) killNow(pid);
-    // Overlay storage is a mount of its own.
+    // Overlay storage is a separate mount.
     await run('umount', [join(this.folder, 'storage', 'overlay')]).catch(() => undefined);
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }

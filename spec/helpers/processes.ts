@@ -1,17 +1,17 @@
-// Processes of this machine, for specs that prove that nothing was left behind: whether they run, what they were started
-// with, and their end. All but `isRunning` and `killNow` need /proc.
+// Finds and kills processes of this machine, for specs that check that none is left behind. All functions except
+// `isRunning` and `killNow` need /proc.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Whether processes can be found here. */
+/** Whether processes can be found on this machine. */
 export const canFindProcesses = process.platform === 'linux';
-/** What a spec says when it is skipped. */
+/** The reason given for a skipped spec. */
 export const NO_PROCESSES = 'processes are found through /proc, which is Linux';
 
-/** What /proc tells of a process: its words, its environment, its state and its parent. */
+/** The files of a process in /proc: its arguments, its environment, its state and parent. */
 type ProcessFile = 'cmdline' | 'environ' | 'stat';
 
-/** False for the dead as well whom nobody has buried yet: they hold nothing but a number. */
+/** False for zombies as well: they hold no resources but their id. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -21,7 +21,7 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** Empty when it has ended, or is somebody else's. */
+/** Empty when the process has ended or belongs to another user. */
 export function toldOf(pid: number | undefined, file: ProcessFile): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');
@@ -30,19 +30,19 @@ export function toldOf(pid: number | undefined, file: ProcessFile): string {
   }
 }
 
-/** Ids of all processes of which this holds. */
+/** Ids of all matching processes. */
 export function processesWhere(file: ProcessFile, isWanted: (told: string) => boolean): number[] {
   const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
   return pids.filter((pid) => isWanted(toldOf(pid, file)));
 }
 
-/** Ids of the processes below this one, at any depth. */
+/** Ids of all descendants of a process. */
 export function descendantsOf(ancestor: number): number[] {
   const children = processesWhere('stat', (stat) => /.*\) \S (\d+) /s.exec(stat)?.[1] === String(ancestor));
   return children.flatMap((pid) => [pid, ...descendantsOf(pid)]);
 }
 
-/** Harmless when it has ended since it was found. */
+/** Kills a process; does nothing when it has already ended. */
 export function killNow(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');

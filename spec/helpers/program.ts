@@ -1,6 +1,6 @@
-// Starts the program as a user would, `node bin/stagedoor.mjs …`, and follows it: what it prints, where it listens, how
-// it ends, and which processes it leaves behind. Each program has a home folder of its own, which its descendants
-// inherit: that is how they are found, however deep they are.
+// Starts the program as a user would, `node bin/stagedoor.mjs …`, and observes its output, its addresses, its exit and the
+// processes it leaves behind. Each program has its own home folder. Its descendants inherit the variable, which is how
+// they are found.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,23 +13,23 @@ import type { Outcome } from '../cli/commands/against-gateway.ts';
 import type { MemoryLimit } from './memory-limit.ts';
 import { canFindProcesses, killNow, processesWhere } from './processes.ts';
 
-/** The program's front door. */
+/** The entry point of the program. */
 export const binPath = fileURLToPath(new URL('../../bin/stagedoor.mjs', import.meta.url));
 
 const watchModule = new URL('watch-program.ts', import.meta.url).href;
 
 export interface ProgramOptions {
-  /** Variables besides PATH, HOME and TMPDIR, over those of `PLAIN`. An empty one counts as not set. */
+  /** Variables besides PATH, HOME and TMPDIR; they override `PLAIN`. An empty one counts as not set. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Working folder. Default: the program's own empty home. */
+  /** The working folder. Default: the program's empty home folder. */
   readonly folder?: string;
-  /** What it reads from standard input. Default: nothing. */
+  /** Its standard input. Default: empty. */
   readonly input?: string;
-  /** The memory that it and its children may use. Default: all there is. */
+  /** The memory limit for it and its children. Default: none. */
   readonly memory?: MemoryLimit;
 }
 
-/** What a gateway is here unless a spec says otherwise: on this machine, in memory, and nobody has to log in. */
+/** The default settings of gateways in specs: local, with a store in memory and without authentication. */
 export const PLAIN = {
   MCP_GATEWAY_HOST: '127.0.0.1',
   GATEWAY_HOST: '127.0.0.1',
@@ -37,28 +37,28 @@ export const PLAIN = {
   GATEWAY_DATABASE_URL: 'memory://',
 } as const;
 
-/** Takes back what `PLAIN` says about accounts and the database: the gateway as it comes. */
+/** Resets the settings of `PLAIN` for authentication and the database to the gateway's defaults. */
 export const AS_IT_COMES = { GATEWAY_AUTH_ENABLED: '', GATEWAY_DATABASE_URL: '' } as const;
 
-/** How a program ended: its exit code, or the signal that ended it. */
+/** The exit code of a program, or the signal that ended it. */
 export interface ProgramEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** How long to wait for what always comes, on a machine that has other things to do. */
+/** The default timeout, long enough for a busy machine. */
 const patienceMs = 30_000;
 
-/** Where programs of this user keep what they can make again. */
+/** The cache folder of this user. */
 const cacheFolder = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
 
 /** One running program. */
 export class Program {
   readonly process: ChildProcess;
-  /** Its own folder, also for its temporary files; removed with `remove`. */
+  /** Its home folder, also for its temporary files; `remove` deletes it. */
   readonly home: string;
   readonly #ended: Promise<ProgramEnd>;
-  /** What its answers were, and the API description does not say; see watch-program.ts. */
+  /** The file of answers that differ from the API description; see watch-program.ts. */
   readonly #strangeAnswers: string;
   #out = '';
   #err = '';
@@ -75,7 +75,7 @@ export class Program {
         PATH: process.env.PATH ?? '',
         HOME: this.home,
         TMPDIR: this.home,
-        // Of whoever runs the specs, as for a program that was started before: each start is faster.
+        // The cache of the user who runs the specs, which makes each start faster.
         XDG_CACHE_HOME: cacheFolder,
         NODE_OPTIONS: `--import=${watchModule}?${encodeURIComponent(this.#strangeAnswers)}`,
         ...PLAIN,
@@ -83,7 +83,7 @@ export class Program {
       },
       stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     });
-    this.process.stdin?.on('error', () => {}); // it may end without having read
+    this.process.stdin?.on('error', () => {}); // it may end before it has read
     this.process.stdin?.end(input);
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.#out += text;
@@ -110,13 +110,13 @@ export class Program {
     return this.#err;
   }
 
-  /** The first URL it listens on; waits for it. */
+  /** Waits for the first URL it listens on. */
   async url(withinMs?: number): Promise<string> {
     const [, url = ''] = await this.sees(/listening on .*?(http[^\s)]+)/, withinMs);
     return url;
   }
 
-  /** Waits until standard output matches. Fails when the program ends or the time is over. */
+  /** Waits until standard output matches. Fails when the program ends or the time limit is reached. */
   sees(pattern: RegExp, withinMs = patienceMs): Promise<RegExpExecArray> {
     return this.#find(() => pattern.exec(this.#out), pattern, withinMs);
   }
@@ -130,38 +130,38 @@ export class Program {
     this.process.kill(name);
   }
 
-  /** How it ended; waits for it. Fails when it does not within the time. */
+  /** Waits for its end. Fails after the time limit. */
   async end(withinMs = patienceMs): Promise<ProgramEnd> {
     await this.#until(() => this.#hasEnded || undefined, withinMs);
     if (!this.#hasEnded) throw new Error(`it did not end within ${withinMs} ms:\n${this.#out}\n${this.#err}`);
     return this.#ended;
   }
 
-  /** Runs another command line against this gateway, in the process of the spec: that programs do the same is shown elsewhere. */
+  /** Runs another command line against this gateway, in the process of the spec. */
   async run(...words: string[]): Promise<Outcome> {
     const { runAtTerminal } = await import('../cli/commands/against-gateway.ts');
     const env = { ...PLAIN, STAGEDOOR_URL: await this.url() };
     return runAtTerminal(words, { env, folder: this.home });
   }
 
-  /** Process ids of everything it started that still lives, itself left out. Linux only. */
+  /** The ids of its running descendants. Linux only. */
   descendants(): number[] {
     return processesWithHome(this.home).filter((pid) => pid !== this.process.pid);
   }
 
-  /** Waits until nothing it started is left; resolves with what is left when the time is over. */
+  /** Waits until all its descendants have ended; resolves with those that are left after the time limit. */
   async survivors(withinMs = patienceMs): Promise<number[]> {
     await this.#until(() => this.descendants().length === 0 || undefined, withinMs);
     return this.descendants();
   }
 
-  /** For the end of a test: kills whatever is left, removes its folder, and throws for answers that are not documented. */
+  /** For the end of a test: kills what is left, removes the folder, and throws if an answer was not as documented. */
   async remove(): Promise<void> {
     if (!this.#hasEnded) this.process.kill('SIGKILL');
     await this.#ended;
     if (canFindProcesses) for (const pid of this.descendants()) killNow(pid);
     const strange = existsSync(this.#strangeAnswers) ? readFileSync(this.#strangeAnswers, 'utf8') : '';
-    // Not `rmSync`, whose retries do not wait: what was killed may still be writing.
+    // Not `rmSync`, whose retries do not wait: a killed process may still be writing.
     await rm(this.home, { recursive: true, force: true, maxRetries: 10 });
     if (strange !== '') throw new Error(`not as the API description says:\n${strange.slice(0, 2_000)}`);
   }
@@ -181,7 +181,7 @@ export class Program {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Looks again whenever it says something, and every 20 ms for what says nothing. */
+  /** Looks again after each output, and every 20 ms. */
   #until<T>(look: () => T | undefined, withinMs: number): Promise<T | undefined> {
     return new Promise((resolve) => {
       const giveUpAtMs = performance.now() + withinMs;
@@ -199,7 +199,7 @@ export class Program {
   }
 }
 
-/** What starts the rest of the command line inside the limit; it replaces itself by it. */
+/** The start of a command line that enters the limit and then executes the rest. */
 function entering(memory: MemoryLimit | undefined): readonly string[] {
   return memory === undefined ? [] : ['/bin/sh', '-c', `echo $$ > "$0" && exec "$@"`, memory.processes];
 }
@@ -217,7 +217,7 @@ export async function runProgram(
   }
 }
 
-/** Living processes whose environment names this home folder. */
+/** Running processes whose environment has this home folder. */
 export function processesWithHome(home: string): number[] {
   return processesWhere('environ', (variables) => variables.split('\0').includes(`HOME=${home}`));
 }

@@ -1,4 +1,4 @@
-// The program of README.md ("Inside a program"), as printed: its text, and the line that it prints.
+// The program of README.md ("Inside a program"): its text, and the line that it prints.
 
 import { readFileSync } from 'node:fs';
 

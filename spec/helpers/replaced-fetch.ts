@@ -1,10 +1,10 @@
-// Answers of the global `fetch` that come from a spec, for addresses that a spec cannot listen on.
+// Replaces the global `fetch`, for addresses that a spec cannot listen on.
 
 import type { Suite } from './suite.ts';
 
 type Answer = (url: unknown, init?: RequestInit) => Promise<Response>;
 
-/** Replaces `fetch` until the test has ended, as often as it is called. */
+/** Returns a function that replaces `fetch` until the end of the test. */
 export function fetchFor(test: Suite): (answer: Answer) => void {
   const original = globalThis.fetch;
   test.after.each(() => {

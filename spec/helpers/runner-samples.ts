@@ -1,4 +1,4 @@
-// Runs the whole spec runner, as `npm run spec` does, over a folder of sample spec files.
+// Runs the spec runner, as `npm run spec` does, on a folder of sample spec files.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
-/** What every sample starts with: a suite whose tests may take 300 ms. */
+/** The start of every sample: a suite whose tests may take 300 ms. */
 export const preamble = `import { suite } from ${JSON.stringify(new URL('suite.ts', import.meta.url).href)};
 const test = suite('sample', { timeoutMs: 300 });
 `;
@@ -19,7 +19,7 @@ export interface SamplesRun {
   readonly lines: readonly string[];
 }
 
-/** Runs samples in `root`, given as path and what follows the preamble; `env` over that of this process. */
+/** Runs samples in `root`, given by path with the text after the preamble; `env` is added to this process's. */
 export async function runSamples(
   root: string,
   files: Readonly<Record<string, string>>,

@@ -1,5 +1,5 @@
-// A transport whose every move is the spec's: it opens, answers, notifies, is lost, closes or hangs when told to, and
-// records what it was asked. It honours the contract of transports/transport.ts; the fields that break it say so.
+// A transport that the spec controls: when it opens, answers, notifies, is lost, closes or hangs. It records its requests
+// and keeps the contract of transports/transport.ts, except where a field says that it breaks it.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
@@ -13,7 +13,7 @@ import type { Peer } from '../../src/domain/mcp.ts';
 import type { Opener } from '../../src/transports/opening.ts';
 import type { Closed, OmittedTool, Transport, TransportFacts } from '../../src/transports/transport.ts';
 
-/** A legacy server that announces nothing, so that it is not asked for its tools. */
+/** A legacy server without capabilities, so that its tools are not listed. */
 export const PEER: Peer = {
   era: 'legacy',
   protocolVersion: '2025-11-25',
@@ -26,15 +26,15 @@ export const PEER: Peer = {
 /** The same in the modern era. */
 export const MODERN_PEER: Peer = { ...PEER, era: 'modern', protocolVersion: '2026-07-28' };
 
-/** One request that reached a backend. The spec answers it, event by event. */
+/** A request that reached a backend. The spec answers it, event by event. */
 export abstract class AnsweredExchange<Said> {
   readonly request: ExchangeRequest;
   protected readonly subscriber: Subscriber<Said>;
-  /** True from the moment its caller went away without an answer. */
+  /** True once its caller has unsubscribed without an answer. */
   isCancelled = false;
   /** False once it was answered, failed or cancelled. */
   isOpen = true;
-  /** What its client answered to what it was asked, oldest first. */
+  /** The client's answers to the server's requests, oldest first. */
   readonly replies: ClientReply[] = [];
   onCancelled: () => void = () => {};
 
@@ -52,7 +52,7 @@ export abstract class AnsweredExchange<Said> {
     this.say({ kind: 'notification', method, params });
   }
 
-  /** Asks the client; what is answered is in `replies`. */
+  /** Sends a server request; the answer is added to `replies`. */
   ask(method: string, params: JsonObject = {}): void {
     this.say({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
   }
@@ -61,7 +61,7 @@ export abstract class AnsweredExchange<Said> {
     this.end({ kind: 'result', result: JsonText.ofValue(value) });
   }
 
-  /** Answers with a JSON-RPC error, or one of this code. */
+  /** Answers with a JSON-RPC error, given whole or by its code. */
   refuse(error: JsonRpcError | number): void {
     const message = 'refused by the script';
     this.end({ kind: 'error', error: typeof error === 'number' ? { code: error, message } : error });
@@ -73,7 +73,7 @@ export abstract class AnsweredExchange<Said> {
     this.subscriber.complete();
   }
 
-  /** Fails on its way. A thrown value that is no GatewayError breaks the contract. */
+  /** Fails without an answer. An error that is not a GatewayError breaks the contract. */
   fail(error: Error): void {
     this.isOpen = false;
     this.subscriber.error(error);
@@ -85,11 +85,11 @@ export abstract class AnsweredExchange<Said> {
     this.subscriber.complete();
   }
 
-  /** Any event. A final one without an end breaks the contract. */
+  /** Emits any event. A final one without completion breaks the contract. */
   abstract say(event: ExchangeEvent): void;
 }
 
-/** One request that reached the transport. */
+/** A request that reached the transport. */
 export class ScriptedExchange extends AnsweredExchange<ExchangeEvent> {
   say(event: ExchangeEvent): void {
     this.subscriber.next(event);
@@ -99,34 +99,34 @@ export class ScriptedExchange extends AnsweredExchange<ExchangeEvent> {
 export class ScriptedTransport implements Transport {
   kind: TransportKind = 'in-process';
   readonly peer: Peer;
-  /** Every exchange that was subscribed to, oldest first. */
+  /** All subscribed exchanges, oldest first. */
   readonly exchanges: ScriptedExchange[] = [];
-  /** The notifications it was sent, oldest first. */
+  /** The notifications it received, oldest first. */
   readonly notified: { readonly method: string; readonly params: JsonObject }[] = [];
-  /** Every conversation that was opened for one client, and for whom; ended with this one unless it is independent. */
+  /** The dedicated conversations that were opened; they end with this one unless they are independent. */
   readonly upstreams: ScriptedTransport[] = [];
   readonly profiles: ClientProfile[] = [];
-  /** What was answered to its own requests, oldest first. */
+  /** The answers to its own requests, oldest first. */
   readonly replies: ClientReply[] = [];
-  /** What the backend says of itself in a conversation of one client. Default: the same; null: it keeps none. */
+  /** Overrides of the peer data in a dedicated conversation; null: the backend keeps no such conversations. */
   ownPeer: Partial<Peer> | null = {};
   /** As in Upstream. */
   isIndependent = false;
-  /** Whether those that it opens for single clients do. */
+  /** `isIndependent` of the dedicated conversations that it opens. */
   upstreamsAreIndependent = false;
-  /** Rejects every `openUpstream`. */
+  /** Every `openUpstream` rejects with this. */
   thrownByOpenUpstream: Error | undefined;
   /** How often close() was called. */
   closings = 0;
-  /** Answers at once, inside the subscription; undefined: nobody answers but the spec. */
+  /** Answers at once, inside the subscription; undefined: the spec answers. */
   onExchange: ((exchange: ScriptedExchange) => void) | undefined;
-  /** Holds back what close() promises until the spec calls `finishClosing`. */
+  /** close() resolves only after `finishClosing` is called. */
   closesSlowly = false;
   /** Breaks the contract: `exchange` throws this. */
   thrownByExchange: Error | undefined;
-  /** Tools that its lists come without. */
+  /** Emits tools that were left out of its lists. */
   readonly omitted$ = new Subject<OmittedTool>();
-  /** Says that something broke there which ended no exchange. */
+  /** Emits when something failed that ended no exchange. */
   readonly suspected$ = new Subject<void>();
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
@@ -146,19 +146,19 @@ export class ScriptedTransport implements Transport {
   get isClosed(): boolean {
     return this.#ended !== undefined;
   }
-  /** How many subscribe to its messages. */
+  /** The number of subscribers to its messages. */
   get listeners(): number {
     return this.#messages.observers.length;
   }
-  /** The exchanges that wait for an answer. */
+  /** The exchanges without an answer. */
   get open(): ScriptedExchange[] {
     return this.exchanges.filter((exchange) => exchange.isOpen);
   }
-  /** The methods it was asked, oldest first. */
+  /** The methods of its requests, oldest first. */
   get asked(): string[] {
     return this.exchanges.map(({ request }) => request.method);
   }
-  /** The last request it was asked. */
+  /** The last request. */
   get last(): ScriptedExchange {
     const last = this.exchanges.at(-1);
     if (last === undefined) throw new Error('the transport was not asked anything');
@@ -206,17 +206,17 @@ export class ScriptedTransport implements Transport {
     return upstream;
   }
 
-  /** The backend says something that belongs to no exchange. */
+  /** The backend sends a notification outside any exchange. */
   tell(method: string, params: JsonObject = {}): void {
     this.#messages.next({ kind: 'notification', method, params });
   }
 
-  /** The backend asks its client something outside of any exchange; what is answered is in `replies`. */
+  /** The backend sends a server request outside any exchange; the answer is added to `replies`. */
   ask(method: string, params: JsonObject = {}): void {
     this.#messages.next({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
   }
 
-  /** The backend is gone: what it had not answered fails. */
+  /** Loses the backend: its unanswered requests fail. */
   lose(reason = 'exited with code 7'): void {
     this.#end({ reason, expected: false });
   }
@@ -232,23 +232,23 @@ export class ScriptedTransport implements Transport {
   }
 }
 
-/** One call of `open`, until the spec settles it. */
+/** A call of `open` that the spec settles. */
 export interface Opening {
   readonly definition: InstanceDefinition;
   readonly signal: AbortSignal;
-  /** Resolves, by default with a new transport, and returns it. Only the first call of the two counts. */
+  /** Resolves the opening, by default with a new transport, and returns it. Only the first settlement counts. */
   succeed(transport?: ScriptedTransport): ScriptedTransport;
   fail(reason?: string): void;
-  /** Says that its program was started, which has said this by now. */
+  /** Reports that the program was started, with its facts so far. */
   start(facts: TransportFacts): void;
 }
 
-/** The `open` of an instance. By default it heeds the signal, as transports do. */
+/** The `open` of an instance. By default it obeys the signal, as transports do. */
 export class ScriptedOpener {
   readonly openings: Opening[] = [];
-  /** Every transport it gave away. */
+  /** All transports it returned. */
   readonly transports: ScriptedTransport[] = [];
-  /** Breaks the contract when false: the opening goes on after it was called off. */
+  /** Breaks the contract when false: the opening continues after it was aborted. */
   heedsSignal = true;
 
   get last(): Opening {

@@ -1,5 +1,5 @@
-// A line to a server of any kind that a spec can cut, silence and mend: a TCP relay with a port of its own. It can also
-// be long: every byte arrives a little later.
+// A TCP relay to a server of any kind, on its own port, whose connection a spec can cut, stall and restore. It can also
+// delay every byte.
 
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -7,13 +7,13 @@ import { type Duplex, Transform } from 'node:stream';
 import * as assert from 'uvu/assert';
 
 export interface ServerLine {
-  /** The URL of the server, through this line. */
+  /** The URL of the server through the relay. */
   readonly url: string;
   /** Breaks every connection and refuses new ones, as when the server is stopped. */
   cut(): Promise<void>;
   /** Connections stay open, new ones are accepted, and nothing passes any more, as when a cable is pulled. */
   silence(): void;
-  /** New connections work again; those that were silenced hear nothing for ever. */
+  /** New connections work again; those that were silenced never carry data again. */
   mend(): Promise<void>;
   close(): Promise<void>;
 }
@@ -26,14 +26,14 @@ const defaultPorts: Readonly<Record<string, number>> = {
   'redis:': 6379,
 };
 
-/** A line to the server of this URL. `delayMs` is how long each piece is on its way, one at a time in each direction. */
+/** Starts a relay to the server of this URL. `delayMs` is the delay of each chunk, one at a time per direction. */
 export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<ServerLine> {
   const url = new URL(target);
   const { hostname } = url;
   const port = Number(url.port) || defaultPorts[url.protocol];
   assert.ok(port, `the port of ${url.protocol}`);
   const streams = new Set<Duplex>();
-  /** Those on which nothing passes any more: their end is nobody's, either. */
+  /** The silenced connections: not even their end is passed on. */
   const silenced = new Set<Duplex>();
   let server: Server | undefined;
   let isSilent = false;
@@ -85,7 +85,7 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
   };
 }
 
-/** Takes one piece at a time, which is on its way for so long. */
+/** Passes one chunk at a time, after the delay. */
 function late(delayMs: number): Transform {
   return new Transform({
     transform: (bytes, _encoding, arrive) => void setTimeout(arrive, delayMs, null, bytes),

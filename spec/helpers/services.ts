@@ -1,6 +1,6 @@
-// The real servers that specs talk to. Each is looked for once per run, in this order: the URL in the environment
+// The real servers that specs use. Each is searched once per run, in this order: the URL in the environment
 // (TEST_POSTGRESQL_URL, TEST_MARIADB_URL, TEST_REDIS_URL), the default port of this machine, a private one started from
-// installed binaries, which ends with the run (STAGEDOOR_PRIVATE_SERVICES=1 leaves the second out).
+// installed binaries, which ends with the run (STAGEDOOR_PRIVATE_SERVICES=1 skips the second).
 
 import { randomBytes } from 'node:crypto';
 import { executeSql } from './services/sql.ts';
@@ -11,19 +11,19 @@ import {
   SupervisedServers,
 } from './services/supervised.ts';
 
-/** A server that answers, or why there is none. `test.needs(service.url, service.skip)` makes the skip visible. */
+/** A server, or the reason why there is none. `test.needs(service.url, service.skip)` reports the skip. */
 export type Service =
   | { readonly url: string; readonly skip: '' }
   | { readonly url: undefined; readonly skip: string };
 
-/** A database of its own in a server. */
+/** A new database in a server. */
 export interface FreshDatabase {
   readonly url: string;
-  /** Ends what is still connected to it and deletes it. */
+  /** Ends its connections and deletes it. */
   drop(): Promise<void>;
 }
 
-/** Of a spec file that is started by hand. */
+/** The servers of a spec file that is started by hand. */
 const ownServers = new SupervisedServers();
 
 /** A PostgreSQL server whose user may create databases. */
@@ -36,7 +36,7 @@ export function mariadb(): Promise<Service> {
   return findService('mariadb');
 }
 
-/** A Redis server. Others may use it at the same time: keys need a prefix of their own. */
+/** A Redis server. Others may use it at the same time: use a unique prefix for keys. */
 export function redis(): Promise<Service> {
   return findService('redis');
 }
@@ -64,7 +64,7 @@ async function findService(name: ServiceName): Promise<Service> {
 }
 
 /**
- * What an answer means here. Throws when a URL was given and nothing answers there, and, with STAGEDOOR_REQUIRE_SERVICES=1
+ * Converts an answer. Throws when a URL was given and its server does not answer, and, with STAGEDOOR_REQUIRE_SERVICES=1
  * (which .ci/run sets), when there is no server.
  */
 export function serviceOf(

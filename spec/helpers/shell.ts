@@ -1,4 +1,4 @@
-// A POSIX shell in an empty folder, in which `stagedoor` is a command, for specs that type what a page or a help text shows.
+// A POSIX shell in an empty folder with the command `stagedoor`, for specs that run the commands of a page or a help text.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,23 +8,23 @@ import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { binPath } from './program.ts';
 
-/** Pairs of what is written and what is meant here: ports, addresses, paths. */
+/** Pairs of documented and real values: ports, addresses, paths. */
 export type Replacements = readonly (readonly [written: string, real: string])[];
 
-/** What a line did. */
+/** The outcome of a line. */
 export interface Typed {
   /** 0 for success. */
   readonly status: number;
-  /** Both outputs, as a terminal shows them. */
+  /** Standard output and standard error, as in a terminal. */
   readonly text: string;
 }
 
 const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
 
 export class Shell {
-  /** Where lines are typed. */
+  /** The working folder. */
   readonly folder: string;
-  /** HOME of what is typed. */
+  /** The HOME of commands. */
   readonly home: string;
   readonly #base: string;
   readonly #replacements: Replacements;
@@ -44,7 +44,7 @@ export class Shell {
     this.#bash.stdout.setEncoding('utf8');
   }
 
-  /** Opens one with these variables. */
+  /** Opens a shell with these variables. */
   static async open(env: Readonly<Record<string, string>>, replacements: Replacements = []): Promise<Shell> {
     const base = await mkdtemp(join(tmpdir(), 'stagedoor-shell-'));
     for (const name of ['bin', 'home', 'work']) await mkdir(join(base, name));
@@ -53,7 +53,7 @@ export class Shell {
     return new Shell(base, replacements, env);
   }
 
-  /** Types one line, with what is meant here, and gives what it prints, with what is written. */
+  /** Runs one line with the real values; its output has the documented ones. */
   async type(line: string): Promise<Typed> {
     const mark = `status-${Math.random()}-`;
     const end = new RegExp(`${mark}(\\d+)\\n$`);
@@ -76,7 +76,7 @@ export class Shell {
     return { status: await status, text: this.#asWritten(printed.replace(end, '')) };
   }
 
-  /** Ends it, and a gateway that runs in the background in its folder. */
+  /** Closes the shell and stops a gateway that runs in the background in its folder. */
   async close(): Promise<void> {
     this.#bash.stdin.end('{ stagedoor gateway stop; } > /dev/null 2>&1\n');
     await once(this.#bash, 'close');

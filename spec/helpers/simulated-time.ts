@@ -1,11 +1,11 @@
-// Time that stands still until the spec moves it.
+// Simulated timers and clock that only the spec advances.
 
 import { mock } from 'node:test';
 import type { Suite } from './suite.ts';
 
 /**
- * In each test of the suite the global timers are simulated. `open` makes a harness. A hook that is declared before this call runs
- * when time goes on again, one that is declared after it runs before that.
+ * Simulates the global timers in each test of the suite. `open` makes a harness. After a test, hooks that are declared before
+ * this call run with real time, those declared after it with simulated time.
  */
 export function simulateTime(test: Pick<Suite, 'before' | 'after'>, open: () => void = () => {}): void {
   test.before.each(() => {

@@ -1,15 +1,15 @@
-// A TypeScript file as the tidy rules see it: what is code, what is comment, what it imports.
+// A TypeScript file as the tidy rules see it: its code, its comments, its imports.
 
 import { parseSync, Visitor } from 'oxc-parser';
 
-/** `code` and `comments` are as long as `text`, so that offsets and lines are the same. */
+/** `code` and `comments` have the same length as `text`, so that offsets and lines match. */
 export interface Source {
-  /** From the root of the repository, with `/`: `src/balancing/pool.ts`. */
+  /** Relative to the repository, with `/`: `src/balancing/pool.ts`. */
   readonly path: string;
   readonly text: string;
   /** The text without comments and without the contents of strings, templates and regular expressions; the quotes remain. */
   readonly code: string;
-  /** Only the comments. */
+  /** The comments only. */
   readonly comments: string;
   /** Every specifier of import, export-from and import(), as written, types included. */
   readonly imports: readonly string[];
@@ -18,9 +18,9 @@ export interface Source {
 /** All files that the rules see, by path. */
 export type Repository = ReadonlyMap<string, Source>;
 
-/** One rule. `check` returns what is wrong with the file, a clause each; empty when nothing is. */
+/** One rule. `check` returns the violations in a file, a clause each. */
 export interface Rule {
-  /** A sentence that states what holds. */
+  /** A sentence that states the rule. */
   readonly name: string;
   readonly check: (source: Source, repository: Repository) => readonly string[];
 }
@@ -55,7 +55,7 @@ export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length;
 }
 
-/** The text with spaces in place of everything in the spans but line breaks. */
+/** The text with the spans replaced by spaces; line breaks remain. */
 function blanked(text: string, spans: readonly Span[]): string {
   let [blank, index] = ['', 0];
   for (const { start, end } of spans.toSorted((a, b) => a.start - b.start)) {
@@ -65,7 +65,7 @@ function blanked(text: string, spans: readonly Span[]): string {
   return blank + text.slice(index);
 }
 
-/** What is left of a text beside the spans. */
+/** The spans between these spans. */
 function between(spans: readonly Span[], length: number): Span[] {
   const starts = [0, ...spans.map(({ end }) => end)];
   return starts.map((start, index) => ({ start, end: spans[index]?.start ?? length }));

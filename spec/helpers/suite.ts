@@ -1,16 +1,16 @@
-// The one way to write a spec: uvu's suite with a time limit on every test and hook, skips that carry a reason,
-// and nothing that can pass silently. Forgetting `.run()`, a throwing `before` and an empty suite all fail the file.
-// It does not find files, start processes or print results: spec/run.ts does.
+// The suite of every spec: uvu's suite with a time limit on every test and hook, and skips that give a reason. Forgetting
+// `.run()`, a throwing `before` and an empty suite all fail the file. Finding files, starting processes and printing
+// results is in spec/run.ts.
 
 import { suite as uvuSuite } from 'uvu';
 import { registry } from '../runner/registry.ts';
 
-/** A test or hook body. What it returns is awaited; what it throws fails the test. */
+/** A test or hook body. Its result is awaited; an error fails the test. */
 export type Body = () => unknown;
 
 /** Options of one suite. */
 export interface SuiteOptions {
-  /** Longest one test or one hook of this suite may take, in ms. Default 30 000. */
+  /** The time limit of each test and each hook, in ms. Default 30 000. */
   readonly timeoutMs?: number;
 }
 
@@ -20,22 +20,22 @@ export interface Hook {
   each(body: Body): void;
 }
 
-/** Declares tests; ends with `.run()`. */
+/** Declares tests; a spec file ends with `.run()`. */
 export interface Suite {
   (name: string, body: Body): void;
   /** For work in progress: only these tests run. The linter refuses it in the repository. */
   only(name: string, body: Body): void;
-  /** Sets a test aside and says why. With CI=true a skip that gives no reason fails the file. */
+  /** Skips a test with a reason. With CI=true a skip without a reason fails the file. */
   skip(name: string, reason: string | Body): void;
   /**
-   * Declares tests that need something this machine may not have: they run when `condition` is truthy and are
-   * counted as skipped, with the reason, when it is not.
+   * Declares tests with a requirement: they run when `condition` is truthy, otherwise they are counted as skipped with
+   * the reason.
    * `test.needs(process.env.TEST_MSSQL_URL, 'set TEST_MSSQL_URL')('stores an account', async () => { ... })`
    */
   needs(condition: unknown, reason: string): (name: string, body: Body) => void;
   readonly before: Hook;
   readonly after: Hook;
-  /** Hands the declared tests to uvu. Every spec file ends with it. */
+  /** Passes the declared tests to uvu. Every spec file ends with it. */
   run(): void;
 }
 
@@ -43,7 +43,7 @@ type HookKind = 'before' | 'before.each' | 'after' | 'after.each';
 
 const defaultTimeoutMs = 30_000;
 
-// Taken before any spec can replace the global timers with simulated ones.
+// Saved before any spec can simulate the global timers.
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 
 /** Opens a suite of tests. The name says what is tested: `suite('round robin')`. */
@@ -67,7 +67,7 @@ export function suite(name: string, options: SuiteOptions = {}): Suite {
         }
       });
     };
-  /** Hooks that end something run in the reverse order of their declaration: what was made first is used to the end. */
+  /** Hooks that run after tests run in reverse order of declaration, because later ones may use what earlier ones made. */
   const endings: (() => void)[] = [];
   const hook = (kind: HookKind, register: (body: () => Promise<void>) => void) => (body: Body) => {
     const run = async (): Promise<void> => {
@@ -76,8 +76,8 @@ export function suite(name: string, options: SuiteOptions = {}): Suite {
       } catch (thrown) {
         const error = asError(thrown);
         if (kind !== 'before.each') registry.hookFailures.push({ suite: name, hook: kind, error });
-        // uvu handles only a throwing before.each well: it fails the test. A throwing `before` makes it skip the tests
-        // without a word, which the registry mends; a throwing `after` makes it lose the results, so that one stays here.
+        // uvu fails the test for a throwing before.each. For a throwing `before` it silently skips the tests, which the
+        // registry detects; for a throwing `after` it loses the results, so that error is kept here.
         if (kind.startsWith('before')) throw error;
       }
     };
@@ -111,7 +111,7 @@ export function suite(name: string, options: SuiteOptions = {}): Suite {
   });
 }
 
-/** Awaits the body, or fails after the limit. The timer stays referenced: it also ends a wait that nothing would end. */
+/** Awaits the body, or fails after the limit. The timer is referenced, so that the process stays alive until then. */
 async function withinTime(body: Body, timeoutMs: number, what: string): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const limit = new Promise<never>((_, reject) => {
@@ -124,13 +124,13 @@ async function withinTime(body: Body, timeoutMs: number, what: string): Promise<
   }
 }
 
-/** uvu forgets the failure when something other than an Error is thrown, so everything becomes one. */
+/** Wraps any thrown value in an Error, because uvu loses the failure otherwise. */
 function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(`threw a value that is no Error: ${String(thrown)}`);
 }
 
-// A spec file started by hand (`node spec/x.spec.ts`) has no runner above it: uvu then sets the exit code, and would
-// set it to 0 in exactly the cases the registry knows about.
+// A spec file started by hand (`node spec/x.spec.ts`) has no runner: uvu sets the exit code, and would set it to 0 in
+// the cases that the registry detects.
 process.on('exit', () => {
   if (registry.adopted) return;
   const problems = registry.problems();

@@ -1,10 +1,10 @@
-// The plan of the house as data and checks: which room may know which, which library lives where, which folders are
-// tables. The plan itself is ARCHITECTURE.md; whoever changes it there changes it here.
+// The architecture as data and checks: which room may import which, where each library may be used, which folders are
+// tables. It is described in ARCHITECTURE.md; change both together.
 
 import { posix } from 'node:path';
 import type { Rule, Source } from './source-text.ts';
 
-/** From top to bottom. A room may import itself and every room of a lower line; rooms of one line do not meet. */
+/** From top to bottom. A room may import itself and every room of a lower line, not the others of its line. */
 const layers: readonly (readonly string[])[] = [
   ['cli'],
   ['server'],
@@ -19,7 +19,7 @@ const layers: readonly (readonly string[])[] = [
   ['domain'],
 ];
 
-/** Where each library may be imported; a room that is not named may not. A library that is missing here has no room. */
+/** The rooms that may import each library. A library that is missing here may not be imported. */
 const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] | 'everywhere'])[] = [
   [/^typebox$/, 'everywhere'],
   [/^rxjs$/, 'everywhere'],
@@ -40,13 +40,13 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^jsonc-parser$/, ['cli', 'templates']],
 ];
 
-/** Rooms that are pure: nothing but these packages, and nothing of Node but the functions on bytes that go with its global Buffer. */
+/** Pure rooms: they may import only these packages, and of Node only the functions on bytes that belong to the global Buffer. */
 const pureRooms: Readonly<Record<string, readonly string[]>> = {
   domain: ['typebox', 'node:buffer'],
   balancing: ['rxjs'],
 };
 
-/** Folders whose index.ts is a table. A sibling is a variant when its code matches, or when it is no helper. */
+/** Folders whose index.ts is a table. A sibling is a variant when its code matches, or when it is not a helper. */
 const tables: readonly { folder: string; isVariant: (source: Source) => boolean }[] = [
   { folder: 'src/transports', isVariant: (source) => exportsA('TransportType', source) },
   { folder: 'src/http/routes', isVariant: () => true },
@@ -56,7 +56,7 @@ const tables: readonly { folder: string; isVariant: (source: Source) => boolean 
   { folder: 'src/discovery', isVariant: (source) => exportsA('Provider', source) },
 ];
 
-/** Files that nobody imports because they are where everything starts. */
+/** Entry points, which no file imports. */
 const entries = ['src/index.ts', 'src/cli/main.ts'];
 
 export const layerRules: readonly Rule[] = [
@@ -112,7 +112,7 @@ export const layerRules: readonly Rule[] = [
     },
   },
   {
-    name: 'somebody imports every source file',
+    name: 'every source file is imported',
     check: ({ path }, repository) => {
       if (!roomOf(path) || entries.includes(path)) return [];
       const isImported = [...repository.values()].some(
@@ -120,7 +120,7 @@ export const layerRules: readonly Rule[] = [
           roomOf(other.path) &&
           other.imports.some((specifier) => posix.join(posix.dirname(other.path), specifier) === path),
       );
-      return isImported ? [] : ['is imported by nobody'];
+      return isImported ? [] : ['is not imported'];
     },
   },
 ];

@@ -1,11 +1,11 @@
-// The rules of style that a text can be checked for, each with the sentence that names it. A rule sees one file and
-// may look at the others. Layers, libraries and tables are in tidy-layers.ts; biome.json and tsconfig.json have the rest.
+// The rules of style that are checked on the text of files. A rule checks one file and may read the others. Layers,
+// libraries and tables are in tidy-layers.ts; biome.json and tsconfig.json have the other rules.
 
 import { lineAt, type Rule } from './source-text.ts';
 import { layerRules } from './tidy-layers.ts';
 
 const longestFileLines = 450;
-/** Where waiting for real time is the subject, or cannot be avoided: real processes, real sockets. */
+/** Specs of real processes and sockets, which may wait for real time. */
 const mayWait = /^spec\/(?:gateway|helpers|runner|transports|fixtures|system)/;
 
 const isSource = (path: string): boolean => path.startsWith('src/');
@@ -33,11 +33,7 @@ export const rules: readonly Rule[] = [
   inCode('nothing is cast through unknown', everywhere, /\bas\s+unknown\s+as\b/g),
   inComments('the compiler is not silenced', everywhere, /@ts-(?:ignore|expect-error|nocheck)/g),
   inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),
-  inCode(
-    'actors have no timers of their own',
-    (path) => path.startsWith('src/actors/'),
-    /\bset(?:Timeout|Interval)\b/g,
-  ),
+  inCode('actors set no timers', (path) => path.startsWith('src/actors/'), /\bset(?:Timeout|Interval)\b/g),
   {
     name: 'no catch is empty',
     check: ({ code, text }) => {
@@ -45,7 +41,7 @@ export const rules: readonly Rule[] = [
         /\bcatch\s*(?:\([^)]*\)\s*)?(\{\s*\})|\.catch\(\s*(?:\([^)]*\)|\w+)\s*=>\s*(\{\s*\})\s*\)/dg;
       return [...code.matchAll(forms)].flatMap((match) => {
         const [start, end] = match.indices?.[1] ?? match.indices?.[2] ?? [0, 0];
-        // Blank code may hold a comment that says why it is safe.
+        // An empty block may contain a comment that says why it is safe.
         return text.slice(start + 1, end - 1).trim() ? [] : [`line ${lineAt(text, start)}: an empty catch`];
       });
     },

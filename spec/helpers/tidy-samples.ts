@@ -1,9 +1,9 @@
-// What each tidy rule must catch: a check that cannot fail checks nothing. What it must not catch is the repository itself.
-// The code in here is never run; it lives in strings, which the rules do not look into.
+// Samples that each tidy rule must catch. What it must not catch is the repository itself.
+// This code is never run; it is in strings, which the rules ignore.
 
 type File = readonly [path: string, text: string];
 
-/** Files for one rule, each judged alone. */
+/** Files for one rule, each checked separately. */
 export interface Sample {
   /** Must be caught. */
   readonly bad: readonly File[];
@@ -46,7 +46,7 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['src/http/routes/health.ts', 'export const health = 1;'],
     ],
   },
-  'somebody imports every source file': {
+  'every source file is imported': {
     beside: [['src/gateway.ts', `import { a } from './actors/known.ts';`]],
     bad: [['src/actors/forgotten.ts', '']],
   },
@@ -77,7 +77,7 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['src/a.ts', '/** FIXME */'],
     ],
   },
-  'actors have no timers of their own': {
+  'actors set no timers': {
     bad: [
       ['src/actors/a.ts', 'setTimeout(f, 1);'],
       ['src/actors/a.ts', 'globalThis.setInterval(f, 1);'],

@@ -1,9 +1,9 @@
-// Tests that begin together, so many at a time, since most of their time is that of waiting for something. Each is counted
-// and reported by itself. They share nothing, and the hooks around each test of the suite are not for them.
+// Runs tests concurrently, up to a limit, because most of their time is waiting. Each is counted and reported separately.
+// They share nothing, and the suite's hooks for each test do not apply to them.
 
 import type { Body, Suite } from './suite.ts';
 
-/** Declares tests like `declare`, which is a suite or what its `needs` gives. */
+/** Declares tests like `declare`, which is a suite or the result of its `needs`. */
 export function together(declare: Suite | ReturnType<Suite['needs']>, atOnce: number) {
   const bodies: Body[] = [];
   let results: readonly Promise<unknown>[] | undefined;
@@ -23,10 +23,10 @@ function begin(bodies: readonly Body[], atOnce: number): readonly Promise<unknow
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const result = (async () => next.body())();
       next.outcome?.resolve(result);
-      await result.catch(() => undefined); // its own test tells
+      await result.catch(() => undefined); // its own test reports it
     }
   };
   for (let worker = 0; worker < atOnce; worker += 1) void work();
-  for (const { promise } of outcomes) promise.catch(() => undefined); // until its test asks
+  for (const { promise } of outcomes) promise.catch(() => undefined); // its test awaits it later
   return outcomes.map(({ promise }) => promise);
 }

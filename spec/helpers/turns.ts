@@ -1,20 +1,20 @@
-// What happens in one turn of the event loop: a pace whose turns depend on no clock, and how much happened in the fullest turn.
+// Turns of the event loop: a task scheduler that depends on no clock, and a counter of events per turn.
 
 import { setImmediate as immediate } from 'node:timers/promises';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 
-/** By number alone: how fast the machine is makes no difference. */
+/** A scheduler that limits tasks per turn by number only, so that the speed of the machine does not matter. */
 export function steadyPace(perTurn: number = LIMITS.paceTasks): TaskScheduler {
   return new TaskScheduler({ perTurn, turnMs: Number.POSITIVE_INFINITY });
 }
 
-/** Lets so many turns go by. */
+/** Waits for this many turns. */
 export async function turnsPass(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await immediate();
 }
 
-/** Counts what is noted, in all and in the fullest turn. */
+/** Counts events in total, and in the turn with the most. */
 export class Turns {
   all = 0;
   fullest = 0;

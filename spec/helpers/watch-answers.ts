@@ -1,18 +1,17 @@
-// Looks at every answer that an app of ours gives in this process and holds it against the API description, whatever a
-// spec asks for and looks at itself. The runner starts it before a spec file and fails the file for what it finds.
-// Answers of other servers, the misbehaving ones of the fixtures above all, are none of its business: an app tells of its
-// requests itself, on a diagnostics channel.
+// Checks every answer of an app in this process against the API description. The runner starts it before a spec file and
+// fails the file for each difference. Answers of other servers, such as the misbehaving fixtures, are not checked: an app
+// reports its requests on a diagnostics channel.
 
 import { subscribe } from 'node:diagnostics_channel';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { AnswerCheck, SeenAnswer } from './answer-check.ts';
 
-/** What is wrong, a line each, with the request it was the answer to. */
+/** Called with each difference as one line, with the request. */
 export type OnIssue = (issue: string) => void;
 
 /**
- * Starts to watch. The document is made when the first answer goes out, so that a process without an app pays nothing.
- * Returns a wait for what is still to be checked.
+ * Starts to check answers. The document is made at the first answer, so that a process without an app has no cost.
+ * Returns a function that waits for pending checks.
  */
 export function watchAnswers(onIssue: OnIssue): () => Promise<void> {
   let check: AnswerCheck | undefined;
@@ -39,7 +38,7 @@ export function watchAnswers(onIssue: OnIssue): () => Promise<void> {
   };
 }
 
-/** The larger ones are not read: a list of all there is, or the result of a tool. */
+/** Larger bodies are not checked, such as long lists or tool results. */
 const CHECKED_BYTES = 1024 * 1024;
 
 interface Arrival {
@@ -58,11 +57,11 @@ async function loadCheck(): Promise<AnswerCheck> {
     import('../../src/http/routes/index.ts'),
     import('./answer-check.ts'),
   ]);
-  // Through text, because that is what goes out.
+  // Serialized and parsed, as clients receive it.
   return answerCheck(JSON.parse(JSON.stringify(openApiDocument(ROUTES))));
 }
 
-/** Calls back once the answer is complete. One that is broken off is none. */
+/** Calls back when the answer is complete; ignores aborted answers. */
 function record({ request, response }: Arrival, look: (answer: SeenAnswer) => void): void {
   const { method = '', url: target = '' } = request;
   const headers = new Map<string, string>();
@@ -92,7 +91,7 @@ function record({ request, response }: Arrival, look: (answer: SeenAnswer) => vo
   });
 }
 
-/** Looks at the arguments of a method of this one response, then lets it do what it does. */
+/** Observes the arguments of a method of one response, then calls the method. */
 function before(
   response: ServerResponse,
   method: 'writeHead' | 'write' | 'end',

@@ -1,5 +1,5 @@
-// Preloaded into programs that specs start (helpers/program.ts): what watch-answers.ts finds there is appended to the
-// file that the address of this module names, `watch-program.ts?<file>`, and fails the spec when the program is removed.
+// Preloaded into programs that specs start (helpers/program.ts). What watch-answers.ts finds is appended to the file named
+// in the URL of this module, `watch-program.ts?<file>`, and fails the spec when the program is removed.
 
 import { appendFileSync } from 'node:fs';
 import { watchAnswers } from './watch-answers.ts';

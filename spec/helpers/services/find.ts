@@ -1,5 +1,5 @@
-// Whether a server can be used, and whether the default one of this machine is there. "Can be used" is tried, not
-// asked: a database is created and dropped, a Redis is pinged.
+// Checks whether a server can be used, and finds the default one of this machine. The check is an attempt: a database is
+// created and dropped, a Redis is pinged.
 
 import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
@@ -9,15 +9,15 @@ import { freshDatabase } from '../services.ts';
 import type { ServiceName } from './supervised.ts';
 
 const ports = { postgresql: 5432, mariadb: 3306, redis: 6379 } as const;
-/** Whoever does not listen refuses at once; this is for a machine that stalls. */
+/** Long enough for a busy machine; a closed port refuses at once. */
 const connectWithinMs = 15_000;
 
-/** The variable that names a server to be used: TEST_POSTGRESQL_URL, TEST_MARIADB_URL, TEST_REDIS_URL. */
+/** The variable with the URL of a server: TEST_POSTGRESQL_URL, TEST_MARIADB_URL, TEST_REDIS_URL. */
 export function variableOf(name: ServiceName): string {
   return `TEST_${name.toUpperCase()}_URL`;
 }
 
-/** The server on its default port of 127.0.0.1, when it takes one of the usual credentials; else undefined. */
+/** The server on its default port of 127.0.0.1, if it accepts one of the usual credentials; else undefined. */
 export async function findDefault(name: ServiceName): Promise<string | undefined> {
   const place = { host: '127.0.0.1', port: ports[name], timeout: connectWithinMs };
   if (!(await accepts(place))) return undefined;
@@ -26,7 +26,7 @@ export async function findDefault(name: ServiceName): Promise<string | undefined
       await answers(name, url);
       return url;
     } catch {
-      // Other credentials may do; when none does, it is as if there were no server.
+      // Tries the next credentials; when none works, the server counts as missing.
     }
   }
   return undefined;
@@ -41,7 +41,7 @@ export async function answers(name: ServiceName, url: string): Promise<void> {
     commandTimeout: connectWithinMs,
     retryStrategy: () => null,
   });
-  // The rejection of the command says it, too; without a listener it would be printed.
+  // The command rejects with the same error; without a listener it would also be printed.
   client.on('error', () => undefined);
   try {
     const key = `stagedoor_spec_${randomBytes(8).toString('hex')}`;

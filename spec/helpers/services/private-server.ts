@@ -1,5 +1,5 @@
-// Starts a server of our own from installed binaries: on a free port of the loopback address, in a scratch folder, as a
-// user without rights, with no regard for durability. Each recipe says which programs it needs and what to install.
+// Starts a private server from installed binaries: on a free port of the loopback address, in a scratch folder, as an
+// unprivileged user, without durability. Each recipe names its programs and what to install.
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,9 +13,9 @@ import type { ServiceName } from './supervised.ts';
 
 export interface PrivateServer {
   readonly url: string;
-  /** Resolves when it has ended, whoever ended it. */
+  /** Resolves when it has ended, for any reason. */
   readonly ended: Promise<unknown>;
-  /** Ends it within 10 s, if need be by force; its files stay. */
+  /** Stops it within 10 s, by force if necessary; keeps its files. */
   stop(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ interface Recipe {
   /** Fills the empty data folder. */
   readonly prepare?: Program;
   readonly serve: Program;
-  /** Ends it at once; nothing needs saving. */
+  /** The signal that stops it without saving anything. */
   readonly stop: NodeJS.Signals;
 }
 
@@ -73,7 +73,7 @@ const recipes: Readonly<Record<ServiceName, Recipe>> = {
       name: 'mariadbd',
       args: ({ data, port }) => [
         ...['--no-defaults', `--datadir=${data}`, `--port=${port}`, '--bind-address=127.0.0.1'],
-        // Relative to the data folder: a long path to a socket is refused.
+        // Relative to the data folder, because long socket paths are refused.
         ...['--socket=server.sock', '--pid-file=server.pid', '--skip-log-bin'],
         '--innodb-flush-log-at-trx-commit=0',
       ],
@@ -96,15 +96,15 @@ const recipes: Readonly<Record<ServiceName, Recipe>> = {
 
 const prepareWithinMs = 40_000;
 const answerWithinMs = 40_000;
-/** A PostgreSQL gives its own processes 5 s before it uses force; ended before that, it would leave them behind. */
+/** PostgreSQL gives its processes 5 s before it kills them; killed earlier, it would leave them behind. */
 const stopWithinMs = 10_000;
 const attempts = 3;
-/** `nobody` on every Linux: the servers refuse to run as root, or should. */
+/** The user `nobody` on Linux; some servers refuse to run as root. */
 const nobodyUid = 65_534;
 
 /**
- * Starts a server in a folder that is made then, and resolves when it answers. Resolves with a sentence that says what to
- * install when programs are missing; they are looked for in `folders`. Rejects when they are there and do not work.
+ * Starts a server in a new folder and resolves when it answers. Resolves with a sentence that says what to install when
+ * programs are missing in `folders`. Rejects when they are present but do not work.
  */
 export async function startPrivate(
   name: ServiceName,
@@ -121,7 +121,7 @@ export async function startPrivate(
     try {
       return await startOnce(name, programs, join(folder, `data-${attempt}`));
     } catch (thrown) {
-      // Between choosing a free port and listening on it somebody else may have taken it.
+      // Another process may have taken the free port meanwhile.
       if (attempt === attempts) throw thrown;
     }
   }
@@ -133,7 +133,7 @@ async function startOnce(
   data: string,
 ): Promise<PrivateServer> {
   const { prepare, serve, url: urlAt, stop } = recipes[name];
-  // A starting MariaDB deletes the temporary tables of every other one that shares its folder for temporary files.
+  // A starting MariaDB deletes the temporary tables of all others that use the same temporary folder.
   const temporary = `${data}-tmp`;
   const isRoot = process.getuid?.() === 0;
   for (const folder of [data, temporary]) {
@@ -185,7 +185,7 @@ async function startOnce(
   throw new Error(`a private server did not answer within ${answerWithinMs / 1000} s: ${output}`);
 }
 
-/** Programs of one recipe come from one folder when they can: two versions do not mix. Undefined when one is missing. */
+/** Finds the programs of a recipe, in one folder if possible so that versions do not mix. Undefined when one is missing. */
 function findPrograms(
   names: readonly string[],
   folders: readonly string[],
@@ -205,7 +205,7 @@ function programFolders(): string[] {
   return [...debianPostgresql(), ...path, '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/bin'];
 }
 
-/** Debian keeps the servers' programs off the PATH, one folder per version; newest first. */
+/** Debian's folders of server programs, which are not on the PATH: one per version, newest first. */
 function debianPostgresql(): string[] {
   const root = '/usr/lib/postgresql';
   if (!existsSync(root)) return [];

@@ -1,9 +1,9 @@
-// One SQL statement on a PostgreSQL or MariaDB server, through a connection of its own that is closed again.
+// Runs one SQL statement on a PostgreSQL or MariaDB server, over a separate connection.
 
 import { MikroORM as MariaDb } from '@mikro-orm/mysql';
 import { MikroORM as PostgreSql } from '@mikro-orm/postgresql';
 
-/** For a machine that stalls. */
+/** Long enough for a busy machine. */
 const connectWithinMs = 15_000;
 
 /** Connects, executes, closes; resolves with nothing. Rejects with the driver's error, in bounded time. */
@@ -13,7 +13,7 @@ export async function executeSql(url: string, statement: string): Promise<void> 
     clientUrl: url,
     entities: [],
     discovery: { warnWhenNoEntities: false },
-    // Else a database that is not there is made without a word.
+    // Otherwise a missing database is created silently.
     ensureDatabase: false,
   };
   const orm = isPostgresql

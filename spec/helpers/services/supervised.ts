@@ -1,5 +1,5 @@
-// The servers of one run: each is looked for once, by a supervisor process, and ends with the run. The runner owns those of all
-// its spec files; a spec file that is started by hand owns its own.
+// The servers of one run: each is searched once, by a supervisor process, and ends with the run. The runner owns the servers
+// of all its spec files; a spec file that is started by hand has its own.
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,18 +10,18 @@ import { fileURLToPath } from 'node:url';
 export const SERVICE_NAMES = ['postgresql', 'mariadb', 'redis'] as const;
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
-/** In which the runner tells its processes what it found. */
+/** The variable in which the runner passes the answer to its processes. */
 export function answerVariable(name: ServiceName): string {
   return `STAGEDOOR_SPEC_${name.toUpperCase()}`;
 }
 
-/** What a supervisor says; `error` is for a server that was named but does not answer. */
+/** The answer of a supervisor; `error` is for a configured server that does not answer. */
 export type ServiceAnswer = { readonly url: string } | { readonly skip: string } | { readonly error: string };
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const supervisorModule = fileURLToPath(new URL('supervisor.ts', import.meta.url));
-/** Longer than a start of a private server takes on the slowest machine; see private-server.ts. */
+/** Longer than the slowest start of a private server; see private-server.ts. */
 const answerWithinMs = 90_000;
 const stopWithinMs = 30_000;
 
@@ -29,21 +29,21 @@ export class SupervisedServers {
   readonly #answers = new Map<ServiceName, Promise<ServiceAnswer>>();
   readonly #supervisors: ChildProcessByStdio<Writable, Readable, null>[] = [];
 
-  /** Never rejects. What was found holds for the run, whatever the environment says later. */
+  /** Never rejects. The answer holds for the whole run, even if the environment changes. */
   find(name: ServiceName, environment: Environment = process.env): Promise<ServiceAnswer> {
     const answer = this.#answers.get(name) ?? this.#look(name, environment);
     this.#answers.set(name, answer);
     return answer;
   }
 
-  /** Ends what was started, and waits for it, at most 30 s. */
+  /** Ends the started servers and waits for them, at most 30 s. */
   async close(): Promise<void> {
     const endings = this.#supervisors.map(async (supervisor) => {
       if (supervisor.exitCode !== null || supervisor.signalCode !== null) return;
       const ended = once(supervisor, 'exit', { signal: AbortSignal.timeout(stopWithinMs) });
       supervisor.ref();
       supervisor.stdin.end();
-      await ended.catch(() => undefined); // it takes longer: it goes on without us
+      await ended.catch(() => undefined); // it takes longer: not waited for
     });
     await Promise.all(endings);
   }
@@ -51,7 +51,7 @@ export class SupervisedServers {
   async #look(name: ServiceName, environment: Environment): Promise<ServiceAnswer> {
     const supervisor = spawn(process.execPath, [supervisorModule, name], {
       stdio: ['pipe', 'pipe', 'ignore'],
-      // A group of its own: Ctrl-C and the runner end groups, and it has to end its server first.
+      // A separate process group: Ctrl-C and the runner end groups, and it has to stop its server first.
       detached: true,
       windowsHide: true,
       env: { ...environment },
@@ -60,11 +60,11 @@ export class SupervisedServers {
     try {
       const lines = createInterface({ input: supervisor.stdout });
       const [line] = await once(lines, 'line', { signal: AbortSignal.timeout(answerWithinMs) });
-      return JSON.parse(line); // it writes an answer
+      return JSON.parse(line); // a supervisor writes a ServiceAnswer
     } catch (thrown) {
       return { error: `${name}: its supervisor does not answer: ${thrown}` };
     } finally {
-      // From here on nothing of it keeps this process alive; with that it ends.
+      // From here on it does not keep this process alive, and it ends with it.
       supervisor.unref();
       for (const pipe of [supervisor.stdin, supervisor.stdout]) if ('unref' in pipe) Object(pipe).unref();
     }

@@ -1,6 +1,6 @@
-// The process that looks for one server on behalf of all spec files of a run, and keeps a private one alive until the run is
-// over. Started by supervised.ts; its answer is a line on its standard output. Its standard input ends with its owner, even
-// when that one is killed: then it takes the server and the files along.
+// The process that finds one server for all spec files of a run, and keeps a private one alive until the run ends. Started by
+// supervised.ts; its answer is a line on its standard output. Its standard input ends with its owner, even when the owner is
+// killed; then it stops the server and removes the files.
 // Argument: name of the service.
 
 import { chmodSync, mkdtempSync } from 'node:fs';
@@ -21,7 +21,7 @@ const found = await find().catch((thrown: unknown): ServiceAnswer => {
 process.stdout.write(`${JSON.stringify(found)}\n`);
 if (server !== undefined) await Promise.race([hasOwner, server.ended]);
 await server?.stop();
-// Not `rmSync`, whose retries do not wait: children of a killed server may still write.
+// Not `rmSync`, whose retries do not wait: children of a killed server may still be writing.
 if (folder !== undefined) await rm(folder, { recursive: true, force: true, maxRetries: 10 });
 process.exit();
 
@@ -39,7 +39,7 @@ async function find(): Promise<ServiceAnswer> {
   return { url: started.url };
 }
 
-/** Others may enter it, since servers do not run as root. */
+/** Other users may enter it, because the servers do not run as root. */
 function makeFolder(): string {
   folder = mkdtempSync(join(tmpdir(), 'stagedoor-service-'));
   chmodSync(folder, 0o711);
