@@ -136,7 +136,7 @@ choice('are chosen by parts of their names', () => {
   assert.throws(() => chosen('--color'), /usage: npm run conformance/);
 });
 
-choice('know what a client does in each of its scenarios', () => {
+choice('have a client implementation for each client scenario', () => {
   const scenarios = CLIENT_SUITES.flatMap((one) => one.scenarios);
   assert.equal(
     scenarios.filter((scenario) => PLAYS[scenario] === undefined),

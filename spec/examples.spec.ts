@@ -24,7 +24,7 @@ test('embed.ts calls a function as a backend and prints results and events', () 
   ]);
 });
 
-// Its text comes over standard input, so that the clone is unchanged; imports are resolved from the working folder all the same.
+// Its text is passed on standard input, so that the clone is unchanged; imports are still resolved from the working folder.
 test.needs(canDispose, 'the Node of this run has no `await using`')(
   'the program of README.md runs as printed in a clone',
   () => {

@@ -1,5 +1,5 @@
-// The end of a gateway and of its children. When a gateway closes: no new calls, running ones finish within the grace time, then
-// nothing is left: no call, no process, no open store. When a child dies in the middle of its work: no call hangs, each gets the
+// The end of a gateway and of its child processes. When a gateway closes, it accepts no new calls, running ones finish within
+// the grace time, and then no call, process or open store is left. When a child process crashes, no call hangs, each gets the
 // right error, and the child is restarted. Children are real processes.
 
 import { spawn } from 'node:child_process';
@@ -245,7 +245,7 @@ crash('a killed child leads to no repeat of a call that is not safe to repeat', 
   assert.equal(counted.result, { content: [{ type: 'text', text: String(answered + 1) }] });
 });
 
-crash('calls fail while the only child is gone, and are served again when it is back', async () => {
+crash('calls fail while the only child is down, and succeed after its restart', async () => {
   await start('a');
   const running = fateOf(gateway.call('t', 'sleep', { ms: 60_000 }));
   const back = healthyAgain('a');

@@ -200,7 +200,7 @@ test('`await using` closes it at the end of the block', async () => {
 
 test.run();
 
-/** The instances that answered so many calls. */
+/** The instances that answered this many calls. */
 async function callers(times: number): Promise<string[]> {
   const ids: string[] = [];
   for (let time = 0; time < times; time += 1) ids.push((await gateway.call('t', 'name')).instanceId);

@@ -74,7 +74,7 @@ test('refuses too many headers, instead of dropping what came last', async () =>
   });
   const answerTo = async (count: number) => {
     const names = Array.from({ length: count }, (_, index) => [`x-${index}`, '1']);
-    // fetch adds a handful of its own.
+    // fetch adds a few headers.
     const headers = Object.fromEntries([...names, ['x-last', 'here']]);
     const response = await fetch(String(urls[0]), { headers });
     return `${response.status} ${await response.text()}`;
@@ -114,7 +114,7 @@ test('cuts a client that sends its body too slowly, and still serves others', as
   const drops = setInterval(() => socket.write('x'), 5);
   const answer = await readAll(socket);
   clearInterval(drops);
-  // A drop that comes after the end may reset the connection before the answer was read.
+  // A drop after the end may reset the connection before the answer is read.
   assert.match(answer, /^(?:HTTP\/1\.1 408 |$)/);
   assert.is(await (await fetch(String(listeners.urls[0]))).text(), 'hello');
   assert.is(ends[0], 'broken off');

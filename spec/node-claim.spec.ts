@@ -54,7 +54,7 @@ test('gives the node to one of many processes that start at once, whatever the f
 });
 
 test('escapes the node id in the file name, and ignores a pid file of an older version', async () => {
-  // Of an older version; the parent of this process lives and is no gateway.
+  // Written by an older version; the parent of this process is running and is not a gateway.
   writeFileSync(`${file}.web-1%3A8080.pid`, `${process.ppid}\n`);
   const claim = await claimNodeOfFile(file, 'web-1:8080');
   assert.ok(statSync(folder('gateway.db.web-1%3A8080.claim')));

@@ -42,7 +42,7 @@ test('does not restore an instance that the API deleted, even after a restart, u
   assert.is(await store.findTombstone('r', 'a'), undefined);
 });
 
-test('keeps a change that was made through the API, and lets the API take over an instance for good', async () => {
+test('keeps a change that was made through the API, and ignores instances that the API has registered', async () => {
   await importAll([entry('a', 'f1')]);
   await registry.changeInstance('r', 'a', { weight: 9 });
   assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });

@@ -240,7 +240,7 @@ test('an import removes no programs of other nodes', async () => {
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
 });
 
-test('serves what it knows while the database is away, and catches up when it is back', async () => {
+test('serves the known instances while the database is down, and catches up afterwards', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   await heard(b);
   const writes = ['saveInstance', 'saveTemplate', 'deleteInstance'] as const;

@@ -1,4 +1,4 @@
-// The registry: store and fleet agree, whatever is changed and whatever fails. What callers see of it is in
+// The registry: store and fleet agree after every change and every failure. What callers see of it is in
 // http/routes/, several nodes in registry-nodes*.spec.ts, files in registry-import.spec.ts. Time is simulated.
 
 import * as assert from 'uvu/assert';

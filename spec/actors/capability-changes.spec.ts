@@ -1,4 +1,4 @@
-// When the lists of a template count as changed: by notices of instances, and by instances that come and go.
+// When the lists of a template count as changed: by notices of instances, and by instances that are added or removed.
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -77,7 +77,7 @@ test('reports nothing when one of several equal instances restarts', async () =>
   assert.equal(taken(), []);
 });
 
-test('a drained instance counts as gone while there are others, and still counts when it was the last', async () => {
+test('ignores the tools of a drained instance, unless it was the last one', async () => {
   await add('a', TOOLS);
   taken();
   harness.ref('a').drain();
@@ -106,7 +106,7 @@ test('reports nothing when an equal instance replaces a drained one', async () =
   assert.equal(taken(), []);
 });
 
-test('reads the handshake of a server once, however many others come and go', async () => {
+test('reads the handshake of a server once, however many others are added and removed', async () => {
   let reads = 0;
   const told = (name: string): Partial<Peer> => ({
     ...TOOLS,

@@ -180,7 +180,7 @@ test('subscribes to at most 1,000 resources of a client', async () => {
 
 test.run();
 
-/** One client, what it heard, and whether it heard the end. */
+/** One client, its notifications, and whether its subscription ended. */
 class Client {
   readonly heard: string[] = [];
   isOver = false;

@@ -65,7 +65,7 @@ test('percentiles accept durations of zero, and of more than an hour', () => {
   assert.ok(Math.abs(p99Ms - 3_600_000) < 36_000);
 });
 
-test('forgets an instance that was deregistered, for good', () => {
+test('removes a deregistered instance, also when one of its calls ends later', () => {
   begin('a');
   finish('a', 'result');
   events.next({ type: 'instance.deregistered', ...fact('a') });

@@ -1,5 +1,5 @@
 // What every spec of a strategy needs: candidates made of a few words, seeded randomness, and counting.
-// It knows no strategy.
+// Independent of the strategies.
 
 import type { Candidate, Strategy } from '../../src/balancing/strategies.ts';
 

@@ -12,7 +12,7 @@ import { candidate, type TestCandidate } from './candidates.ts';
 
 const test = suite('outliers');
 
-/** A pool with round robin whose clock moves only by `pass`. */
+/** A pool with round robin and a clock that only `pass` advances. */
 class Bench {
   readonly told: string[] = [];
   readonly pool: Pool<TestCandidate>;
@@ -81,7 +81,7 @@ class Bench {
     for (let time = 0; time < times; time += 1) this.call(id, how);
   }
 
-  /** The ids of so many picks. */
+  /** The ids of this many picks. */
   picked(times: number): (string | undefined)[] {
     return Array.from({ length: times }, () => this.pool.pick()?.id);
   }

@@ -128,7 +128,7 @@ test('there is a best latency even if no candidate ever answers', () => {
 
 test.run();
 
-/** Picks once from each of so many candidates, each of which is there only once. */
+/** Picks this many times, each time from a new candidate. */
 function visit(strategy: Strategy, times: number): void {
   for (let visitor = 0; visitor < times; visitor += 1) strategy([candidate(`visitor ${visitor}`)]);
 }

@@ -1,4 +1,4 @@
-// What the accounts of every Store do, whatever is underneath.
+// The conformance tests for the accounts of a Store.
 
 import * as assert from 'uvu/assert';
 import type { ApiKey, User } from '../../src/domain/account.ts';

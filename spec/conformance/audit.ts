@@ -1,4 +1,4 @@
-// What the audit log of every Store does, whatever is underneath.
+// The conformance tests for the audit log of a Store.
 
 import * as assert from 'uvu/assert';
 import {

@@ -1,4 +1,4 @@
-// What the settings of every Store do, whatever is underneath.
+// The conformance tests for the settings of a Store.
 
 import * as assert from 'uvu/assert';
 import type { Store } from '../../src/persistence/store.ts';

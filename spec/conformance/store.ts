@@ -1,4 +1,4 @@
-// What every Store does, whatever is underneath. Each store's spec runs this before its own tests.
+// The conformance tests for a Store. Each store's spec runs them before its own tests.
 
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
@@ -191,7 +191,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listInstances(), [definition]);
   });
 
-  declare('replaces an instance by template and id, dropping fields that are gone', async (store) => {
+  declare('replaces an instance by template and id, dropping fields that are left out', async (store) => {
     await store.saveInstance({ ...fullHttp, id: smallest.id });
     await store.saveInstance(smallest);
     assert.equal(await store.listInstances(), [smallest]);

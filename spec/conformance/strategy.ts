@@ -1,4 +1,4 @@
-// What every strategy must do, whatever its order: run for each row of the table in src/balancing/strategies.ts.
+// The conformance tests for a strategy, run for each row of the table in src/balancing/strategies.ts.
 // The order itself is in the spec of each strategy.
 
 import fc from 'fast-check';
@@ -57,7 +57,7 @@ export function strategyConformance(name: string, factory: StrategyFactory): voi
     assert.not.throws(() => picks(fresh(), frozen, 20));
   });
 
-  test('does not starve a candidate that is always present while others come and go', () => {
+  test('does not starve a candidate that is always present while others change', () => {
     fc.assert(
       fc.property(arbitraryIdle, fc.nat(), fc.integer(), (all, place, seed) => {
         const strategy = fresh(seed);

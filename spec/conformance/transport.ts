@@ -1,4 +1,4 @@
-// What every transport must do, whatever its kind: run by the spec of each one, first of all.
+// The conformance tests for a transport. The spec of each transport runs them before its own tests.
 // The backend behind `open` offers the tools of spec/fixtures/tools.ts. What only one kind can do is in its own spec.
 
 import type { Observable } from 'rxjs';
@@ -41,7 +41,7 @@ export interface Seen {
 export function transportConformance(test: Suite, subject: TransportSubject): void {
   const check = checking(test, subject);
 
-  check('knows its peer', async ({ peer }) => {
+  check('reports era, version, name and capabilities of its peer', async ({ peer }) => {
     assert.ok(['legacy', 'modern', 'bare'].includes(peer.era));
     assert.type(peer.protocolVersion, 'string');
     assert.is.not(peer.serverName, '');
@@ -307,13 +307,13 @@ export function startAndUnsubscribe(exchange: Observable<ExchangeEvent>): Promis
   });
 }
 
-/** Ids of the requests that the backend knows to be cancelled. */
+/** The ids of the requests that were cancelled at the backend. */
 export async function cancelledOn(transport: Pick<Transport, 'exchange'>): Promise<readonly unknown[]> {
   const { events } = await see(transport.exchange(callTool('cancelled', {})));
   return JSON.parse(textOf(events[0]));
 }
 
-/** Checks again and again, a turn of the event loop or 2 ms apart, until it is true; fails after 30 s. */
+/** Checks repeatedly, a turn of the event loop or 2 ms apart, until it is true; fails after 30 s. */
 export async function until(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const beganAt = performance.now();
   while (!(await isTrue())) {

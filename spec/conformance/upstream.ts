@@ -1,5 +1,5 @@
-// What the conversations of single clients must do, whatever the kind of transport: run by the spec of each kind whose
-// backends have any. The backend behind `open` is of the legacy era and offers the tools of spec/fixtures/tools.ts.
+// The conformance tests for dedicated conversations, run by the spec of each transport that has them. The backend
+// behind `open` is of the legacy era and offers the tools of spec/fixtures/tools.ts.
 
 import * as assert from 'uvu/assert';
 import type { ClientProfile, ServerRequest } from '../../src/domain/client.ts';
@@ -113,7 +113,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     }
   });
 
-  check('drops an answer that comes after the exchange is over', async (transport) => {
+  check('drops an answer that arrives after the end of the exchange', async (transport) => {
     const upstream = await openFor(transport);
     const kept: ServerRequest[] = [];
     await new Promise<void>((resolve) => {
@@ -227,7 +227,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
   });
 }
 
-/** What the backend knows of the client of a conversation. */
+/** What the backend knows about the client of a conversation. */
 export async function clientSide(
   upstream: Upstream,
 ): Promise<{ declared: JsonObject; heard: readonly string[] }> {

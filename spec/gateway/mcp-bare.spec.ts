@@ -1,5 +1,5 @@
-// Servers without a handshake do not describe themselves, so that one of them, or one of its runs, cannot be distinguished
-// from the next by a greeting. Clients must get the lists of their own server all the same. With real programs.
+// Servers without a handshake do not describe themselves, so that a server, or a run of it, cannot be distinguished from
+// others by a handshake. Clients must still get the lists of their own server. With real programs.
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';

@@ -53,7 +53,7 @@ class Client {
     this.#stream = await this.#send('POST', modernRequest('subscriptions/listen', { notifications }));
   }
 
-  /** Notices of changed tools so far. */
+  /** The number of notices of changed tools. */
   get notices(): number {
     return (this.#stream?.events.messages ?? []).filter(({ method }) => method === CHANGED).length;
   }
@@ -82,7 +82,7 @@ async function listening(principal: Principal) {
   return { modern, notices: () => [legacy.notices, modern.notices] };
 }
 
-test('notifies the clients that may use a template when it comes and goes', async () => {
+test('notifies the clients that may use a template when it is added and removed', async () => {
   const [{ modern, notices }, barred] = [await listening(ALL), await listening(ONLY_A)];
   assert.equal(await modern.tools(), ['a__read']);
   await add('b', 'one', 'write');
@@ -120,7 +120,7 @@ test('notifies when the instances of a template are replaced by others with othe
   assert.equal(await modern.tools(), ['a__third']);
 });
 
-test('lists no tools of a template whose instances are gone', async () => {
+test('lists no tools of a template without instances', async () => {
   const client = new Client(ALL);
   await add('a', 'two', 'read');
   assert.equal(await client.tools(), ['a__read']);

@@ -1,5 +1,5 @@
-// Answers that were written to a connection which was dead, or died before its client had read them, over a real port: a
-// client that resumes from its last event id gets them, whatever the kernel did with the bytes.
+// Answers that were written to a connection that was broken, or broke before its client had read them, over a real port: a
+// client that resumes from its last event id gets them, even if the kernel accepted the bytes.
 
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -13,7 +13,7 @@ import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('lost answers');
-/** More than the kernel takes for a client that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const UNREAD = { messages: 12, characters: 900_000 };
 
 /** The tool of the one call that is under way: it reports progress, and answers when the spec calls `answer`. */
@@ -80,7 +80,7 @@ test.before.each(() => {
 
 for (const [what, lose] of [
   [
-    'dies after the kernel took the answer, before its client has read it',
+    'breaks after the kernel accepted the answer, before its client has read it',
     async (socket: Socket) => {
       slow.answer();
       await theCallIsOver();
@@ -88,7 +88,7 @@ for (const [what, lose] of [
     },
   ],
   ['was closed before the answer, unnoticed', (socket: Socket) => socket.destroy()],
-  ['was reset before the answer: the kernel refuses it', (socket: Socket) => socket.resetAndDestroy()],
+  ['was reset before the answer, and the kernel refuses it', (socket: Socket) => socket.resetAndDestroy()],
 ] as const) {
   test(`the answer to a connection that ${what} is sent again`, async () => {
     const client = await call();
@@ -98,7 +98,7 @@ for (const [what, lose] of [
   });
 }
 
-test('the answer to a connection that dies while the kernel has no room for it is sent again', async () => {
+test('an answer to a connection that breaks while the socket buffer is full is sent again', async () => {
   const client = await call();
   for (let sent = 0; sent < UNREAD.messages; sent += 1) {
     slow.report('x'.repeat(UNREAD.characters));

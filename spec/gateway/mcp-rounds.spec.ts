@@ -1,7 +1,7 @@
-// Calls whose server asks its client, under failure. What a client sees of a call that waits for its answer when something
-// happens to the instance: whatever the eras of both ends, such a call counts as in flight, within the same grace time. And
-// clients that end, lose their rights, cancel, or answer twice, late, or for another session. Each call is answered once, and
-// nothing is left of it at the backends and in the gateway.
+// Calls whose server asks its client, under failure. What a client receives for a call that waits for its reply when the
+// instance fails or changes: in all combinations of eras such a call counts as in flight, with the same grace time. And
+// clients that disconnect, lose permissions, cancel, or reply twice, late, or for another session. Each call is answered
+// once, and no state of it is left at the backends and in the gateway.
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -103,7 +103,7 @@ const TABLE: readonly Row[] = [
   [UNHEALTHY, ROUNDS, STAYING, 0, undefined, 'done by a'],
   [UNHEALTHY, ROUNDS, ['always'], 0, undefined, 'done by b'],
   [UNHEALTHY, [...RUNNING, ...MODERN_BOTH], EACH, 0, undefined, 'done by a'],
-  // A session that may not move fails its call at once when the instance is gone; a call in flight fails, too.
+  // A session that may not move fails its call at once when the instance is removed; a call in flight fails, too.
   [BOUNDED, [...ROUNDS, ...LEGACY_BOTH], STAYING, LATE, GONE, GONE],
   [CRASHES, [...ROUNDS, ...LEGACY_BOTH], STAYING, 0, GONE, GONE],
   // A session that may move asks elsewhere with the answer; a call in flight is not repeated, as it is not safe.
@@ -356,7 +356,7 @@ function ENDS() {
   };
 }
 
-/** Calls of tools that came to the backends. */
+/** The tool calls that the backends received. */
 function toolCalls(): number {
   const asked = ['a', 'b'].flatMap((id) => harness.conversations(id)).flatMap((one) => one.asked);
   return asked.filter((method) => method === 'tools/call').length;

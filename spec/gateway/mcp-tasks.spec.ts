@@ -159,7 +159,7 @@ test('of two tasks with one id a session gets the one at its own instance', asyn
   );
 });
 
-test('a task whose instance is gone is requested at the instance of the session', async () => {
+test('a task whose instance was removed is requested at the instance of the session', async () => {
   await offer(['a/one', 'a/two'], { nextId: () => '1' });
   const both = [await session('a'), await session('a')];
   const { name } = await begin(here, 'a');

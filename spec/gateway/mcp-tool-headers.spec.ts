@@ -135,7 +135,7 @@ for (const [where, template, name] of [
   });
 }
 
-test('a header that is wrong by every list is refused, and leads to one listing however often it comes', async () => {
+test('a header that is wrong by every list is refused, and causes one listing however often it is sent', async () => {
   await register('a');
   const { lists } = backend;
   const wrong = () => call('ann', 'one', ARGS, { region: 'y' });
@@ -191,7 +191,7 @@ async function restart(id: string): Promise<void> {
   await listedAnew(backend, () => gateway.restart('t', id));
 }
 
-/** The gateway lists tools in the background: it knows them once it reports an unknown tool as not found. */
+/** The gateway lists tools in the background; the list is complete when it reports an unknown tool as not found. */
 async function listedAnew(listing: Backend, cause: () => unknown): Promise<void> {
   const { lists } = listing;
   await cause();

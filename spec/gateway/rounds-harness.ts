@@ -127,7 +127,7 @@ export interface AskedClient {
   reply(): Promise<void>;
   /** The text of the result, the code of the error; undefined while there is none. */
   readonly seen: string | undefined;
-  /** Answers that came; more than one is one too many. */
+  /** The answers received; there must be at most one. */
   readonly answers: number;
 }
 

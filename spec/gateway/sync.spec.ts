@@ -210,7 +210,7 @@ test('reads the registry file again, and needs no engine for that', async () => 
   assert.equal([added, skipped.map(({ name }) => name)], [[], ['one']]);
 });
 
-test('changes nothing for a registry file that became invalid, or is gone', async () => {
+test('changes nothing when a registry file becomes invalid or is deleted', async () => {
   const { path, write, gateway } = await gatewayWithFile();
   await write({ web: { instances: { one: { endpoint: 'http://127.0.0.1:1/mcp' } } } });
   await gateway.sync();

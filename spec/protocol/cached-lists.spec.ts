@@ -21,7 +21,7 @@ test.after.each(() => mock.timers.reset());
 
 const TOOLS: ExchangeRequest = { method: 'tools/list' };
 
-/** A cache whose loads the spec answers by hand. */
+/** A cache whose loads the spec answers. */
 function caching(memory = new ListMemory()) {
   const present = { nowMs: 0, hasPeers: true };
   const loads: Subject<Answer>[] = [];

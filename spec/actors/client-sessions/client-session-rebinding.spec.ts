@@ -1,5 +1,5 @@
 // How a session gets its binding, leaves it, and moves to another instance. Whether it may move when its instance is lost or leaves:
-// by policy, by what its conversation holds, and by the calls that it has under way.
+// by policy, by the state of its conversation, and by its calls in flight.
 
 import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';

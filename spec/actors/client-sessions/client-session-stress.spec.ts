@@ -72,7 +72,7 @@ test('no session gets messages of another while instances are killed and drained
 
 test.run();
 
-/** One client: what it hears is checked against its name. */
+/** One client: what it receives is checked against its name. */
 class Client {
   readonly session: ClientSession;
   readonly name: string;

@@ -16,11 +16,11 @@ import { definition, HTTP, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import type { Suite } from '../../helpers/suite.ts';
 
-/** One caller: the events it heard and how its exchange ended. */
+/** One caller: the events it received and how its exchange ended. */
 export interface Caller {
   readonly events: ExchangeEvent[];
   readonly endings: ExchangeEnding[];
-  /** How often it heard an end; must never be more than one. */
+  /** How often its exchange ended; must never be more than one. */
   ends: number;
   error: GatewayError | undefined;
   subscription: Subscription | undefined;

@@ -179,7 +179,7 @@ check('answers the caller once when an exchange is answered twice', async (harne
   assert.equal(found, ['result']);
 });
 
-check('does not wait for ever for an old session when it is restarted', async (harness) => {
+check('is restarted although its old session never finishes closing', async (harness) => {
   const transport = await harness.healthy();
   transport.closesSlowly = true;
   harness.ref.restart();

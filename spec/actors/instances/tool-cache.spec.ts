@@ -13,7 +13,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('tool cache');
 simulateTime(test);
 
-/** Caches whose listings the spec settles, on a clock the spec turns. */
+/** Caches with listings and a clock that the spec controls. */
 function staged(count = 1) {
   const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
   const clock = { nowMs: 0 };

@@ -1,5 +1,4 @@
-// Subscriptions in a conversation, however many clients there are and whatever each of them wants: one at a modern backend, one
-// for each resource at a legacy one.
+// Subscriptions of many clients in a shared conversation: one at a modern backend, one for each resource at a legacy one.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

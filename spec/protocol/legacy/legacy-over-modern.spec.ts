@@ -49,7 +49,7 @@ function modern(
     /** The backend requires input. */
     require: (inputRequests: JsonObject | undefined, requestState?: string) =>
       session.last.result(JSON.stringify({ resultType: 'input_required', inputRequests, requestState })),
-    /** The result that came last, and whether the call ended with it. */
+    /** The last result, and whether it ended the call. */
     end: () => {
       const [last, end] = events.slice(-2);
       if (last === undefined || last === 'end' || end !== 'end') return undefined;

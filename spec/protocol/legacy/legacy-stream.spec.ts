@@ -85,7 +85,7 @@ function setUp() {
     streams.checkDelivered();
     return stream.key;
   };
-  /** The events that a client gets when it resumes a stream from the beginning; undefined when the stream is gone. */
+  /** The events that a client gets when it resumes a stream from the beginning; undefined when the stream was discarded. */
   const resume = (key: string) => {
     const reply = new RecordedReply();
     return streams.resume(reply, { key, number: 0 }) ? reply.events : undefined;

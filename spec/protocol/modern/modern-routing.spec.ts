@@ -91,7 +91,7 @@ test('a state is refused when anything else is different', async () => {
   assert.is(harness.backends.exchanges.length, asked);
 });
 
-test('a retry whose instance is gone is refused with the advice to start again', async () => {
+test('a retry whose instance was removed is refused with the advice to start again', async () => {
   const harness = modernHarness();
   const requestState = await firstRound(harness);
   harness.backends.instances = new Set(['b']);

@@ -48,7 +48,7 @@ interface Contact {
   open(more?: Opening): Promise<{ readonly outcome: string; readonly asked: readonly string[] }>;
   /** Changes how the server answers methods. */
   behave(manners: Answers): void;
-  /** Requests so far. */
+  /** The requests received. */
   readonly asked: readonly string[];
 }
 

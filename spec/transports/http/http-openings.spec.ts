@@ -21,12 +21,12 @@ const test = suite('http openings', { timeoutMs: 30_000 });
 
 /** More than there are connections. */
 const MANY = 2_000;
-/** Openings that time out together fail so many per turn. */
+/** The number of openings that fail per turn when many time out together. */
 const PER_TURN = 5;
 /** Longest time of calls that nothing delays, on a busy machine. */
 const PROMPT_MS = 10_000;
 const PATIENCE_MS = 100;
-/** Nothing here takes so long. */
+/** Longer than any opening takes. */
 const HANDSHAKE_MS = 20_000;
 
 test('hanging openings of one owner delay neither calls nor the openings of others', () =>

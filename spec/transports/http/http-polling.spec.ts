@@ -19,7 +19,7 @@ const resultOf = (id: unknown, text: string): string =>
 
 interface Polled {
   readonly transport: Transport;
-  /** Last-Event-ID of each poll, and when it came. */
+  /** The Last-Event-ID and the time of each poll. */
   readonly polls: readonly { readonly from: unknown; readonly atMs: number }[];
   readonly cancelled: readonly unknown[];
   /** How often the transport reported doubts. */

@@ -130,7 +130,7 @@ for (const [how, onCall, heard] of unsure) {
   });
 }
 
-test('a call is not repeated after it received a message, on whatever stream', async () => {
+test('a call is not repeated after it received a message on any stream', async () => {
   await withBackend(async (transport, backend) => {
     let refuse = (): unknown => undefined;
     backend.onCall = (...asked) => {

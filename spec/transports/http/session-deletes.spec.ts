@@ -1,4 +1,4 @@
-// Deletes of many sessions with one backend: so many at a time, in order, and none that would wait too long.
+// Deletes of many sessions at one backend: a limited number at a time, in order, and none after waiting too long.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

@@ -173,7 +173,7 @@ test('does not report closed pipes when the program exits', async () => {
   assert.equal(told, []);
 });
 
-test('the tail of stderr keeps lines that come in pieces, cut inside a character as well', () => {
+test('the tail of stderr keeps lines that arrive in pieces, also when cut inside a character', () => {
   const bytes = Buffer.from('first é line\r\nsecond 🎭\n\nunfinished');
   const tail = new LineTail();
   for (const byte of bytes) tail.write(Buffer.from([byte]));

@@ -50,7 +50,7 @@ test('ends a warm program that is not used in time, and no program in use', asyn
   assert.is(pool.waiting, 0);
 });
 
-test('drops a warm program that dies, and does not start another for it', async () => {
+test('drops a warm program that exits, and does not start another for it', async () => {
   const { started, pool, open } = make();
   await open();
   started[1]?.die();

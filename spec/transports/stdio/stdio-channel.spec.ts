@@ -207,7 +207,7 @@ test('a server that asks without end and never reads does not fill the memory', 
     },
   ));
 
-/** Reads the handshake and then nothing more; lives on all the same. */
+/** Reads the handshake and then nothing more; keeps running. */
 const READS_NO_REQUEST =
   "setInterval(() => {}, 1000); process.stdin.on('data', (data) => String(data).includes('initialize') && setImmediate(() => process.stdin.pause()));";
 

@@ -96,7 +96,7 @@ test.needs(process.platform === 'linux', 'children are found through /proc, whic
     }),
 );
 
-test('a conversation continues when the shared process is gone, after which no other can be opened', () =>
+test('a conversation continues when the shared process ends, after which no other can be opened', () =>
   withStdio(fixture(), async (transport) => {
     const [one, two] = [await open(transport), await open(transport)];
     assert.equal([transport.isIndependent, one.isIndependent], [false, true]);
