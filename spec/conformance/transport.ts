@@ -132,7 +132,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
     await until(
       async () => (await cancelledOn(transport)).length === 1,
-      'the backend heard of the cancellation',
+      'the backend received the cancellation',
     );
     const { events } = await see(transport.exchange(callTool('echo', { text: 'still here' })));
     assert.is(textOf(events[0]), 'still here');

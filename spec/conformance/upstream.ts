@@ -153,7 +153,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     one.notify('notifications/roots/list_changed', {});
     await until(
       async () => (await clientSide(one)).heard.includes('notifications/roots/list_changed'),
-      'it was told',
+      'it received the notification',
     );
     assert.not.ok((await clientSide(other)).heard.includes('notifications/roots/list_changed'));
     assert.equal((await clientSide(other)).declared, { ...noCapability });
@@ -178,7 +178,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     await until(async () => {
       const { events } = await see(upstream.exchange(callTool('cancelled', {})));
       return JSON.parse(textOf(events[0])).length === 1;
-    }, 'the backend heard of the cancellation');
+    }, 'the backend received the cancellation');
   });
 
   check('closing one conversation does not affect others', async (transport) => {

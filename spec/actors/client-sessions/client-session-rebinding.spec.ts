@@ -286,7 +286,7 @@ test('binds again to the instance that it left only if there is no other', async
 
 /** Ways to lose an instance; after each of them it may not be used. */
 const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
-  'its process dies': (id) => harness.backend(id).lose(),
+  'its process exits': (id) => harness.backend(id).lose(),
   'it is drained': (id) => harness.ref(id).drain(),
   'it leaves': (id) => void harness.fleet.remove('t', id, 0),
 };

@@ -87,11 +87,11 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   mine[3]?.release();
   const session = take('ann');
   await settled();
-  assert.equal([processes[3]?.isClosed, processes.length], [true, 9], 'it waits until the other one is gone');
+  assert.equal([processes[3]?.isClosed, processes.length], [true, 9], 'it waits until the other has ended');
   processes[3]?.finishClosing();
   assert.is(await session.conversation.opening, processes[9]);
   other.release();
-  assert.is(await refused('cy'), 'QUEUE_FULL', 'one that has ended counts until it is gone');
+  assert.is(await refused('cy'), 'QUEUE_FULL', 'one that is ending counts until its end');
   processes[8]?.finishClosing();
   await settled();
   take('cy');

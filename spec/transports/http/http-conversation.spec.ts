@@ -36,7 +36,7 @@ test('has a listening stream only while messages$ has subscribers', async () => 
     const both = [1, 2].map(() => upstream.messages$.subscribe((message) => messages.push(message)));
     await until(() => openStreams(server) === 2, 'the client listens');
     server.notify(changed);
-    await until(() => messages.length === 2, 'both heard it');
+    await until(() => messages.length === 2, 'both received it');
     assert.equal(messages[0], { kind: 'notification', method: changed, params: {} });
     both[0]?.unsubscribe();
     assert.is(openStreams(server), 2);

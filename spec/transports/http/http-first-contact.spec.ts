@@ -273,7 +273,7 @@ test('a server that resets connections while it starts is asked again, and recog
 
 test('the legacy session with a server that turns out to be modern is deleted', () =>
   withContact({ ...dual, [I]: initializedInSession, [D]: losing(discovered) }, async (contact) => {
-    const meanwhile = () => until(() => contact.asked.includes('DELETE'), 'it was told');
+    const meanwhile = () => until(() => contact.asked.includes('DELETE'), 'it received DELETE');
     const opened = await contact.open({ discoverTimeoutMs: SHORT_MS, meanwhile });
     assert.equal(opened, { outcome: 'modern', asked: [D, I, D, 'DELETE'] });
   }));

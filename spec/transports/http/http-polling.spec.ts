@@ -191,9 +191,9 @@ test('stops polling when the caller leaves, and cancels the call at the backend'
       const subscription = transport.exchange(call).subscribe();
       await until(() => polls.length === 1, 'it polls');
       subscription.unsubscribe();
-      await until(() => cancelled.length === 1, 'the backend was told');
+      await until(() => cancelled.length === 1, 'the call was cancelled at the backend');
       const waiting = transport.exchange(call).subscribe(() => waiting.unsubscribe());
-      await until(() => cancelled.length === 2, 'the backend was told again');
+      await until(() => cancelled.length === 2, 'the second call was cancelled at the backend');
       await new Promise((resolve) => setTimeout(resolve, 30));
       assert.is(polls.length, 1);
     },

@@ -148,7 +148,7 @@ test('gives a log line of the listening stream to a call that is the only one, a
       .exchange(callTool('sleep', { ms: 60_000 }))
       .subscribe(({ kind }) => kinds.push(kind));
     say();
-    await until(() => kinds.length > 0, 'the call heard the line');
+    await until(() => kinds.length > 0, 'the call received the line');
     assert.equal([kinds, unowned], [['notification'], []]);
     const other = transport
       .exchange(callTool('sleep', { ms: 60_000 }))

@@ -148,7 +148,7 @@ posix('stops what a program leaves behind when it exits by itself, without waiti
   const pid = Number(await says(/\d+/));
   child.write('go\n', () => {});
   assert.is(await child.exited, 'exited with code 5');
-  await until(() => !isRunning(pid), 'the grandchild is gone');
+  await until(() => !isRunning(pid), 'the grandchild has ended');
   await child.stop();
 });
 

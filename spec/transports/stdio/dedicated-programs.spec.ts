@@ -77,7 +77,7 @@ test('hanging programs of one owner do not delay other owners', async () => {
   behave(() => undefined);
   mock.timers.tick(START_HELD_MS);
   await turn();
-  assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'those that hang do not hold up their own for ever');
+  assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'hanging starts do not block their owner forever');
 });
 
 test('waits once for a modern program that does not answer initialize', async () => {

@@ -48,7 +48,7 @@ posix('the reaper ends watched children when their parent is killed, and then it
   try {
     for (const pid of [shell, forgotten, watched]) assert.ok(isRunning(pid));
     parent.kill('SIGKILL');
-    await until(() => !isRunning(watched) && !isRunning(shell), 'they are gone');
+    await until(() => !isRunning(watched) && !isRunning(shell), 'they have ended');
     assert.ok(isRunning(forgotten));
   } finally {
     for (const pid of [forgotten, watched]) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
@@ -97,7 +97,7 @@ posix('a zombie does not count as running in its group', async () => {
   const leader = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'], { detached: true, stdio: 'pipe' });
   const [output] = await once(leader.stdout, 'data');
   const member = Number(String(output));
-  await until(() => !isRunning(member), 'the member is dead');
+  await until(() => !isRunning(member), 'the member has ended');
   assert.ok(groupRuns(Number(leader.pid)));
   leader.kill('SIGKILL');
   await once(leader, 'exit');
