@@ -13,7 +13,7 @@ const test = suite('the app');
 const app = appFor(test, () => startApp({ maxBodyBytes: SPEC_BODY_BYTES }));
 test.before(() => app.serve('demo', 'one'));
 
-// What MCP clients may send is for the endpoint to say, in words of its own: spec/http/mcp-endpoint.spec.ts.
+// The MCP endpoints answer invalid bodies with errors of JSON-RPC: spec/http/mcp-endpoint.spec.ts.
 const withBody = ROUTES.filter(({ request, speaks }) => request.body !== undefined && speaks === undefined);
 const names: Readonly<Record<string, string>> = {
   ...{ ':template': 'demo', ':instance_id': 'one', ':server_id': 'one' },
@@ -32,7 +32,7 @@ for (const { what, bytes, headers = {}, outcome, issue = '' } of BAD_BODIES) {
   });
 }
 
-test('refuses strangers before it looks at anything else', async () => {
+test('answers a foreign Host header with 403 before it checks the path or the body', async () => {
   const bad = head('POST /gateway/register', {
     Host: 'evil.example',
     'Content-Length': '1',
@@ -43,7 +43,7 @@ test('refuses strangers before it looks at anything else', async () => {
   assert.match(await sendRaw(app.port, unknown), /^HTTP\/1\.1 403 /);
 });
 
-test('stays usable on the same connection after every refusal, and answers two requests of one packet in order', async () => {
+test('keeps the connection open after an error, and answers two pipelined requests in order', async () => {
   const socket = await openRaw(app.port);
   for (const [path, code] of [
     ['/mcp/demo/tools/call', 'MALFORMED_JSON'],
@@ -58,7 +58,7 @@ test('stays usable on the same connection after every refusal, and answers two r
   assert.match(await readAll(socket), /alive[\s\S]*ready/);
 });
 
-test('survives clients that break off anywhere', async () => {
+test('keeps serving after clients disconnect in the middle of a request', async () => {
   const whole = jsonRequest('POST /mcp/demo/tools/call', '{"name":"sleep","arguments":{"ms":60000}}');
   for (const part of [whole.slice(0, 10), whole.slice(0, -10), whole]) {
     const socket = await openRaw(app.port);
@@ -68,7 +68,7 @@ test('survives clients that break off anywhere', async () => {
   assert.is((await app.ask('GET', '/livez')).status, 200);
 });
 
-test('does not let a __proto__ key through to anything', async () => {
+test('is not polluted by a __proto__ key in arguments or metadata', async () => {
   const body = '{"name":"echo","arguments":{"text":"x","__proto__":{"polluted":true}}}';
   assert.is((await app.ask('POST', '/mcp/demo/tools/call', { body })).status, 200);
   const registration =
@@ -77,7 +77,7 @@ test('does not let a __proto__ key through to anything', async () => {
   assert.is(Reflect.get({}, 'polluted'), undefined);
 });
 
-test('ends open event streams when it is told to', async () => {
+test('ends open event streams with the error SHUTTING_DOWN on closeStreams()', async () => {
   const other = await startApp();
   await other.serve('demo', 'one');
   const body = '{"name":"progress","arguments":{"steps":1000,"ms":10}}';
@@ -92,7 +92,7 @@ test('ends open event streams when it is told to', async () => {
 
 // --- routing --------------------------------------------------------------------------------------------------------
 
-test('answers what no route takes with 404 in the shape of every error', async () => {
+test('answers a path without a route with 404 NOT_FOUND and the request id', async () => {
   for (const path of [
     ...['/nope', '/mcp/demo/tools', '/mcp/demo/tools/call/x', '/MCP/demo/health'],
     // Where clients look for an OAuth server.
@@ -120,13 +120,13 @@ test('answers 405 with Allow when only the method is wrong', async () => {
   assert.is((await app.ask('PUT', '/nope')).status, 404);
 });
 
-test('answers OPTIONS with the methods', async () => {
+test('answers OPTIONS with the methods of the path, and with 404 for an unknown path', async () => {
   const answer = await app.ask('OPTIONS', '/gateway/instances/demo/one');
   assert.equal([answer.status, answer.headers.get('allow')], [204, 'OPTIONS, PATCH']);
   assert.is((await app.ask('OPTIONS', '/nope')).status, 404);
 });
 
-test('answers OPTIONS of the whole server', async () => {
+test('answers OPTIONS * with all methods', async () => {
   const answer = await sendRaw(app.port, head('OPTIONS *', { Connection: 'close' }));
   assert.match(answer, /^HTTP\/1\.1 204 [\s\S]*Allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST\r/);
 });
@@ -140,12 +140,12 @@ test('answers HEAD like GET without the body', async () => {
   }
 });
 
-test('decodes the names of the path once', async () => {
+test('decodes percent-encoded path segments exactly once', async () => {
   assert.is((await app.ask('GET', '/mcp/%64emo/health')).status, 200);
   assert.is((await app.ask('GET', '/mcp/%2564emo/health')).status, 404);
 });
 
-test('answers a call alike however its path is written', async () => {
+test('routes a call with an encoded name, a trailing slash or a query string the same', async () => {
   const call = { body: { name: 'name' } };
   const paths = ['demo/tools/call', '%64emo/tools/call', 'demo/tools/call/', 'demo/tools/call?a=1'];
   for (const path of paths) {
@@ -157,7 +157,7 @@ test('answers a call alike however its path is written', async () => {
   assert.is((await app.ask('POST', '/mcp/demo/tools/other', call)).status, 404);
 });
 
-test('keeps a sane request id of the client, and gives a new one instead of anything else', async () => {
+test('keeps a valid X-Request-Id, and replaces an invalid one', async () => {
   const idFor = async (sent?: string) => {
     const headers: Record<string, string> = sent === undefined ? {} : { 'x-request-id': sent };
     return (await app.ask('GET', '/livez', { headers })).headers.get('x-request-id') ?? '';

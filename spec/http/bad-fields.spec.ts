@@ -1,5 +1,5 @@
-// Fields of bodies and queries that cannot be: each is refused with 422, which names the place and what is wrong there, and
-// nothing is changed. What is wrong with a body as a whole: app.spec.ts; commands and endpoints that are not allowed: routes/.
+// Invalid fields of bodies and queries: each is refused with 422, which names the field and the kind of error, and changes
+// nothing. Bodies that are invalid as a whole: app.spec.ts; commands and endpoints that are not allowed: routes/.
 
 import * as assert from 'uvu/assert';
 import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
@@ -18,7 +18,7 @@ const endpoint = 'http://127.0.0.1:1';
 const tool = (more: object) => ({ server_id: 'one', tool_name: 'x', ...more });
 const completion = { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: 'a' } };
 
-/** By request: a body (a text is a form; undefined is none), and place and kind of the first issue. */
+/** By request: a body (a string is a form; undefined is no body), and field and kind of the first issue. */
 const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: string])[]>> = {
   'POST /auth/api-keys': [
     [{ ...key, name: undefined }, 'body.name missing'],
@@ -133,14 +133,14 @@ const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: s
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-/** All that could have been changed. */
+/** The state that a refused request could have changed. */
 async function everything(): Promise<readonly string[]> {
   const places = ['/auth/users', '/auth/api-keys', '/servers', '/gateway/registry'];
   return Promise.all(places.map(async (path) => (await app.as(app.admin, 'GET', path)).text));
 }
 
 for (const [request, rows] of Object.entries(TABLE))
-  test(`of ${request} are refused by place and kind`, async () => {
+  test(`of ${request} are refused with 422, which names the field and the kind of error`, async () => {
     const [method = '', path = ''] = request.split(' ');
     const before = await everything();
     for (const [body, issue] of rows) {

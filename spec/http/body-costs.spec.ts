@@ -1,4 +1,4 @@
-// What a body costs its caller: requests of the hour, and memory while it is read, queued or in flight; it is given back once.
+// Limits for bodies: requests of the rate limit, and bytes while a body is read, queued or in flight; bytes are released once.
 // Source: ADR 42.
 
 import { once } from 'node:events';
@@ -18,23 +18,23 @@ import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('what a body costs');
+const test = suite('body limits');
 const KB = 1024;
 
-/** A call of `name` whose arguments take so many bytes. */
+/** A call of `name` whose arguments have so many bytes. */
 const call = (bytes: number, name = 'name') => ({ name, arguments: { text: 'x'.repeat(bytes) } });
 const rest = (app: AccountsFixture, who: Credentials, body: object): Promise<Answer> =>
   app.as(who, 'POST', '/mcp/demo/tools/call', { body });
 const mcp = (app: AccountsFixture, who: Credentials, params: { name: string }): Promise<Answer> =>
   app.as(who, 'POST', '/mcp/demo', modern('tools/call', params));
-/** As `rest`, without saying how many bytes will come. */
+/** As `rest`, without a Content-Length. */
 const chunked = (app: AccountsFixture, who: Credentials, body: object): Promise<Response> =>
   fetch(`${app.url}/mcp/demo/tools/call`, {
     ...{ method: 'POST', duplex: 'half', headers: { ...who, 'content-type': 'application/json' } },
     body: new Blob([JSON.stringify(body)]).stream(),
   });
 
-/** Sends the head of a request, and of its body so many bytes; `length` undefined: without saying how many will come. */
+/** Sends the head of a request and `sent` bytes of its body; without `length` the body is chunked. */
 async function begin(app: AccountsFixture, who: Credentials, path: string, length?: number, sent = 0) {
   const framing: Record<string, string> =
     length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(length) };
@@ -46,7 +46,7 @@ async function begin(app: AccountsFixture, who: Credentials, path: string, lengt
   return socket;
 }
 
-test('counts one request for each started 64 kB, over REST and MCP', async () => {
+test('count one request for each started 64 kB, over REST and MCP', async () => {
   const app = await startWithAccounts();
   await app.serve('demo', 'one');
   let left = 1_000;
@@ -69,7 +69,7 @@ test('counts one request for each started 64 kB, over REST and MCP', async () =>
   await app.close();
 });
 
-test('counts for each user and each key, not for each token', async () => {
+test('count per user and per API key, not per token', async () => {
   const app = await startWithAccounts({ limits: { userPerHour: 10, apiKeyPerHour: 20 } });
   await app.createUser('eve');
   const [ada, other, eve] = [app.user, await app.login('ada'), await app.login('eve')];
@@ -81,7 +81,7 @@ test('counts for each user and each key, not for each token', async () => {
   await app.close();
 });
 
-test('refuses a large body before it is read when no request is left, and reads a small one that may be free', async () => {
+test('refuse a large body unread when the rate limit is used up, and still accept a notification', async () => {
   const app = await startWithAccounts({ limits: { userPerHour: 2, apiKeyPerHour: 2 } });
   await app.serve('demo', 'one');
   for (let time = 0; time < 2; time += 1) await rest(app, app.user, call(1));
@@ -99,14 +99,14 @@ test('refuses a large body before it is read when no request is left, and reads 
   await app.close();
 });
 
-test('reads at most 16 large bodies of one caller at a time', async () => {
+test('let one caller send 16 large bodies at a time', async () => {
   const app = await startWithAccounts();
   await app.serve('demo', 'one');
   const other = await app.key(['tools:call']);
   const sockets = await Promise.all(
     Array.from({ length: 16 }, () => begin(app, app.user, '/mcp/demo/tools/call', 100 * KB, 1)),
   );
-  // Heads may be read in any order: until all are, one more is served.
+  // One more body is accepted until the gateway has read the heads of all 16.
   let refused = await rest(app, app.user, call(100 * KB));
   while (refused.status === 200) refused = await rest(app, app.user, call(100 * KB));
   assert.equal([refused.outcome, refused.headers.get('retry-after')], ['429 QUEUE_FULL', '1']);
@@ -119,7 +119,7 @@ test('reads at most 16 large bodies of one caller at a time', async () => {
   await app.close();
 });
 
-test('holds no more bytes of one caller, and of all, than the bounds, for as long as calls are in flight', async () => {
+test('bound the bytes of one caller and of all callers while calls are in flight', async () => {
   const bodyBounds = { totalBytes: 250 * KB, ownerBytes: 100 * KB };
   const app = await startWithAccounts({ bodyBounds, maxBodyBytes: 100 * KB });
   const held = new HeldTool();
@@ -147,7 +147,7 @@ test('holds no more bytes of one caller, and of all, than the bounds, for as lon
   await app.close();
 });
 
-test('goes on counting the body of a legacy call whose client left, until the call ends', async () => {
+test('count the body of a legacy call whose client disconnected until the call ends', async () => {
   const app = await startWithAccounts({
     bodyBounds: { totalBytes: 100 * KB, ownerBytes: 100 * KB },
     maxBodyBytes: 100 * KB,
@@ -183,7 +183,7 @@ const KEY = {
 const WINDOW = { limit: 100, remaining: 50, resetAtSeconds: 0 };
 
 heldBodies(
-  'a client that leaves before its body is read, or while it is charged, leaves nothing counted',
+  'release the bytes of a client that disconnects before the read or while the rate limit is consumed',
   async () => {
     for (const leavesAt of ['before', 'charge'] as const) {
       const held = new HeldBodies({ totalBytes: 1_000 * KB, ownerBytes: 1_000 * KB });
@@ -222,7 +222,7 @@ heldBodies(
   },
 );
 
-heldBodies('a body that is kept only after its response is over is not given back twice', () => {
+heldBodies('release a body once that is kept only after its response ended', () => {
   const held = new HeldBodies({ totalBytes: 1_000, ownerBytes: 1_000 });
   const one = held.open(KEY);
   one.add(600);

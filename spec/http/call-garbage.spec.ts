@@ -1,5 +1,5 @@
-// What calls leave behind: nothing that only a full garbage collection frees, on their way over HTTP to a process and to an HTTP
-// server. Minor collections cost little as long as nothing of a call becomes old. Source: ADR 79. @own-process: it measures the heap.
+// Calls over HTTP to a process leave no garbage that only a full collection frees. Minor collections cost little as long as
+// no object of a call becomes old. Source: ADR 79. @own-process: it measures the heap.
 
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -19,7 +19,7 @@ setFlagsFromString('--expose-gc');
 setFlagsFromString('--no-allocation-site-pretenuring'); // as `gateway start`
 const collect: (options?: { type: 'minor' }) => void = runInNewContext('gc');
 
-const test = suite('garbage of calls', { timeoutMs: 60_000 });
+const test = suite('garbage collection', { timeoutMs: 60_000 });
 let app: AppFixture;
 test.before.each(async () => {
   app = await startApp();
@@ -33,7 +33,7 @@ test.after.each(async () => {
 
 const params = { name: 'echo', arguments: { text: 'x' } };
 
-test('calls by REST leave nothing to full collections', async () => {
+test('REST calls leave nothing to full collections', async () => {
   await leavesNothing('/mcp/pipe/tools/call', () => params);
 });
 
@@ -65,11 +65,11 @@ async function leavesNothing(
     collect({ type: 'minor' });
   }
   const left = (process.memoryUsage().heapUsed - before) / CALLS;
-  // The kept events take 600: they are old when newer ones replace them. One Map of calls takes another 900.
+  // The kept events take 600: they are old when newer events replace them. One Map of calls takes another 900.
   assert.ok(left < 1_100, `${left} bytes per call`);
 }
 
-/** A full collection while calls are under way: what holds them is old from then on. */
+/** A full collection while calls are in flight: the objects that hold them are old from then on. */
 async function collectAmidCalls(requests: readonly string[]): Promise<void> {
   const calls = call(requests, 200);
   await turn();
@@ -78,7 +78,7 @@ async function collectAmidCalls(requests: readonly string[]): Promise<void> {
   collect();
 }
 
-/** Makes so many calls on a few connections, one after the other on each. */
+/** Makes `count` calls over the connections, one at a time on each. */
 async function call(requests: readonly string[], count: number): Promise<void> {
   const share = Math.ceil(count / requests.length);
   await Promise.all(requests.map((request) => callAgain(request, share)));

@@ -5,7 +5,7 @@ import { databaseUnavailable, type GatewayError } from '../../src/domain/errors.
 import { callerCheck } from '../../src/http/caller-check.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('second authorization of a caller');
+const test = suite('reauthorization');
 
 const ALL: Principal = { id: 'user:1', kind: 'user', name: 'ada', scopes: new Set<Scope>(['tools:call']) };
 const having = (...templates: string[]): Principal => ({ ...ALL, templates: new Set(templates) });
@@ -13,7 +13,7 @@ const ADA = having('demo');
 const ADMIN: Principal = { ...ADA, scopes: new Set<Scope>(['tools:call', 'admin']) };
 const FORBIDDEN = 'INSUFFICIENT_PERMISSIONS';
 
-/** The code of a second check of a request of `before`, who is `now` this principal, or refused. */
+/** The error code of the second check of a request by `before`, whose credentials now give `now`. */
 async function codeOf(
   before: Principal,
   now: Principal | GatewayError,
@@ -30,21 +30,21 @@ async function codeOf(
 }
 
 for (const [what, before, now, onDemo, onAll] of [
-  ['that changed in nothing', ADA, having('demo'), undefined, undefined],
-  ['of all templates that changed in nothing', ALL, { ...ALL }, undefined, undefined],
-  ['whose credentials are not valid any more', ADA, tokenExpired(), 'TOKEN_EXPIRED', 'TOKEN_EXPIRED'],
+  ['without changes', ADA, having('demo'), undefined, undefined],
+  ['with all templates, without changes', ALL, { ...ALL }, undefined, undefined],
+  ['whose token expired', ADA, tokenExpired(), 'TOKEN_EXPIRED', 'TOKEN_EXPIRED'],
   ['while the database is unavailable', ADA, databaseUnavailable(undefined), undefined, undefined],
-  ['that is another one', ADA, { ...ADA, id: 'user:2' }, 'INVALID_CREDENTIALS', 'INVALID_CREDENTIALS'],
+  ['that is another principal', ADA, { ...ADA, id: 'user:2' }, 'INVALID_CREDENTIALS', 'INVALID_CREDENTIALS'],
   ['that lost the scope', ADA, { ...ADA, scopes: new Set() }, FORBIDDEN, FORBIDDEN],
   ['that lost the template', ADA, having('other'), 'TEMPLATE_NOT_FOUND', FORBIDDEN],
-  ['that got another template', ADA, having('demo', 'other'), undefined, FORBIDDEN],
+  ['that gained another template', ADA, having('demo', 'other'), undefined, FORBIDDEN],
   ['that lost another template', having('demo', 'other'), ADA, undefined, FORBIDDEN],
-  ['that got all templates', ADA, ALL, undefined, FORBIDDEN],
-  ['that is confined to a template', ALL, ADA, undefined, FORBIDDEN],
-  ['that was an admin, with the events of all callers', ADMIN, ADA, undefined, FORBIDDEN],
+  ['that gained all templates', ADA, ALL, undefined, FORBIDDEN],
+  ['that is restricted to a template', ALL, ADA, undefined, FORBIDDEN],
+  ['that is no longer an admin', ADMIN, ADA, undefined, FORBIDDEN],
   ['that became an admin', ADA, ADMIN, undefined, undefined],
 ] as const satisfies readonly (readonly [string, Principal, Principal | GatewayError, ...unknown[]])[])
-  test(`a caller ${what}: ${onDemo ?? 'goes on'} at its template, ${onAll ?? 'goes on'} at all of them`, async () => {
+  test(`of a caller ${what}: ${onDemo ?? 'allowed'} for its template, ${onAll ?? 'allowed'} for all templates`, async () => {
     for (const waits of [false, true]) {
       assert.is(await codeOf(before, now, 'demo', waits), onDemo);
       assert.is(await codeOf(before, now, undefined, waits), onAll);

@@ -1,4 +1,4 @@
-// The session of the console: a cookie that counts only beside a header which no foreign page can send.
+// The session of the console: a cookie that is valid only with a header that no page of another origin can send.
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 import { withRawServer } from '../transports/raw-server.ts';
 
-const test = suite('the session of the console');
+const test = suite('the console session');
 const app = appFor(test, () => startWithAccounts({ callerCheckMs: 50, logLevel: 'debug' }));
 test.before(() => app.serve('demo', 'one'));
 
@@ -21,18 +21,18 @@ async function signIn(name = 'ada', headers: Readonly<Record<string, string>> = 
   return { ...answer, set, cookie: set.split(';')[0] ?? '' };
 }
 
-/** Who a page of the console is; `headers`: further ones. */
+/** Asks as a page of the console who is signed in; `headers`: further ones. */
 const whoIs = (cookie: string, headers: Readonly<Record<string, string>> = {}, on: AppFixture = app) =>
   on.ask('GET', '/auth/me', { headers: { cookie, ...CONSOLE, ...headers } });
 
-test('is a cookie that no script reads and no other site sends, with the token of the login', async () => {
+test('is an HttpOnly, SameSite=Strict cookie with the token of the login', async () => {
   const { status, set, body, headers } = await signIn();
   assert.is(status, 200);
   assert.is(set, `stagedoor_session=${body.access_token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=3600`);
   assert.is(headers.get('cache-control'), 'no-store');
 });
 
-test('begins only for the console: other clients get no cookie', async () => {
+test('begins only with the console header: other logins set no cookie', async () => {
   for (const headers of [{}, { 'x-stagedoor-console': '0' }, { 'x-stagedoor-console': '' }])
     assert.is((await signIn('ada', headers)).set, '');
   const body = { username: 'ada', password: 'wrong horse' };
@@ -40,7 +40,7 @@ test('begins only for the console: other clients get no cookie', async () => {
   assert.equal([wrong.status, wrong.headers.get('set-cookie')], [401, null]);
 });
 
-test('is of its user and may do what the user may', async () => {
+test('has the permissions and the rate limit of its user', async () => {
   const { cookie } = await signIn();
   const as = (method: string, path: string, body?: unknown) =>
     app.ask(method, path, { headers: { cookie, ...CONSOLE }, body });
@@ -52,7 +52,7 @@ test('is of its user and may do what the user may', async () => {
   assert.is(limits, '1000');
 });
 
-test('counts only beside the header', async () => {
+test('is refused with 401 without the console header', async () => {
   const { cookie } = await signIn('admin');
   for (const extra of [{}, { 'x-stagedoor-console': 'true' }, { 'x-stagedoor-console': '1, 1' }]) {
     for (const [method, path] of [
@@ -70,13 +70,13 @@ test('counts only beside the header', async () => {
   }
 });
 
-test('does not stand in for credentials that are sent and wrong', async () => {
+test('is not used when the request also sends invalid credentials', async () => {
   const { cookie } = await signIn('admin');
   const refused = [{ authorization: 'Bearer nonsense' }, { 'x-api-key': 'sd_0_0' }, { authorization: '' }];
   for (const wrong of refused) assert.is((await whoIs(cookie, { ...wrong })).status, 401);
 });
 
-test('is refused when the cookie is no token, or there are two', async () => {
+test('is refused when the cookie is not a token or is sent twice', async () => {
   const { cookie } = await signIn('admin');
   const { 'x-api-key': key = '' } = await app.key(['admin']);
   for (const cookies of [
@@ -92,7 +92,7 @@ test('is refused when the cookie is no token, or there are two', async () => {
   assert.is((await whoIs(`a=b;${cookie} ; c=d`)).status, 200);
 });
 
-test('is of no use to a page of another origin, whatever origins may call', async () => {
+test('is refused for a page of another origin, even of an allowed one', async () => {
   const allowedOrigins = ['https://friend.example'];
   const other = await startWithAccounts({ isPublic: true, corsOrigins: ['*'], allowedOrigins });
   const { cookie } = await signIn('admin', CONSOLE, other);
@@ -113,7 +113,7 @@ test('is of no use to a page of another origin, whatever origins may call', asyn
   await other.close();
 });
 
-test('is marked for TLS only behind a trusted proxy that speaks it', async () => {
+test('has a Secure cookie only behind a trusted proxy that reports HTTPS', async () => {
   const forwarded = { ...CONSOLE, 'x-forwarded-proto': 'https' };
   assert.not.match((await signIn('ada', forwarded)).set, /Secure/);
   const other = await startWithAccounts({ trustedProxies: ['127.0.0.1'] });
@@ -122,7 +122,7 @@ test('is marked for TLS only behind a trusted proxy that speaks it', async () =>
   await other.close();
 });
 
-test('ends with a logout, for the token in a header, too, and for no other session', async () => {
+test('ends at logout, as does its token in a header; other sessions continue', async () => {
   const first = await signIn();
   const second = await signIn();
   const logOut = () => app.ask('POST', '/auth/logout', { headers: { cookie: first.cookie, ...CONSOLE } });
@@ -140,7 +140,7 @@ test('ends with a logout, for the token in a header, too, and for no other sessi
   assert.is((await whoIs(second.cookie)).status, 200);
 });
 
-test('can be ended by a caller that is over its limit', async () => {
+test('can be ended by a caller over its rate limit', async () => {
   const other = await startWithAccounts({ limits: { userPerHour: 1, apiKeyPerHour: 1 } });
   const { cookie } = await signIn('ada', CONSOLE, other);
   const status = async () => (await whoIs(cookie, {}, other)).status;
@@ -150,10 +150,10 @@ test('can be ended by a caller that is over its limit', async () => {
   await other.close();
 });
 
-test('of a token in a header ends without a cookie; a key outlives it', async () => {
+test('logout with a bearer token revokes it and sets no cookie; an API key stays valid', async () => {
   const { body } = await signIn('ada', {});
   const bearer = { authorization: `Bearer ${body.access_token}` };
-  const padded = { authorization: `${bearer.authorization}=` }; // another text of the same token
+  const padded = { authorization: `${bearer.authorization}=` }; // the same token in another encoding
   assert.is((await app.as(padded, 'GET', '/auth/me')).status, 200);
   const out = await app.as(bearer, 'POST', '/auth/logout');
   assert.equal([out.status, out.headers.get('set-cookie')], [204, null]);
@@ -164,13 +164,13 @@ test('of a token in a header ends without a cookie; a key outlives it', async ()
   assert.is((await app.as(key, 'GET', '/auth/me')).status, 200);
 });
 
-test('that has expired says so', async () => {
+test('is refused with TOKEN_EXPIRED once it has expired', async () => {
   const { authorization = '' } = await app.expired();
   const cookie = `stagedoor_session=${authorization.replace('Bearer ', '')}`;
   assert.is((await whoIs(cookie)).outcome, '401 TOKEN_EXPIRED');
 });
 
-test('takes its event streams with it', async () => {
+test('ends its event streams at logout', async () => {
   const { cookie } = await signIn();
   const socket = await openRaw(app.port);
   socket.write(
@@ -181,7 +181,7 @@ test('takes its event streams with it', async () => {
   assert.match(await readAll(socket), /event: error\r?\n?[\s\S]*INVALID_CREDENTIALS/);
 });
 
-test('is never sent to a server', async () => {
+test('is never forwarded to a backend', async () => {
   const seen: string[] = [];
   const { cookie } = await signIn('admin');
   const headers = { cookie, ...CONSOLE };

@@ -34,7 +34,7 @@ test('write events in order and end', async () => {
   app.close();
 });
 
-test('have no endless patience with a client that does not take their end', async () => {
+test('set a write timeout for a client that does not read their last event', async () => {
   const patience: (number | undefined)[] = [];
   const streams = new EventStreams();
   const result = { name: 'result', data: Buffer.alloc(20_000_000, 0x20), essential: true };
@@ -47,7 +47,7 @@ test('have no endless patience with a client that does not take their end', asyn
   app.close();
 });
 
-test('repeat data: for every line, whatever ends it', async () => {
+test('repeat data: for every line, ended by LF, CR or CRLF', async () => {
   const app = await serve(
     of({ name: 'a', data: '{\r\n"b":\r1\n}' }, { name: 'c', data: Buffer.from('[\r\n1,\n\r2]') }),
   );
@@ -57,7 +57,7 @@ test('repeat data: for every line, whatever ends it', async () => {
   app.close();
 });
 
-test('end with the event error after that', async () => {
+test('end with an error event without details when the source fails', async () => {
   const source$ = new Observable<StreamEvent>((subscriber) => {
     subscriber.next({ name: 'progress', data: '{}' });
     subscriber.error(new Error('a secret'));
@@ -78,7 +78,7 @@ test('end with the event error after that', async () => {
   app.close();
 });
 
-test('begin with a comment when nothing happens for long', async () => {
+test('begin with a keep-alive comment when no event comes', async () => {
   const app = await serve(NEVER, { keepAliveMs: 1 });
   const socket = await openRaw(app.port);
   socket.write(head('GET /'));
@@ -87,7 +87,7 @@ test('begin with a comment when nothing happens for long', async () => {
   app.close();
 });
 
-test('that have not begun are answered 503 when the app stops', async () => {
+test('are answered with 503 if the app stops before their first event', async () => {
   const asked = Promise.withResolvers<void>();
   const app = await serve(new Observable<StreamEvent>(() => asked.resolve()));
   const answer = app.ask('GET', '/');
@@ -97,7 +97,7 @@ test('that have not begun are answered 503 when the app stops', async () => {
   app.close();
 });
 
-test('that have not begun are refused when their caller is not who they were, those that have ended are not checked', async () => {
+test('are refused when the caller loses access before their first event; ended streams are not checked', async () => {
   const streams = new EventStreams({ callerCheckMs: 5 });
   const checks = { ended: 0, open: 0 };
   const done = await startMiddlewares(async (context) => {
@@ -121,7 +121,7 @@ test('that have not begun are refused when their caller is not who they were, th
   for (const app of [done, open]) app.close();
 });
 
-test('leave out what a slow client does not read, but never the answer', async () => {
+test('drop events that a slow client does not read, but never the result', async () => {
   const events$ = new Subject<StreamEvent>();
   const app = await serve(events$, { bufferBytes: 1_000 });
   const socket = await openRaw(app.port);

@@ -1,4 +1,4 @@
-// GET /events over real sockets: who is told what, coming back, and readers who are slow.
+// GET /events over real sockets: which caller sees which events, reconnecting, and slow readers.
 
 import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -107,7 +107,7 @@ test('sends callers without the scope admin their own calls only, without argume
   assert.not.match(JSON.stringify([mine, all]), 'a-secret');
 });
 
-test('sends an API key for some templates the events of these only', async () => {
+test('sends an API key for some templates only the events of these', async () => {
   const told = await eventsFor(await app.key(['admin'], ['other']), '');
   assert.ok(told.length > 2);
   assert.not.match(JSON.stringify(told), '"demo"');
@@ -158,7 +158,7 @@ test('sends samples of the load only to readers that select them by name', async
   assert.equal(await eventsFor(app.admin, '?type=gateway.sampled'), [], 'none is kept');
 });
 
-test('ends the stream of an API key whose owner is no admin any more', async () => {
+test('ends the stream of an API key whose owner is no longer an admin', async () => {
   const { id } = await app.createUser('eve', 'admin');
   const body = { name: 'k', permissions: ['admin'] };
   const { key } = (await app.as(await app.login('eve'), 'POST', '/auth/api-keys', { body })).body;
@@ -176,7 +176,7 @@ test('ends a HEAD request at once', async () => {
   assert.equal([answer.status, answer.text], [200, '']);
 });
 
-test('names the HTTP request of a call by an MCP client of either era', async () => {
+test('names the HTTP request of a call by an MCP client, in both eras', async () => {
   const session = await openSession(app, '/mcp/demo', { who: app.admin });
   const post = (body: object, headers: Readonly<Record<string, string>>) =>
     app.ask('POST', '/mcp/demo', { body, headers });
@@ -192,7 +192,7 @@ test('names the HTTP request of a call by an MCP client of either era', async ()
   );
 });
 
-test('sends events of sessions, and ends with the gateway', async () => {
+test('sends session events, and ends when the gateway closes', async () => {
   const open = await startApp();
   await open.serve('demo', 'one');
   const socket = await follow(open.port, {});
@@ -203,7 +203,7 @@ test('sends events of sessions, and ends with the gateway', async () => {
   await open.close();
 });
 
-// --- the ring ----------------------------------------------------------------------------------------------------
+// --- the ring buffer ----------------------------------------------------------------------------------------------------
 
 test('keeps a limited number of events, and reports how many a reconnecting reader missed', () => {
   const { recent, happen } = ring(10);
@@ -342,10 +342,10 @@ async function follow(port: number, who: Credentials, query = '?follow=true'): P
   return socket;
 }
 
-/** Nothing waits for anything. */
+/** No delay, and a rate that no spec reaches. */
 const AT_ONCE: EventPace = { intervalMs: 0, perSecond: 1_000_000 };
 
-/** A ring, and events whose times are their numbers. */
+/** A ring buffer, and events whose timestamps are their numbers. */
 function ring(size: number, pace: EventPace = AT_ONCE) {
   const events$ = new Subject<GatewayEvent>();
   const recent = new RecentEvents(events$, size, pace);

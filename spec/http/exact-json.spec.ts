@@ -1,5 +1,5 @@
-// What a caller writes arrives at the backend as it was written, and what the backend answers arrives as it was answered: each
-// number and each string, by every way in and every way out. Source: ADR 43.
+// Arguments arrive at the backend as the caller wrote them, and results at the caller as the backend wrote them: each number
+// and each string, from every kind of client to every kind of backend. Source: ADR 43.
 
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
@@ -72,15 +72,15 @@ const modernAt =
   };
 
 const WAYS: Readonly<Record<string, Way>> = {
-  rest,
-  'by server': byServer,
+  'a REST call': rest,
+  'a REST call by server id': byServer,
   'a legacy client': legacyAt(own),
   'a modern client': modernAt(own),
   'a legacy client of all templates': legacyAt(ofAll),
   'a modern client of all templates': modernAt(ofAll),
 };
 
-/** JSON texts that a parser would not write again as they are. */
+/** JSON texts that differ after they are parsed and serialized. */
 const NUMBERS = fc.oneof(
   fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }).map(String),
   fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
@@ -105,7 +105,7 @@ const JSON_TEXTS = fc.letrec<{ value: string; list: string; object: string }>((t
     .map((fields) => `{${fields.map(([key, value]) => `${key}: ${value}`).join()}}`),
 })).object;
 
-/** Plain ones, and those in which only one thing would be written otherwise; bodies of every size that is read in its own way. */
+/** Plain arguments, arguments of which one detail would be serialized otherwise, and a body for each way of reading. */
 const PLAIN = [
   '{}',
   '{"message":"hello","count":1,"list":[1,2.5,-3],"yes":true,"none":null}',
@@ -132,7 +132,7 @@ function arrived(text: string): string {
 }
 
 for (const [what, way] of Object.entries(WAYS)) {
-  test(`passes arguments of ${what} as they are`, async () => {
+  test(`passes generated arguments of ${what} unchanged`, async () => {
     await fc.assert(
       fc.asyncProperty(JSON_TEXTS, fc.constantFrom(...TEMPLATES), async (args, template) => {
         const { text: answer } = await way(template, 'raw', args);
@@ -148,14 +148,14 @@ for (const [what, way] of Object.entries(WAYS)) {
     );
   });
 
-  test(`passes plain arguments of ${what}, small and large, as they are`, async () => {
+  test(`passes plain arguments of ${what}, small and large, unchanged`, async () => {
     for (const args of PLAIN) {
       const message = arrived((await way('stdio-legacy', 'raw', args)).text);
       assert.ok(message.includes(`"arguments":${args}`), `${args.slice(0, 200)}\n${message.slice(0, 400)}`);
     }
   });
 
-  test(`keeps the numbers of an error for ${what}`, async () => {
+  test(`passes the numbers in a backend error to ${what} unchanged`, async () => {
     for (const template of TEMPLATES) {
       const { text } = await way(template, FAILS, '{}');
       assert.match(text, /"data":\{"big":\[1234567890123456789,-0,100\],"twice":"é"\}/, text);
@@ -163,7 +163,7 @@ for (const [what, way] of Object.entries(WAYS)) {
   });
 }
 
-test('refuses ids of two requests in a batch that are the same beyond 2^53, and serves those that differ there', async () => {
+test('refuses equal ids above 2^53 in one batch, and tells unequal ones apart', async () => {
   const path = '/mcp/stdio-legacy';
   const session = await openSession(app, path, { version: '2025-03-26' });
   const batch = (...ids: string[]) =>
@@ -175,7 +175,7 @@ test('refuses ids of two requests in a batch that are the same beyond 2^53, and 
   assert.is(bad.status, 400);
 });
 
-test('ends a subscription with its id, however large that is', async () => {
+test('keeps the id of a subscription exact above 2^53', async () => {
   const { body, headers } = modern('subscriptions/listen', { notifications: {} });
   const message = JSON.stringify(body).replace('"id":1', '"id":9007199254740993');
   const { text } = await post('/mcp/stdio-modern', message, headers);

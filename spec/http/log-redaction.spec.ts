@@ -1,5 +1,5 @@
-// Nothing secret is in the log at any level: neither what callers prove themselves with, nor what they ask of tools.
-// What a whole program writes, its children included: spec/system/journeys/secrets.spec.ts.
+// No secret is in the log at any level: neither credentials of callers nor arguments of tools.
+// The output of a whole program and its children: spec/system/journeys/secrets.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { logEvents } from '../../src/cli/event-log.ts';

@@ -1,6 +1,6 @@
 // Bad input to the MCP endpoint, over a real port, with real instances behind it: the status and the JSON-RPC code that the
-// specification asks for, and the session goes on as if nothing had happened. Slow senders and too many headers are cut by
-// the listeners: spec/listeners.spec.ts.
+// specification asks for, and the session stays usable. The listeners refuse slow senders and too many headers:
+// spec/listeners.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { META } from '../../src/domain/mcp.ts';
@@ -29,7 +29,7 @@ async function open(version = VERSION): Promise<Headers> {
   return { 'mcp-session-id': id, 'mcp-protocol-version': version };
 }
 
-/** Whether the session still does what it is for. */
+/** Asserts that the session still serves calls. */
 async function assertUnharmed(session: Headers, what: string): Promise<void> {
   const ask = { body: toolCall('name', {}, 'x'), headers: { ...MCP_TYPES, ...session } };
   const answer = await app.as(app.user, 'POST', '/mcp/demo', ask);
@@ -37,7 +37,7 @@ async function assertUnharmed(session: Headers, what: string): Promise<void> {
   assert.equal([answer.status, ids], [200, ['x']], `after ${what}: ${answer.text}`);
 }
 
-/** What was answered, as one body or as an event stream: the endpoint may choose. */
+/** The messages of an answer, which is one body or an event stream: the endpoint may choose. */
 function messagesOf({ headers, text }: Answer): unknown[] {
   const isStream = headers.get('content-type') === 'text/event-stream';
   const bodies = isStream ? [...text.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => data) : [text];
@@ -53,48 +53,48 @@ interface Row {
   readonly method?: string;
   readonly path?: string;
   readonly body?: Ask['body'];
-  /** Laid over those of the session; an empty one is not sent. */
+  /** They replace those of the session; an empty one is not sent. */
   readonly headers?: Headers;
 }
 
 const deep = `${'['.repeat(200)}${']'.repeat(200)}`;
 const withId = (id: unknown) => ({ body: { ...ping, id } });
 
-/** What a client with a session of revision 2025-06-18 may get wrong. */
+/** Mistakes of a client with a session of revision 2025-06-18. */
 const LEGACY: Readonly<Record<string, Row>> = {
-  'nothing at all': { expected: '400 -32700', body: '' },
+  'an empty body': { expected: '400 -32700', body: '' },
   'broken JSON': { expected: '400 -32700', body: '{"jsonrpc":"2.0",' },
   'bytes that are no UTF-8': { expected: '400 -32700', body: Buffer.from([0x22, 0xff, 0x22]) },
-  'a text': { expected: '400 -32600', body: '"ping"' },
+  'a JSON string': { expected: '400 -32600', body: '"ping"' },
   'JSON that is nested too deeply': { expected: '400 -32600', body: `{"jsonrpc":"2.0","x":${deep}}` },
-  'an object that is no message': { expected: '400 -32600', body: {} },
+  'an object that is not a message': { expected: '400 -32600', body: {} },
   'a message of another version of JSON-RPC': { expected: '400 -32600', body: { ...ping, jsonrpc: '1.0' } },
-  'a method that is no text': { expected: '400 -32600', body: { ...ping, method: 7 } },
+  'a method that is not a string': { expected: '400 -32600', body: { ...ping, method: 7 } },
   'an id that is null': { expected: '400 -32600', ...withId(null) },
   'an id that is an object': { expected: '400 -32600', ...withId({}) },
   'an id that is a fraction': { expected: '400 -32600', ...withId(1.5) },
-  'a list of messages, which this revision does not have': { expected: '400 -32600', body: [ping] },
-  'an empty list': { expected: '400 -32600', body: [] },
-  'an answer to nothing': { expected: '202', body: { jsonrpc: '2.0', id: 99, result: {} } },
-  'no revision, which the session knows': { expected: '200', headers: { 'mcp-protocol-version': '' } },
-  'a revision that nobody knows': {
+  'a batch, which this revision does not have': { expected: '400 -32600', body: [ping] },
+  'an empty batch': { expected: '400 -32600', body: [] },
+  'a response to no request': { expected: '202', body: { jsonrpc: '2.0', id: 99, result: {} } },
+  'no protocol version': { expected: '200', headers: { 'mcp-protocol-version': '' } },
+  'an unknown protocol version': {
     expected: '400 -32000',
     headers: { 'mcp-protocol-version': '1999-01-01' },
   },
-  'no session': { expected: '400 -32000', headers: { 'mcp-session-id': '' } },
-  'an unknown session': { expected: '404 -32001', headers: { 'mcp-session-id': 'nobody' } },
+  'no session id': { expected: '400 -32000', headers: { 'mcp-session-id': '' } },
+  'an unknown session id': { expected: '404 -32001', headers: { 'mcp-session-id': 'nobody' } },
   'the session of another template': { expected: '404 -32001', path: '/mcp/other' },
-  'the session of one template for all of them': { expected: '404 -32001', path: '/mcp' },
+  'the session of one template at /mcp': { expected: '404 -32001', path: '/mcp' },
   'an Accept without event streams': { expected: '406 -32000', headers: { accept: 'application/json' } },
-  'another content type': { expected: '415 -32000', headers: { 'content-type': 'text/plain' } },
+  'a content type other than JSON': { expected: '415 -32000', headers: { 'content-type': 'text/plain' } },
   'a compressed body': { expected: '415 -32000', headers: { 'content-encoding': 'gzip' } },
   'a body that is too large': { expected: '413 -32000', body: 'x'.repeat(BODY_BYTES + 1) },
-  'a GET that takes no event stream': {
+  'a GET that does not accept event streams': {
     ...{ expected: '406 -32000', method: 'GET' },
     headers: { accept: 'application/json' },
   },
-  'a GET without a session': { expected: '400 -32000', method: 'GET', headers: { 'mcp-session-id': '' } },
-  'a GET after an event that never was': {
+  'a GET without a session id': { expected: '400 -32000', method: 'GET', headers: { 'mcp-session-id': '' } },
+  'a GET with an invalid Last-Event-ID': {
     ...{ expected: '400 -32000', method: 'GET' },
     headers: { 'last-event-id': 'nonsense' },
   },
@@ -105,7 +105,7 @@ const LEGACY: Readonly<Record<string, Row>> = {
 };
 
 for (const [what, row] of Object.entries(LEGACY)) {
-  test(`${what}: ${row.expected}, and the session is unharmed`, async () => {
+  test(`${what}: ${row.expected}, and the session stays usable`, async () => {
     const session = await open();
     const { method = 'POST', path = '/mcp/demo', body = method === 'POST' ? ping : undefined } = row;
     const all = Object.entries({ ...MCP_TYPES, ...session, ...row.headers }).filter(
@@ -117,7 +117,7 @@ for (const [what, row] of Object.entries(LEGACY)) {
   });
 }
 
-test('a session of somebody else: 404, as if there were none, and it is unharmed', async () => {
+test('a session of another caller: 404 as for an unknown one, and it stays usable', async () => {
   const session = await open();
   const stranger = await app.key(['admin']);
   for (const method of ['POST', 'GET', 'DELETE']) {
@@ -133,7 +133,7 @@ test('a session of somebody else: 404, as if there were none, and it is unharmed
   await assertUnharmed(session, 'the visit of a stranger');
 });
 
-test('a second stream of one session: 409, and the first one goes on', async () => {
+test('a second stream of one session: 409, and the first stays open', async () => {
   const session = await open();
   const headers = { ...session, ...app.user, accept: 'text/event-stream' };
   const socket = await openRaw(app.port);
@@ -145,7 +145,7 @@ test('a second stream of one session: 409, and the first one goes on', async () 
   await assertUnharmed(session, 'a second stream');
 });
 
-test('a body that breaks off: nothing happens, and the session is unharmed', async () => {
+test('a client that disconnects within a body: the session stays usable', async () => {
   const session = await open();
   const socket = await openRaw(app.port);
   socket.write(
@@ -155,7 +155,7 @@ test('a body that breaks off: nothing happens, and the session is unharmed', asy
   await assertUnharmed(session, 'half a body');
 });
 
-test('lists of messages where a revision has them: more than may be is 400, the rest is answered', async () => {
+test('a batch of revision 2025-03-26: 400 for 101 messages, 200 for two', async () => {
   const session = await open('2025-03-26');
   const post = (body: unknown) =>
     app.as(app.user, 'POST', '/mcp/demo', { body, headers: { ...MCP_TYPES, ...session } });
@@ -173,24 +173,24 @@ const { 'mcp-method': _, ...unnamed } = named;
 const FUTURE = '2099-01-01';
 const ofFuture = rpc('tools/list', { _meta: { ...listing.params._meta, [META.protocolVersion]: FUTURE } });
 
-/** What a client without sessions may get wrong. */
+/** Mistakes of a stateless client. */
 const STATELESS: readonly (readonly [what: string, expected: string, body: unknown, headers: Headers])[] = [
-  ['nothing', '200', listing, named],
+  ['a valid request', '200', listing, named],
   ['no Mcp-Method', '400 -32020', listing, unnamed],
   ['another Mcp-Method than in the body', '400 -32020', listing, { ...named, 'mcp-method': 'prompts/list' }],
-  ['another revision than in the body', '400 -32020', listing, { ...named, 'mcp-protocol-version': VERSION }],
+  ['another version than in the body', '400 -32020', listing, { ...named, 'mcp-protocol-version': VERSION }],
   ['no Mcp-Name', '400 -32020', calling, called],
   ['another Mcp-Name than in the body', '400 -32020', calling, { ...called, 'mcp-name': 'other' }],
-  ['no envelope', '400 -32602', { ...listing, params: {} }, named],
-  ['a revision that nobody knows', '400 -32022', ofFuture, { ...named, 'mcp-protocol-version': FUTURE }],
+  ['no _meta', '400 -32602', { ...listing, params: {} }, named],
+  ['an unknown protocol version', '400 -32022', ofFuture, { ...named, 'mcp-protocol-version': FUTURE }],
   ['an unknown method', '404 -32601', modern('no/such').body, modern('no/such').headers],
-  ['a list of messages', '400 -32600', [listing], named],
+  ['a batch', '400 -32600', [listing], named],
   ['GET', '405 -32000', undefined, unnamed],
   ['DELETE', '405 -32000', undefined, unnamed],
 ];
 
 for (const [what, expected, body, headers] of STATELESS) {
-  test(`without sessions, ${what}: ${expected}`, async () => {
+  test(`from a stateless client, ${what}: ${expected}`, async () => {
     const method = body === undefined ? what : 'POST';
     const answer = await app.as(app.user, method, '/mcp/demo', { headers, body });
     assert.is(codeOf(answer), expected, answer.text);

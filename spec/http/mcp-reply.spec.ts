@@ -24,7 +24,7 @@ function serve(talk: (reply: HttpMcpReply, context: HttpContext) => unknown) {
   });
 }
 
-/** One answer, with what is the same in all of them looked at. */
+/** One answer; the headers that all answers have are checked. */
 async function answerOf(talk: (reply: HttpMcpReply) => unknown) {
   const app = await serve(talk);
   const answer = await app.ask('POST', '/', { headers: { 'x-request-id': 'r1' } });
@@ -34,7 +34,7 @@ async function answerOf(talk: (reply: HttpMcpReply) => unknown) {
   return answer;
 }
 
-test('are one body, one event, no body or a stream, with the headers of the endpoint, and nothing after that', async () => {
+test('are one body, one event, no body or a stream, with the given headers; later writes are ignored', async () => {
   const headers = ['Mcp-Session-Id', 's1'];
   const data = '{"a":"ü"}';
   const bytes = Buffer.from(data);
@@ -68,7 +68,7 @@ test('are one body, one event, no body or a stream, with the headers of the endp
   }
 });
 
-test('are told of a client that goes away, and go nowhere after that', async () => {
+test('report that the client disconnected, and ignore later writes', async () => {
   const asked = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<HttpMcpReply>();
   const app = await serve((reply) => {
@@ -92,7 +92,7 @@ test('are told of a client that goes away, and go nowhere after that', async () 
   app.close();
 });
 
-test('that are streams of a caller who may not have them any more end, and everybody hears that they are gone', async () => {
+test('end the stream of a caller that lost access, and call every onGone listener', async () => {
   const streams = new EventStreams({ callerCheckMs: 10 });
   const heard: string[] = [];
   const app = await startMiddlewares((context) => {
@@ -108,7 +108,7 @@ test('that are streams of a caller who may not have them any more end, and every
   app.close();
 });
 
-test('that are complete are not gone', async () => {
+test('do not report a disconnect once they are complete', async () => {
   let isGone = false;
   const app = await serve(async (reply, { res: response }) => {
     reply.onGone(() => {
@@ -126,7 +126,7 @@ test.run();
 
 const streaming = suite('event streams of the MCP endpoint');
 
-/** Serves streams; each is handed over once its head was written, with a promise of its client's leaving. */
+/** Serves a stream; `opened` has it once its head was written, with a promise of its client's disconnect. */
 async function serveStream(options?: EventStreamOptions) {
   const streams = new EventStreams(options);
   const opened = Promise.withResolvers<{ stream: HttpMcpStream; gone: Promise<void> }>();
@@ -139,7 +139,7 @@ async function serveStream(options?: EventStreamOptions) {
   });
   const listen = async () => {
     const socket = await openRaw(app.port);
-    // Some of these streams are cut, which is what is looked for.
+    // Some specs expect that the connection is reset.
     void untilClosed(socket);
     socket.write(head('GET /', { Connection: 'close' }));
     return socket;
@@ -147,7 +147,7 @@ async function serveStream(options?: EventStreamOptions) {
   return { ...app, streams, listen, opened: opened.promise };
 }
 
-/** What was sent, without the frames of HTTP around it. */
+/** The events that were sent, without the chunk framing of HTTP. */
 async function eventsOf(send: (stream: HttpMcpStream) => void): Promise<string> {
   const app = await serveStream();
   const answer = app.ask('GET', '/');
@@ -160,7 +160,7 @@ async function eventsOf(send: (stream: HttpMcpStream) => void): Promise<string> 
 }
 
 streaming(
-  'carry messages by the name that every client knows, with what is needed to come back',
+  'name every message `message`, with the id and retry time for reconnecting, and leave empty events unnamed',
   async () => {
     const text = await eventsOf((stream) => {
       stream.send({ data: '{"a":"ü"}' });
@@ -180,7 +180,7 @@ streaming(
   },
 );
 
-streaming('of one event are one piece, whatever is in it', () => {
+streaming('of one event are the same from a string and from bytes, at any size and line ending', () => {
   const long = JSON.stringify({ text: 'ü'.repeat(100_000) });
   for (const [data, expected] of [
     ['{"a":"ü"}', '{"a":"ü"}'],
@@ -192,7 +192,7 @@ streaming('of one event are one piece, whatever is in it', () => {
   }
 });
 
-streaming('say nothing after their end, which comes once', async () => {
+streaming('ignore writes after their end', async () => {
   const text = await eventsOf((stream) => {
     stream.end();
     stream.send({ data: '{}' });
@@ -202,7 +202,7 @@ streaming('say nothing after their end, which comes once', async () => {
   assert.is(text, '');
 });
 
-streaming('end with the app, without an error: whoever waited was told by the endpoint', async () => {
+streaming('end without an error event when the app closes them', async () => {
   const app = await serveStream();
   const socket = await app.listen();
   const { stream } = await app.opened;
@@ -213,7 +213,7 @@ streaming('end with the app, without an error: whoever waited was told by the en
   app.close();
 });
 
-streaming('tell what waits, and cut a client that takes nothing of it', async () => {
+streaming('report unsent bytes, and disconnect a client that reads nothing', async () => {
   const app = await serveStream({ unreadMs: 20 });
   const socket = await app.listen();
   socket.pause();
@@ -226,7 +226,7 @@ streaming('tell what waits, and cut a client that takes nothing of it', async ()
   app.close();
 });
 
-streaming('have a bound for senders that do not look at it', async () => {
+streaming('disconnect a client when the unsent bytes exceed their limit', async () => {
   const app = await serveStream();
   const socket = await app.listen();
   socket.pause();

@@ -1,5 +1,5 @@
-// HTTP+SSE towards clients, over a real port: the official SDK's own client of that transport, and what no client library
-// would send. Behind it are real instances; sessions and calls are those of the other transports.
+// HTTP+SSE towards clients, over a real port: the official SDK's client of that transport, and requests that no client
+// library sends. Behind it are real instances; sessions and calls are those of the other transports.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
@@ -44,7 +44,7 @@ function textOf({ content }: Awaited<ReturnType<Client['callTool']>>): string {
 }
 
 for (const path of ['/mcp/all/sse', '/mcp/all', '/mcp/all/mcp']) {
-  test(`the SDK's client lists, calls, hears of progress and is asked at ${path}`, async () => {
+  test(`the SDK's client lists, calls, receives progress and logs, and answers elicitation at ${path}`, async () => {
     const client = await connect(path);
     client.setRequestHandler(ElicitRequestSchema, () => ({
       action: 'accept',
@@ -72,7 +72,7 @@ for (const path of ['/mcp/all/sse', '/mcp/all', '/mcp/all/mcp']) {
   });
 }
 
-test('all templates of the caller are one server at /mcp/sse and /mcp', async () => {
+test('/mcp/sse and /mcp serve all templates of the caller as one server', async () => {
   for (const path of ['/mcp/sse', '/mcp']) {
     const client = await connect(path);
     const names = (await client.listTools()).tools.map(({ name }) => name.split('__')[0]);
@@ -82,7 +82,7 @@ test('all templates of the caller are one server at /mcp/sse and /mcp', async ()
   }
 });
 
-test('a caller of some templates uses those, and the stream of another is not found', async () => {
+test('a key for some templates uses these, and gets 404 for the stream of another', async () => {
   const who = await app.key(['tools:call'], ['demo']);
   const client = await connect('/mcp/sse', who);
   const names = (await client.listTools()).tools.map(({ name }) => name.split('__')[0]);
@@ -92,7 +92,7 @@ test('a caller of some templates uses those, and the stream of another is not fo
   assert.is(answer.status, 404);
 });
 
-test('a gateway is a backend of another one over HTTP+SSE, which is found out and shown', async () => {
+test('a gateway that is the backend of another one is detected and shown as sse', async () => {
   const outer = await startWithAccounts();
   const endpoint = `${app.url}/mcp/demo/sse`;
   const body = { template_name: 'far', instance: { id: 'gate', endpoint, headers: app.user } };
@@ -106,7 +106,7 @@ test('a gateway is a backend of another one over HTTP+SSE, which is found out an
   await until(() => sessions(app) === 0, 'its session ends with it');
 });
 
-test('a template that is named sse keeps its path', async () => {
+test('a template named sse keeps the path /mcp/sse', async () => {
   await app.serve('sse', 'four');
   const [client, all, own] = await Promise.all([
     connect('/mcp/sse'),
@@ -141,7 +141,7 @@ test('the stream names its messages path first; answers are events without ids; 
   stream.socket.destroy();
 });
 
-test('what was answered before keeps its answer: a GET with a header of a later transport, or without Accept', async () => {
+test('a GET with a header of Streamable HTTP, or without Accept: text/event-stream, opens no stream', async () => {
   const get = async (headers: Record<string, string>) =>
     (await app.as(app.user, 'GET', '/mcp/demo', { headers })).status;
   const accept = 'text/event-stream';
@@ -153,7 +153,7 @@ test('what was answered before keeps its answer: a GET with a header of a later 
   assert.is(await get({ accept: 'application/json' }), 406);
 });
 
-test('a POST is refused: 404 for an unknown id, another caller, another path and a stream that is over', async () => {
+test('a POST gets 404 for an unknown id, another caller, another path and a closed stream', async () => {
   const stream = await initialized(app);
   const ping = message(1, 'ping');
   const stranger = await app.key(['admin']);
@@ -170,7 +170,7 @@ test('a POST is refused: 404 for an unknown id, another caller, another path and
   assert.is((await stream.post(ping)).status, 404);
 });
 
-test('a message that is none is refused by status, and the session goes on', async () => {
+test('an invalid message is refused by status, and the session stays usable', async () => {
   const stream = await initialized(app);
   const post = async (body: unknown, headers = {}) =>
     (await app.as(app.user, 'POST', stream.path, { body, headers })).status;
@@ -185,7 +185,7 @@ test('a message that is none is refused by status, and the session goes on', asy
   stream.socket.destroy();
 });
 
-test('nothing but initialize is taken before the session, and a bad one is answered on the stream', async () => {
+test('before initialize other methods get 400, and an invalid initialize gets an error on the stream', async () => {
   const stream = await open(app);
   assert.is((await stream.post(message(1, 'tools/list'))).status, 400);
   assert.is((await stream.post(message(2, 'initialize'))).status, 202);
@@ -195,7 +195,7 @@ test('nothing but initialize is taken before the session, and a bad one is answe
   stream.socket.destroy();
 });
 
-test('a batch is answered one by one where its revision has batches', async () => {
+test('the requests of a batch are answered one by one in revision 2025-03-26', async () => {
   const stream = await open(app);
   await stream.post(hello(0, '2025-03-26'));
   await stream.answer(0);
@@ -205,7 +205,7 @@ test('a batch is answered one by one where its revision has batches', async () =
   stream.socket.destroy();
 });
 
-test('each request counts against the limit, and one too many is answered on the stream', async () => {
+test('each request consumes the rate limit, and a request over it gets the error 429 on the stream', async () => {
   const stream = await initialized(app, '/mcp/demo/sse', await app.key(['tools:call']));
   for (const id of [1, 2, 3, 4]) await stream.post(call(id, 'name'));
   assert.is((await stream.post(message(9, 'ping'))).headers.get('x-ratelimit-remaining'), '0');
@@ -226,7 +226,7 @@ test('two streams of one caller are two sessions; closing one cancels its calls 
   two.socket.destroy();
 });
 
-test('of two that initialize at once one is refused, and the stream has one session', async () => {
+test('of two concurrent initialize requests one gets 400, and the stream has one session', async () => {
   const stream = await open(app);
   const posted = [1, 2].map((id) => stream.post(hello(id)));
   const statuses = (await Promise.all(posted)).map(({ status }) => status);
@@ -237,7 +237,7 @@ test('of two that initialize at once one is refused, and the stream has one sess
   await until(() => sessions(app) === 0, 'no session is left');
 });
 
-test('messages posted at once are all answered, each once; an id that is in use is refused', async () => {
+test('concurrent messages are each answered once; an id in use is refused', async () => {
   const stream = await initialized(app);
   const ids = Array.from({ length: 30 }, (_, index) => index + 1);
   const posted = await Promise.all(ids.map((id) => stream.post(call(id, 'echo', { text: `text ${id}` }))));
@@ -251,7 +251,7 @@ test('messages posted at once are all answered, each once; an id that is in use 
   stream.socket.destroy();
 });
 
-test('a message that is still being sent when its stream ends is not found', async () => {
+test('a message gets 404 if its stream ends while it is being sent', async () => {
   const stream = await initialized(app);
   const body = JSON.stringify(call(1, 'name'));
   const sender = await openRaw(app.port);
@@ -263,7 +263,7 @@ test('a message that is still being sent when its stream ends is not found', asy
   assert.match(await readAll(sender), /^HTTP\/1\.1 404 /);
 });
 
-test('a client that no instance can serve is answered on its stream, and may try again there', async () => {
+test('initialize without a healthy instance gets 503 on the stream, and can be retried there', async () => {
   await app.gateway.register('late', { id: 'gone', endpoint: 'http://127.0.0.1:9/mcp' });
   const stream = await open(app, '/mcp/late/sse');
   assert.is((await stream.post(hello(1))).status, 202);
@@ -274,7 +274,7 @@ test('a client that no instance can serve is answered on its stream, and may try
   stream.socket.destroy();
 });
 
-test('cancelling a call leaves it without an answer', async () => {
+test('a cancelled call gets no answer', async () => {
   const stream = await initialized(app);
   await stream.post(call(1, 'sleep', { ms: 20_000 }));
   await until(() => inFlight(app) === 1, 'the call is there, or gone');
@@ -286,7 +286,7 @@ test('cancelling a call leaves it without an answer', async () => {
   stream.socket.destroy();
 });
 
-test('a client that goes before its session is open leaves none', async () => {
+test('a client that disconnects during initialize leaves no session', async () => {
   const stream = await open(app, '/mcp/all/sse');
   const posted = stream.post(hello());
   stream.socket.destroy();
@@ -294,7 +294,7 @@ test('a client that goes before its session is open leaves none', async () => {
   await until(() => sessions(app) === 0, 'no session is left');
 });
 
-test('a revoked key loses its stream and its session', async () => {
+test('a revoked API key loses its stream and its session', async () => {
   const who = await app.key(['tools:call']);
   const stream = await initialized(app, '/mcp/demo/sse', who);
   const [key] = (await app.auth.accounts.apiKeys()).filter(({ apiKey }) =>
@@ -305,7 +305,7 @@ test('a revoked key loses its stream and its session', async () => {
   await until(() => sessions(app) === 0, 'no session is left');
 });
 
-test('a caller has a share of the streams that have no session', async () => {
+test('a caller with 250 streams without a session gets 503 SESSION_LIMIT for another; other callers do not', async () => {
   const app = await startWithAccounts();
   await app.serve('demo', 'one');
   const opening = Array.from({ length: 250 }, () => open(app));
@@ -318,7 +318,7 @@ test('a caller has a share of the streams that have no session', async () => {
   await app.close();
 });
 
-test('a gateway that stops answers the calls that are left, then ends the streams', async () => {
+test('a gateway that stops answers the calls in flight, then ends the streams', async () => {
   const app = await startWithAccounts();
   await app.serve('demo', 'one');
   const stream = await initialized(app);

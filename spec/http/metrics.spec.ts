@@ -1,4 +1,4 @@
-// GET /metrics over real sockets: the format, the numbers, who sees what, and the listener of its own.
+// GET /metrics over real sockets: the format, the numbers, what each caller sees, and the separate listener.
 
 import * as assert from 'uvu/assert';
 import { createGateway } from '../../src/gateway.ts';
@@ -38,7 +38,7 @@ test('answers in the text format, with each metric of the table', async () => {
   assert.match([...families.keys()].join(' '), /process_resident_memory_bytes/);
 });
 
-test('counts requests, with their times, by method and outcome', async () => {
+test('counts requests and their durations by method and outcome', async () => {
   const before = await scrape();
   const echo = { body: { name: 'echo', arguments: { text: 'a-secret' } } };
   await app.as(app.admin, 'POST', '/mcp/demo/tools/call', echo);
@@ -65,7 +65,7 @@ test('counts requests, with their times, by method and outcome', async () => {
   assert.is(risen('stagedoor_queue_wait_seconds_count', { template: 'demo' }), 4);
 });
 
-test('names no principal, no argument, and no method that a client invents', async () => {
+test('contains no principal, no argument and no unknown method name', async () => {
   const strange = { jsonrpc: '2.0', id: 1, method: 'a-secret/method', params: {} };
   const headers = { accept: 'application/json, text/event-stream' };
   await app.as(app.admin, 'POST', '/mcp/demo', { body: strange, headers });
@@ -76,7 +76,7 @@ test('names no principal, no argument, and no method that a client invents', asy
   assert.not.match(text, String(me.id));
 });
 
-test('shows the state of instances, and forgets those that are deregistered', async () => {
+test('shows the state of instances, and drops those that are deregistered', async () => {
   const instance = { template: 'brief', instance_id: 'three' };
   await app.serve('brief', 'three');
   await app.gateway.call('brief', 'echo', { text: 'x' });
@@ -104,7 +104,7 @@ test('counts callers over their rate limit', async () => {
   assert.is(metricValue(families, 'stagedoor_http_responses_total', { status: '429' }), 2);
 });
 
-test('shows a caller of some templates these alone', async () => {
+test('shows a key for some templates only the metrics of these', async () => {
   const { text } = await app.as(await app.key(['gateway:read'], ['other']), 'GET', '/metrics');
   const families = parseMetrics(text);
   assert.is(metricValue(families, 'stagedoor_instance_up', { template: 'other' }), 1);
@@ -113,7 +113,7 @@ test('shows a caller of some templates these alone', async () => {
   assert.is(refused.status, 403);
 });
 
-test('leaves instances of other nodes to these nodes', async () => {
+test('omits instances of other nodes', async () => {
   const store = new MemoryStore();
   const other = await createGateway({ store, nodeId: 'other' });
   await other.register('programs', { id: 'theirs', command: process.execPath, args: ['-e', ''] });
@@ -129,7 +129,7 @@ test('leaves instances of other nodes to these nodes', async () => {
   await here.close();
 });
 
-test('has counts from the start, although nothing was scraped', async () => {
+test('counts calls that are made before the first scrape', async () => {
   const late = await startApp();
   await late.gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, { waitMs: 5_000 });
   for (let call = 0; call < 5; call += 1) await late.gateway.call('t', 'echo');
@@ -139,7 +139,7 @@ test('has counts from the start, although nothing was scraped', async () => {
   await late.close();
 });
 
-test('is served by a listener of its own, without credentials, and nothing else is; on loopback to its own hosts', async () => {
+test('is the only path of its own listener, without credentials; on loopback a foreign Host gets 403', async () => {
   const faults: unknown[] = [];
   let text: (() => Promise<string>) | undefined;
   const listenOn = (host: string) =>

@@ -1,6 +1,6 @@
-// What callers without the scope `admin` see of others: nothing of their calls and sessions, on no route. A caller leaves traces
-// of every kind, and every route that can be read is looked through for them. Source: ADR 55; events and figures are for
-// operators, but a call belongs to its caller.
+// Callers without the scope `admin` see nothing of the calls and sessions of others on any route. A caller leaves traces of
+// every kind, and the specs search every readable route for them. Source: ADR 55; events and statistics are for operators,
+// but a call belongs to its caller.
 
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../src/actors/session-fingerprint.ts';
@@ -21,7 +21,7 @@ const app = appFor(test, () =>
 );
 const ARGUMENTS = '{ "text":"argument-of-hers" }';
 let wire: Wire;
-/** What must not be seen, by what it is. */
+/** Texts that must not be seen, by their kind. */
 let traces: Readonly<Record<string, string>>;
 test.before(async () => {
   wire = new Wire(app.url);
@@ -48,7 +48,7 @@ test.after(async () => {
   wire.close();
 });
 
-/** Streams of MCP belong to the session that opens them, and do not end. */
+/** The readable routes, without MCP streams: these belong to the session that opens them, and do not end. */
 const READ = ROUTES.filter(({ method, path, speaks, answers, scope }) => {
   const isStream = path !== '/events' && answers[200]?.types?.includes('text/event-stream') === true;
   return method === 'GET' && speaks === undefined && !isStream && scope !== 'admin';
@@ -70,7 +70,7 @@ function tracesIn(text: string): readonly string[] {
   return Object.keys(traces).filter((what) => text.includes(traces[what] ?? ''));
 }
 
-test('are in what an admin reads, except what nobody is shown', async () => {
+test('are visible to an admin, except session ids', async () => {
   const seen = await seenBy(app.admin);
   const { text: audit } = await app.as(app.admin, 'GET', '/gateway/audit');
   assert.equal(tracesIn(seen.get('/events') ?? ''), ['her id', 'its fingerprint', 'her request', 'her tool']);
@@ -79,7 +79,7 @@ test('are in what an admin reads, except what nobody is shown', async () => {
   assert.not.ok([...seen.values(), audit].some((text) => tracesIn(text).includes('her session')));
 });
 
-test('are on every route that can be read, of which there are many', () => {
+test('are searched for on all of the more than 20 readable routes', () => {
   const paths = READ.map(({ path }) => path);
   const some = ['/metrics', '/gateway/stats', '/stats', '/events', '/gateway/sessions', '/gateway/registry'];
   for (const path of some) assert.ok(paths.includes(path), path);
@@ -100,13 +100,13 @@ for (const [who, scopes] of Object.entries(OTHERS)) {
       found.filter(([, traces]) => traces.length > 0),
       [],
     );
-    // It reads the figures of the template all the same.
+    // It still reads the statistics of the template.
     assert.match(seen.get('/gateway/stats') ?? '', '"demo"');
     assert.match(seen.get('/metrics') ?? '', 'template="demo"');
   });
 }
 
-test('cannot be asked for: not by a filter, nor by what the audit log and the settings have', async () => {
+test('cannot be filtered for, ended, or read from the audit log, the settings and the accounts', async () => {
   for (const query of ['?principal=wilhelmina', `?principal=user:${traces['her id']}`]) {
     const { body } = await app.as(app.user, 'GET', `/gateway/sessions${query}`);
     assert.equal(body.sessions, []);

@@ -1,4 +1,4 @@
-// Names in paths, which are answered like unknown ones, and values of queries, which get the types of their route.
+// Invalid names in paths are answered like unknown names; values of queries are parsed to the types of their route.
 
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ const read = queryReader(
   Type.Object({ wait: Type.Integer(), share: Type.Number(), all: Type.Boolean(), name: Type.String() }),
 );
 
-test('values of a query become the types that the route declares; what does not parse stays a text, so that the check refuses it', () => {
+test('values of a query are parsed to the types of the route; a value that does not parse stays a string, for validation to refuse', () => {
   for (const [raw, query] of [
     ['wait=5&share=0.5&all=true&name=5', { wait: 5, share: 0.5, all: true, name: '5' }],
     ['wait=-3&all=0', { wait: -3, all: false }],
@@ -31,13 +31,13 @@ test('values of a query become the types that the route declares; what does not 
   assert.equal(queryReader(undefined)(''), {});
 });
 
-test('queries know no prototype', () => {
+test('queries treat __proto__ and constructor as ordinary fields', () => {
   const query = read('__proto__=x&constructor=y');
   assert.is(Object.getPrototypeOf(query), Object.prototype);
   assert.equal(Object.keys(query), ['__proto__', 'constructor']);
 });
 
-test('queries are refused with NUL characters and encoded surrogates, in any field', () => {
+test('queries with a NUL character or an encoded surrogate in any field are refused', () => {
   for (const raw of ['name=a%00b', 'other=%00', '%00=x', 'name=%ED%A0%80', 'name=%ed%bf%bf'])
     assert.throws(
       () => read(raw),
@@ -46,8 +46,8 @@ test('queries are refused with NUL characters and encoded surrogates, in any fie
     );
 });
 
-test('queries are closed on every route that reads one: a misspelt field is a mistake and not ignored', () => {
-  // The MCP endpoint is reached by URLs that clients keep: they may say more than the gateway reads.
+test('queries with an unknown field are refused on every route except the MCP endpoint', () => {
+  // Clients keep the URLs of the MCP endpoint: these may have fields that the gateway does not read.
   const queries = ROUTES.flatMap(({ method, path, request: { query }, speaks }) =>
     query === undefined || speaks === 'json-rpc'
       ? []
@@ -70,7 +70,7 @@ const MISSED = [
 ];
 const REFUSED = ['a%00', '%ED%A0%80', '%00'];
 
-test('names in the path of every route are missed with 404 or refused with 422, whatever they are, and not repeated without end', async () => {
+test('invalid names in the path get 404 or 422 on every route, and are not repeated at full length', async () => {
   for (const { method, path } of ROUTES)
     for (const [param] of path.matchAll(/:\w+/g))
       for (const name of [...MISSED, ...REFUSED]) {
@@ -89,7 +89,7 @@ test('names in the path of every route are missed with 404 or refused with 422, 
       }
 });
 
-test('names in paths are no properties of objects, and queries are held to the same rule', async () => {
+test('the template name "constructor" gets 404, and a NUL in a query of a template 422', async () => {
   const { ask } = app;
   assert.is((await ask('GET', '/mcp/constructor/health')).body.error_code, 'TEMPLATE_NOT_FOUND');
   const { status, text } = await ask('GET', '/mcp/demo/health?format=%00');

@@ -21,7 +21,7 @@ const forwarded = {
   'x-forwarded-proto': 'http, https',
 };
 
-test('are believed when they are trusted, by the address of the socket, in what they wrote themselves', () => {
+test('set client address, host and scheme by their X-Forwarded headers only if their socket address is trusted', () => {
   const named = ['198.51.100.7', 'public.example', 'https'];
   const networks = ['10.0.0.0/8', 'fd00::/8'];
   for (const [trusted, address, headers, seen] of [
@@ -39,7 +39,7 @@ test('are believed when they are trusted, by the address of the socket, in what 
   }
 });
 
-test('that forward for this machine are not this machine, unless they are trusted and say so', () => {
+test('on loopback make a request local only if they are trusted and forward for a loopback address', () => {
   const to = (header: string) => ({ 'x-forwarded-for': header });
   const there = '203.0.113.9';
   for (const [trusted, address, headers, isLocal] of [
@@ -62,7 +62,7 @@ test('that forward for this machine are not this machine, unless they are truste
     );
 });
 
-test('that are trusted may write ports and brackets, and what is no address counts as their own', () => {
+test('that are trusted may forward addresses with ports and brackets; an invalid one counts as the address of the proxy', () => {
   const proxies = createProxies(['10.0.0.0/8']);
   for (const [header, expected] of [
     ['203.0.113.9:51234', '203.0.113.9'],
@@ -77,7 +77,7 @@ test('that are trusted may write ports and brackets, and what is no address coun
     assert.is(proxies.address(from('10.0.0.1', { 'x-forwarded-for': header })), expected, header);
 });
 
-test('cannot be written as anything but addresses and networks', () => {
+test('are configured only as addresses and networks', () => {
   for (const entry of ['', 'proxy.example', '10.0.0.0/', '10.0.0.0/33', '10.0.0/8', '10.0.0.0/8/8', '*'])
     assert.throws(() => createProxies([entry]), Error, entry);
 });

@@ -1,4 +1,4 @@
-// Writing a reply, and what becomes of clients that do not read it.
+// Writing a reply, and disconnecting clients that do not read it.
 
 import * as assert from 'uvu/assert';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
@@ -12,15 +12,15 @@ import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('writing a reply');
-/** More than the system keeps for a connection. */
+/** More than the system buffers for a connection. */
 const LARGE = Buffer.alloc(20_000_000, 0x20);
 
-test('sends status, headers and the exact bytes once, beside what earlier middlewares have set', async () => {
+test('sends status, headers and the exact bytes once, and keeps the headers of earlier middlewares', async () => {
   const facts = { instanceId: 'one', headers: ['X-Total-Count', '3'] };
   for (const [reply, sent, length, type] of [
     [bytes(201, Buffer.from('{"a":"ü"}'), facts), '{"a":"ü"}', '10', 'application/json'],
     [json(200, { a: '😀' }, facts), '{"a":"😀"}', '12', 'application/json'],
-    // It is told that nothing follows where something might.
+    // The length is sent where the status allows a body.
     [{ ...noContent(facts), status: 202 }, '', '0', null],
     [noContent(facts), '', null, null],
     [{ ...noContent(facts), status: 304 }, '', null, null],
@@ -44,7 +44,7 @@ test('sends status, headers and the exact bytes once, beside what earlier middle
   }
 });
 
-test('limits the time of what waits in memory, and of nothing else', async () => {
+test('sets the write timeout only if part of the reply waits in memory', async () => {
   const limits: (number | undefined)[] = [];
   const app = await startMiddlewares((context) => {
     respond(context, bytes(200, context.path === '/large' ? LARGE : Buffer.from('{}')));
@@ -52,7 +52,7 @@ test('limits the time of what waits in memory, and of nothing else', async () =>
   });
   await app.ask('GET', '/small');
   await app.ask('GET', '/large');
-  // Fifteen looks within the time.
+  // The timer fires fifteen times within the write timeout.
   assert.equal(
     limits.map((ms) => ms === HTTP_LIMITS.unreadAnswerMs / 15),
     [false, true],
@@ -60,7 +60,7 @@ test('limits the time of what waits in memory, and of nothing else', async () =>
   app.close();
 });
 
-test('cuts a reader that took the first part soon after its time, not after twice the time', async () => {
+test('disconnects a client that read only the first part soon after the write timeout, not after twice its time', async () => {
   const unreadMs = 1_500;
   const cut = Promise.withResolvers<number>();
   const app = await startMiddlewares(({ res: response }) => {
@@ -78,7 +78,7 @@ test('cuts a reader that took the first part soon after its time, not after twic
   app.close();
 });
 
-test('cuts a reader that stops, and not a stream that is quiet', async () => {
+test('disconnects a client that stops reading, and keeps an idle stream open', async () => {
   const quiet = Promise.withResolvers<void>();
   const app = await startMiddlewares(async (context) => {
     const { res: response, path } = context;
@@ -95,15 +95,15 @@ test('cuts a reader that stops, and not a stream that is quiet', async () => {
   stopped.write(head('GET /stopped'));
   heard.write(head('GET /quiet'));
   assert.match(await readUntil(heard, 'end'), /begin[\s\S]*end/);
-  stopped.write('x'); // what was reset is only noticed by who writes
+  stopped.write('x'); // only a write notices the reset
   stopped.resume();
   await closed;
   heard.destroy();
   app.close();
 });
 
-test('cuts the slowest reader over the bound, refuses new calls near it, and gives their room back', async () => {
-  // Room for one of them, and not for two.
+test('disconnects the slowest client over the limit of unread bytes, refuses calls near it, and releases the bytes', async () => {
+  // Enough for one large answer, and not for two.
   const { unread } = new EventStreams({ unreadBounds: { totalBytes: 45_000_000, ownerBytes: 25_000_000 } });
   const answered: (() => void)[] = [];
   const app = await startRoute('/:size', unread.refuseCalls, (context) => {
@@ -123,7 +123,7 @@ test('cuts the slowest reader over the bound, refuses new calls near it, and giv
   const first = await askAndNotRead();
   const refused = await app.ask('POST', '/small');
   assert.equal([refused.outcome, refused.headers.get('retry-after')], ['503 BACKEND_UNAVAILABLE', '1']);
-  // No call is asked for by GET: streams that go on are not refused.
+  // GET makes no call, and is not refused: streams continue.
   assert.is((await app.ask('GET', '/small')).status, 200);
   const second = await askAndNotRead();
   first.socket.resume();

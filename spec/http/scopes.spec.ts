@@ -1,5 +1,5 @@
-// Who may do what: every route of the table with callers of every kind. The expectations are written by hand, so that a
-// scope that is changed by mistake is noticed; a new route needs a row here.
+// Every route of the table with every kind of caller. The expectations are written by hand, so that a scope that changes by
+// mistake is noticed; a new route needs a row here.
 
 import * as assert from 'uvu/assert';
 import { SCOPES, type Scope } from '../../src/domain/account.ts';
@@ -10,18 +10,18 @@ import { appFor } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('scopes of the routes');
-// Which sessions there are is none of the door's business.
+// Scopes do not depend on sessions: the MCP endpoint is a fake.
 const app = appFor(test, () =>
   startWithAccounts({ mcp: fakeMcp(), consoleFolder: new URL('none/', import.meta.url) }),
 );
 test.before(() => app.serve('demo', 'one'));
 
-/** What a route answers to those whom it lets in, and to those who may use another template only. */
+/** The answer of a route to authorized callers, and to callers that may use only another template. */
 interface Row {
-  /** Any of them is enough; none is open to all. */
+  /** Any of them is enough; an empty list is open to all. */
   readonly needs: readonly Scope[];
   readonly admitted: string;
-  /** Of a caller with all scopes who may not use `demo`. Default: as admitted, without a word of `demo`. */
+  /** Of a caller with all scopes that may not use `demo`. Default: as admitted, without data of `demo`. */
   readonly elsewhere?: string;
   readonly body?: () => unknown;
   /** Values of the path, where they are not `demo` and `one`. */
@@ -176,7 +176,7 @@ interface Caller {
   readonly who: string;
   readonly credentials: () => Promise<Credentials> | Credentials;
   readonly scopes: readonly Scope[];
-  /** What the door says to somebody who is nobody. */
+  /** The refusal of a caller without valid credentials. */
   readonly refused?: string;
   readonly limit: string | null;
   readonly isElsewhere?: boolean;
@@ -186,19 +186,19 @@ const unknown = { scopes: [], limit: null };
 const CALLERS: readonly Caller[] = [
   { who: 'no credentials', credentials: () => ({}), refused: '401 AUTHENTICATION_REQUIRED', ...unknown },
   {
-    ...{ who: 'a token of nobody', refused: '401 INVALID_CREDENTIALS', ...unknown },
+    ...{ who: 'an invalid token', refused: '401 INVALID_CREDENTIALS', ...unknown },
     credentials: () => ({ authorization: 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.x' }),
   },
   {
-    ...{ who: 'a key of nobody', refused: '401 INVALID_CREDENTIALS', ...unknown },
+    ...{ who: 'an unknown key', refused: '401 INVALID_CREDENTIALS', ...unknown },
     credentials: () => ({ 'x-api-key': `sd_0123456789abcdef_${'a'.repeat(43)}` }),
   },
   {
-    ...{ who: 'a header that is no bearer', refused: '401 INVALID_CREDENTIALS', ...unknown },
+    ...{ who: 'a header other than Bearer', refused: '401 INVALID_CREDENTIALS', ...unknown },
     credentials: () => ({ authorization: 'Basic YTpi' }),
   },
   {
-    ...{ who: 'a token that has expired', refused: '401 TOKEN_EXPIRED', ...unknown },
+    ...{ who: 'an expired token', refused: '401 TOKEN_EXPIRED', ...unknown },
     credentials: async () => app.expired(),
   },
   {
@@ -213,7 +213,7 @@ const CALLERS: readonly Caller[] = [
     credentials: async () => app.key([scope]),
   })),
   {
-    ...{ who: 'a key with everything, for another template', scopes: SCOPES, limit: null, isElsewhere: true },
+    ...{ who: 'a key with all scopes for another template', scopes: SCOPES, limit: null, isElsewhere: true },
     credentials: async () => app.key(['admin'], ['other']),
   },
 ];
@@ -223,13 +223,13 @@ function expected({ needs, admitted, elsewhere = admitted }: Row, caller: Caller
   if (caller.refused !== undefined) return caller.refused;
   if (!needs.some((scope) => caller.scopes.includes(scope))) return '403 INSUFFICIENT_PERMISSIONS';
   if (caller.isElsewhere !== true) return admitted;
-  // With an account of its own making it would be limited no more.
+  // It could create an account without that restriction.
   return needs === admin ? '403 INSUFFICIENT_PERMISSIONS' : elsewhere;
 }
 
 const keyOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`;
 
-/** It ends the token. */
+/** The last request of a caller: it revokes the token. */
 const LOGOUT = 'POST /auth/logout';
 const LOGOUT_LAST = ROUTES.toSorted((a, b) => Number(keyOf(a) === LOGOUT) - Number(keyOf(b) === LOGOUT));
 
@@ -238,11 +238,11 @@ test('have a row here for every route, and no other rows', () => {
 });
 
 for (const caller of CALLERS) {
-  test(`are those of the rows for ${caller.who}`, async () => {
+  test(`of every route are enforced for ${caller.who}`, async () => {
     const credentials = await caller.credentials();
     for (const route of LOGOUT_LAST) {
       const row = ROWS[keyOf(route)];
-      if (row === undefined) continue; // the test above tells of it
+      if (row === undefined) continue; // the test above reports it
       const params = { template: 'demo', instance_id: 'one', server_id: 'one', ...row.params };
       const path = route.path.replaceAll(/[:*](\w+)/g, (_name, field) => String(Reflect.get(params, field)));
       const ask = row.body === undefined || route.method === 'GET' ? {} : { body: row.body() };
@@ -268,7 +268,7 @@ test('are checked before the body is read and validated', async () => {
   assert.is((await app.as(app.user, 'POST', '/auth/users', broken)).status, 403);
 });
 
-test('are those of GET for HEAD', async () => {
+test('for HEAD are those of GET', async () => {
   assert.is((await app.ask('HEAD', '/servers')).status, 401);
   assert.is((await app.as(app.user, 'HEAD', '/servers')).status, 200);
 });
@@ -279,7 +279,7 @@ test('are not checked where no route matches', async () => {
   assert.is((await app.ask('OPTIONS', '/servers')).status, 204);
 });
 
-test('do not show whether a template of others exists', async () => {
+test('do not reveal whether a template that the caller may not use exists', async () => {
   const elsewhere = await app.key(['admin'], ['other']);
   const bodies = await Promise.all(
     ['demo', 'never-heard-of'].map(async (template) => {

@@ -27,7 +27,7 @@ const program = definition({
   },
 });
 
-/** What a config is refused with: the code, and the findings or the message. */
+/** The refusal of a config: the code, and the validation issues or the message. */
 function refusal(config: object, from: TemplateDefinition | undefined): readonly unknown[] {
   try {
     serverInput('weather', config, from);
@@ -39,7 +39,7 @@ function refusal(config: object, from: TemplateDefinition | undefined): readonly
   }
 }
 
-test('says it all when it names an endpoint or a command', () => {
+test('is used unchanged when it names an endpoint or a command', () => {
   const config = { endpoint: 'http://127.0.0.1:1', headers: { a: 'b' }, transport: 'http' as const };
   assert.equal(serverInput('weather', config, undefined), config);
   const remote = definition({ endpoint: 'http://elsewhere.example/mcp' });
@@ -79,7 +79,7 @@ const placed = definition({
   },
 });
 
-test('makes words, variables and headers of settings, and of the defaults of others', () => {
+test('becomes arguments, variables and headers; settings without a value use their default', () => {
   const config: object = { token: 'Bearer s', root: '/r', deep: 'true', paths: '/a:/b', level: '7' };
   assert.equal(serverInput('weather', config, placed), {
     ...{ endpoint: 'http://127.0.0.1:9/mcp', transport: 'http', command: 'serve' },
@@ -105,7 +105,7 @@ const settable = definition({
 });
 const image = definition({ docker_image: 'example/weather:1', command: 'python', args: ['server.py'] });
 
-test('fills placeholders where the caller does, and starts a container where the caller says how', () => {
+test('replaces the placeholders of a template, and gives the command for a template of a container image', () => {
   const filled = { command: 'serve', args: ['/srv'], env_vars: { FILE: '/srv/x' } };
   assert.equal(serverInput('weather', { args: ['/srv'], env_vars: { FILE: '/srv/x' } }, files), filled);
   const given: object = { folder: '/srv', file: '/srv/x' };
@@ -131,12 +131,12 @@ const INCOMPLETE: readonly (readonly [config: object, from: TemplateDefinition |
     ],
     [{ region: 'eu' }, program, 'The template needs "config.api_key".'],
     [{ ...key, nowhere: 'x' }, program, 'The template does not say where "config.nowhere" goes.'],
-    // A word of a command can be read by others.
+    // Other users of the machine can read the arguments of a command.
     [{ ...user, secret: 'planted' }, placed, 'The template does not say where "config.secret" goes.'],
     [{}, files, `${SCRATCHED} "config.args", "config.env_vars.FILE".`],
     [{}, settable, `${SCRATCHED} "config.folder", "config.file".`],
   ];
-test('names what is missing', () => {
+test('is refused with CONFIG_INCOMPLETE, which names the missing setting', () => {
   for (const [config, from, said] of INCOMPLETE)
     assert.equal(refusal(config, from), ['CONFIG_INCOMPLETE', said]);
 });
@@ -159,7 +159,7 @@ const INVALID: readonly (readonly [config: object, from: TemplateDefinition | un
     [{ root: '/r' }, placed, ' value_error'],
     [{ ...user, level: 'high' }, placed, 'level int_type'],
   ];
-test('refuses settings that nobody knows, values of the wrong type, and what does not fit together', () => {
+test('is refused for unknown settings, values of the wrong type, and settings that do not fit together', () => {
   for (const [config, from, said] of INVALID) {
     const [code, issues] = refusal(config, from);
     const told = Array.isArray(issues)
@@ -169,7 +169,7 @@ test('refuses settings that nobody knows, values of the wrong type, and what doe
   }
 });
 
-test('knows which variables a template declares', () => {
+test('lists the environment variables that a template declares', () => {
   assert.equal(declaredVariables(undefined), []);
   assert.equal(declaredVariables(program).sort(), [
     ...['REGION', 'UNITS', 'WEATHER_DAYS', 'WEATHER_KEY', 'WEATHER_OPTIONS', 'WEATHER_TAGS'],

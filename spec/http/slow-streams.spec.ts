@@ -1,5 +1,5 @@
-// A call that lasts longer than a second begins its event stream then, before an instance answered: the instance that works
-// on it is named all the same, on every way in. The timers of the watch are simulated.
+// The event stream of a call that takes longer than a second begins before the instance answers: its headers still name the
+// instance, for every kind of client. The timer is simulated.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -8,9 +8,9 @@ import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { MCP_TYPES, modern, openSession, toolCall } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('streams that begin before an answer');
+const test = suite('event streams that begin before the answer');
 let app: AppFixture;
-/** Calls that reached the instance and are not answered. */
+/** Resolves when a call reaches the instance, with a function that answers it. */
 let reached = Promise.withResolvers<() => void>();
 
 test.before.each(async () => {
@@ -28,7 +28,7 @@ test.after.each(async () => {
   mock.timers.reset();
 });
 
-/** Sends a call that becomes slow; the name that its stream begins with. */
+/** Sends a call that becomes slow; returns the instance that its stream names. */
 async function nameOf(path: string, body: object, headers: Readonly<Record<string, string>> = {}) {
   reached = Promise.withResolvers();
   const asked = fetch(`${app.url}${path}`, {
@@ -48,12 +48,12 @@ function answeredEarly({ status }: Response): never {
   throw new Error(`it was answered with ${status} before the instance answered`);
 }
 
-test('name it over REST', async () => {
+test('name the instance over REST', async () => {
   const accept = { accept: 'text/event-stream' };
   assert.is(await nameOf('/mcp/demo/tools/call', { name: 'echo', arguments: {} }, accept), 'one');
 });
 
-test('name it to clients of revision 2026-07-28, at /mcp with its template', async () => {
+test('name the instance to stateless clients, at /mcp with its template', async () => {
   const ask = (path: string, name: string) => {
     const { body, headers } = modern('tools/call', { name, arguments: {} });
     return nameOf(path, body, headers);
@@ -62,7 +62,7 @@ test('name it to clients of revision 2026-07-28, at /mcp with its template', asy
   assert.is(await ask('/mcp', 'demo__echo'), 'demo/one');
 });
 
-test('name it to clients with a session, at /mcp with its template', async () => {
+test('name the instance to clients with a session, at /mcp with its template', async () => {
   const ask = async (path: string, name: string) =>
     nameOf(path, toolCall(name), await openSession(app, path));
   assert.is(await ask('/mcp/demo', 'echo'), 'one');

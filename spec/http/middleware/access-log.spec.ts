@@ -26,7 +26,7 @@ async function logged(method: string, path: string, ask: Ask = {}, on = app) {
   return { answer, whole: on.log[before] ?? {} };
 }
 
-/** One request to the MCP endpoint, and the line about it without what is the same in all. */
+/** One request to the MCP endpoint, and its line without the fields that all lines share. */
 async function lineOf(body: unknown, headers: Record<string, string> = {}, method = 'POST') {
   const ask = { body, headers: { ...MCP_TYPES, ...headers } };
   const { answer, whole } = await logged(method, '/mcp/demo', ask);
@@ -42,7 +42,7 @@ async function open() {
 
 const demo = { method: 'POST', template: 'demo' };
 
-test('has the method and the session of every message, from the one that opens it to the one that ends it', async () => {
+test('has the method and the session of every message, from initialize to DELETE', async () => {
   const { line, headers, session } = await open();
   assert.equal(line, {
     ...{ ...demo, status: 200, rpc_method: 'initialize', session, instance_id: 'one' },
@@ -60,7 +60,7 @@ test('has the method and the session of every message, from the one that opens i
   assert.equal(ended.line, { ...demo, method: 'DELETE', status: 200, session });
 });
 
-test('has the code of an error, whoever made it, and the word for it where the gateway did', async () => {
+test('has the JSON-RPC code of an error, and the error code of the gateway if it raised the error', async () => {
   const { headers, session } = await open();
   const asked = { ...demo, status: 200, rpc_method: 'tools/call', session };
   const ofBackend = await lineOf(call(2, 'error', { code: -32_000 }), headers);
@@ -84,7 +84,7 @@ test('has the code of an error, whoever made it, and the word for it where the g
   assert.equal(noMessage.line, { ...demo, status: 400, session, rpc_error: -32_600 });
 });
 
-test('has how many messages came at once, and the first error among the answers', async () => {
+test('has the size and the first error of a batch, after a line for each of its calls', async () => {
   const { headers, session } = await open();
   const batch = [call(2, 'name'), call(3, 'error', { code: -32_000 }), call(4, 'error', { code: -32_001 })];
   const before = app.log.length;
@@ -103,7 +103,7 @@ test('has how many messages came at once, and the first error among the answers'
   );
 });
 
-test('has the method and the error of clients without sessions', async () => {
+test('has the method and the error of stateless clients', async () => {
   const ask = (method: string, params?: Parameters<typeof modern>[1], name?: string) => {
     const { body, headers } = modern(method, params);
     return lineOf(body, name === undefined ? headers : { ...headers, 'mcp-name': name });
@@ -124,7 +124,7 @@ test('has the method and the error of clients without sessions', async () => {
   assert.is((await ask('m'.repeat(1_000))).line.rpc_method, 'm'.repeat(512));
 });
 
-test('has method, tool and outcome of a request by REST', async () => {
+test('has method, tool and outcome of a REST request', async () => {
   const line = async (path: string, body?: object) => {
     const { whole } = await logged(body === undefined ? 'GET' : 'POST', path, { body });
     const { instance_id, rpc_method, tool, attempts, outcome, error_code } = whole;
@@ -141,7 +141,7 @@ test('has method, tool and outcome of a request by REST', async () => {
   assert.equal(list, ['one', 'tools/list', undefined, 1, 'result', undefined]);
 });
 
-test('has a line of its own for a call that ends after its connection', async () => {
+test('has a second line for a call that ends after its connection', async () => {
   const { headers } = await open();
   const abort = new AbortController();
   const ask = { body: call(2, 'sleep', { ms: 150 }), headers: { ...MCP_TYPES, ...headers } };
@@ -155,7 +155,7 @@ test('has a line of its own for a call that ends after its connection', async ()
   assert.equal([ended?.tool, ended?.outcome, ended?.request_id], ['sleep', 'result', gone?.request_id]);
 });
 
-test('has the beginning of a path, the caller that is known, and the id of a refused API key', async () => {
+test('has the first 512 characters of a path, the principal, and the id of a refused API key', async () => {
   const other = await startWithAccounts({ logLevel: 'info' });
   const lineFor = async (path: string, headers: Record<string, string>) =>
     (await logged('GET', path, { headers }, other)).whole;
@@ -174,7 +174,7 @@ test('has the beginning of a path, the caller that is known, and the id of a ref
   await other.close();
 });
 
-test('gets the report of a call once, which then drops the arguments', () => {
+test('records the end of a call once, and releases its arguments', () => {
   const ends: unknown[] = [];
   const request = { method: 'tools/call', params: { name: 'echo', arguments: { message: 'a secret' } } };
   const report = new HttpCallReport(request, ({ outcome, arguments: sent }) => ends.push([outcome, sent]));

@@ -20,7 +20,7 @@ const test = suite('the audit trail');
 type Entry = Parameters<Auth['audit']['record']>[0];
 const ADA: Principal = { ...ANONYMOUS, id: 'user:1', kind: 'user', name: 'ada' };
 
-/** An app with one recorded route; `work` is what comes after the recording. */
+/** An app with one recorded route; `work` runs behind the audit trail. */
 async function serve(work: (state: { principal?: Principal; trail?: Trail }) => void, now = () => 0) {
   const entries: Entry[] = [];
   const trail = auditTrail({ record: (entry) => entries.push(entry) }, { address: () => '192.0.2.7' }, now);
@@ -29,7 +29,7 @@ async function serve(work: (state: { principal?: Principal; trail?: Trail }) => 
     work(context.state);
     respond(context, json(200, {}));
   });
-  /** Asks so many times; the number of entries after that. */
+  /** Sends so many requests; the number of entries after that. */
   const ask = async (times: number) => {
     for (let time = 0; time < times; time += 1) await app.ask('POST', '/servers/one');
     return entries.length;
@@ -39,7 +39,7 @@ async function serve(work: (state: { principal?: Principal; trail?: Trail }) => 
 
 const MOST = HTTP_LIMITS.recordedRefusalsPerMinute;
 
-test('records a client that left as 499', async () => {
+test('records a client that disconnected as 499', async () => {
   const app = await serve(() => {
     throw new ClientGone();
   });
@@ -51,7 +51,7 @@ test('records a client that left as 499', async () => {
   app.close();
 });
 
-test('limits the entries of unknown callers per minute, not those of others', async () => {
+test('limits the entries of unknown callers per minute, not those of known callers', async () => {
   let nowMs = 0;
   let principal: Principal | undefined;
   const app = await serve(
@@ -90,7 +90,7 @@ test('limits the refusals of one caller per minute, not its changes, and records
   app.close();
 });
 
-test('has the routes that change something, and logins', () => {
+test('covers exactly the routes that change something, logins and logouts', () => {
   const trail = auditTrail({ record: () => {} }, { address: () => undefined });
   assert.equal(
     ROUTES.filter((route) => trail(route).length > 0)

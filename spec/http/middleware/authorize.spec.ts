@@ -19,8 +19,8 @@ const ADA: Principal = {
 type KnownCaller = Parameters<typeof authorize>[1];
 const RUNNING = { phase: 'running' } as const;
 
-// Callers that are known at once: scopes.spec.ts. A gateway that starts: routes/health.spec.ts.
-test('waits for the caller and for its count, and counts before it refuses', async () => {
+// Callers that are known at once: scopes.spec.ts. A gateway during its start: routes/health.spec.ts.
+test('waits for credentials and a shared rate limit, and consumes the limit before it refuses', async () => {
   let taken = 0;
   const shared: SharedCounter = {
     add: async (_, count) => {
@@ -48,7 +48,7 @@ test('waits for the caller and for its count, and counts before it refuses', asy
   app.close();
 });
 
-test('calls the next step synchronously when the caller is cached and this process counts alone', async () => {
+test('calls the next step synchronously when the credentials are cached and the rate limit is local', async () => {
   const known: KnownCaller = { limiter: new RateLimiter(Date.now), authenticate: () => ADA };
   let isInside = false;
   const app = await startRoute(
@@ -69,7 +69,7 @@ test('calls the next step synchronously when the caller is cached and this proce
 });
 
 // What it refuses: routes/accounts.spec.ts.
-test('asks for this machine on every route that changes an account or a key while authentication is off', () => {
+test('without accounts requires a local caller for every route that changes an account or an API key', () => {
   const guarded = (isEnabled: boolean) =>
     ROUTES.filter((route) => localAccounts(route, isEnabled, { isLocal: () => false }).length > 0).map(
       ({ method, path }) => `${method} ${path}`,

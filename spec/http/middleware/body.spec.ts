@@ -56,23 +56,23 @@ for (const [name, read] of Object.entries(readers)) {
     assert.match(Buffer.from(answer, 'latin1').toString(), /\r\n\r\n\{"a":"ü"\}$/);
   });
 
-  test('refuses too many bytes that were not announced', async () => {
+  test('refuses a chunked body over the limit with 413', async () => {
     const chunk = `1001\r\n${'x'.repeat(0x1001)}\r\n0\r\n\r\n`;
     assert.match(await sendRaw(app.port, head('POST /', CHUNKED), chunk), /^HTTP\/1\.1 413 /);
   });
 
-  test('takes a body without length and media type for no body', async () => {
+  test('refuses an absent body and an empty chunked body with 422 missing', async () => {
     const answer = await sendRaw(app.port, head('POST /', { Connection: 'close' }));
     const empty = await sendRaw(app.port, head('POST /', CHUNKED), '0\r\n\r\n');
     for (const each of [answer, empty]) assert.match(each, /^HTTP\/1\.1 422 [\s\S]*"type":"missing"/);
   });
 
-  test('takes bytes without a media type for something else than JSON', async () => {
+  test('refuses a body without a media type with 415', async () => {
     const bare = head('POST /', { Connection: 'close', 'Content-Length': '2' });
     assert.match(await sendRaw(app.port, bare, '{}'), /^HTTP\/1\.1 415 /);
   });
 
-  test('hands on every byte as it was', async () => {
+  test('passes every byte on unchanged', async () => {
     let received: unknown;
     const reading = await startMiddlewares(async (context) => {
       received = await read(1_000)(context);
@@ -84,7 +84,7 @@ for (const [name, read] of Object.entries(readers)) {
     reading.close();
   });
 
-  test('unwinds when the client breaks off', async () => {
+  test('throws ClientGone when the client disconnects', async () => {
     const over = Promise.withResolvers<unknown>();
     const watched = await startMiddlewares(
       (_context, next) => next().catch(over.resolve),
@@ -99,9 +99,9 @@ for (const [name, read] of Object.entries(readers)) {
   test.run();
 }
 
-const bytes = suite('the body middleware, leaving bytes as they are');
+const bytes = suite('bytes of a body');
 
-bytes('reads nothing into them, and checks what the headers promise', async () => {
+bytes('are passed on unparsed, after checks of media type and length', async () => {
   const app = await startMiddlewares(
     body(readDirect(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'bytes', COSTS),
     (context) => {
@@ -123,13 +123,13 @@ bytes('reads nothing into them, and checks what the headers promise', async () =
   app.close();
 });
 
-bytes('are refused, where they break as JSON, without repeating them', () => {
+bytes('are refused as invalid JSON with the position of the error, and are not repeated', () => {
   const parse = () => parseJsonBody(Buffer.from('{"password": "hunter2" oops}'));
   assert.throws(parse, /syntax error at character 23/);
   assert.throws(parse, (error: Error) => !/hunter2|oops/.test(error.message));
 });
 
-bytes('are not read of a client that has left before, or breaks off', async () => {
+bytes('are rejected with ClientGone when the client disconnects before or during the read', async () => {
   for (const error of [undefined, new Error('socket hang up')]) {
     const request = new PassThrough();
     const reading = error && readAllOf(request, 100);
@@ -148,7 +148,7 @@ bytes('over the limit leave no listener behind', async () => {
   assert.is(request.listenerCount('data'), 0);
 });
 
-bytes('are drained when there are too many: the connection goes on', async () => {
+bytes('over the limit are drained, and the connection stays open', async () => {
   const app = await startApp({ maxBodyBytes: 100 });
   const socket = await openRaw(app.port);
   const headers = { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' };
@@ -160,7 +160,7 @@ bytes('are drained when there are too many: the connection goes on', async () =>
   await app.close();
 });
 
-bytes('without end are drained to a bound', async () => {
+bytes('are drained up to a limit, after which the request is destroyed', async () => {
   const request = new PassThrough();
   drain(request, 10);
   request.write('12345');
@@ -174,7 +174,7 @@ bytes.run();
 const forms = suite('parsing a form');
 const parse = (text: string | Buffer) => parseFormBody(Buffer.from(text));
 
-/** Location and type of what is wrong with a form. */
+/** Location and type of the validation issue of a form. */
 function issue(text: string | Buffer): Pick<ValidationItem, 'loc' | 'type'> | undefined {
   try {
     parse(text);
@@ -212,7 +212,7 @@ forms('reads what URLSearchParams writes', () => {
   );
 });
 
-forms('keeps a field called __proto__ a field', () => {
+forms('reads __proto__ as an ordinary field', () => {
   const fields = parse('__proto__=x');
   assert.equal(Object.entries(fields), [['__proto__', 'x']]);
 });
@@ -230,7 +230,7 @@ for (const [what, text, loc, type] of [
   forms(`refuses ${what}`, () => assert.equal(issue(text), { loc, type }));
 }
 
-forms('repeats neither values nor long names', () => {
+forms('repeats neither values nor long names in an error', () => {
   const name = 'n'.repeat(10_000);
   try {
     parse(`${name}=secret&${name}=secret`);

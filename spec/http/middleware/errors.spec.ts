@@ -1,5 +1,5 @@
-// The two error exits: of ordinary routes, and of those that speak JSON-RPC. What a known error becomes, and what is kept from
-// callers.
+// The two error middlewares: of ordinary routes, and of routes that speak JSON-RPC. How a known error is answered, and which
+// details callers do not see.
 
 import { type Logger, pino } from 'pino';
 import { Compile } from 'typebox/compile';
@@ -33,13 +33,13 @@ import { startMiddlewares } from '../../helpers/http-middlewares.ts';
 import { head, openRaw, readAll } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the error exits');
+const test = suite('the error middlewares');
 const isErrorBody = Compile(ErrorBody);
 
 type Exit = (log: Logger) => HttpMiddleware;
 const rpc: Exit = (log) => (context, next) => rpcErrors(log)(Object.assign(context, { params: {} }), next);
 
-/** What is answered when the middlewares below throw this, and what is logged. */
+/** The answer and the log lines when the handler throws this. */
 async function answerTo(thrown: unknown, exit: Exit = errors, known: Pick<RequestState, 'rpcError'> = {}) {
   const logged: Json[] = [];
   let state: Pick<RequestState, 'rpcError'> = {};
@@ -89,7 +89,7 @@ const ROWS: readonly (readonly [error: unknown, status: number, headers?: object
 const EXTRA = ['retry-after', 'x-instance-id', 'allow', 'www-authenticate'];
 
 for (const [index, [error, status, headers = {}, fields = {}]] of ROWS.entries())
-  test(`answer ${String(error)} (${index}) with ${status}, and the headers that help`, async () => {
+  test(`answer ${String(error)} (${index}) with ${status} and its headers`, async () => {
     const answer = await answerTo(error);
     assert.equal([answer.status, answer.headers.get('content-type')], [status, 'application/json']);
     const sent = EXTRA.flatMap((name) =>
@@ -103,7 +103,7 @@ for (const [index, [error, status, headers = {}, fields = {}]] of ROWS.entries()
     assert.equal(answer.logged, []);
   });
 
-test('tell nothing about an unknown error, which may be no Error, and log it with the request id', async () => {
+test('answer an unknown error as INTERNAL_ERROR without details, and log it with the request id', async () => {
   for (const thrown of [secret, 'a secret', undefined]) {
     const { status, body, logged } = await answerTo(thrown);
     const detail = 'Internal error of the gateway.';
@@ -117,7 +117,7 @@ test('tell nothing about an unknown error, which may be no Error, and log it wit
   assert.match(JSON.stringify(logged), 'a secret');
 });
 
-test('name no paths of this machine to those who may not see how instances are run', () => {
+test('show paths of the machine only to callers with gateway:write', () => {
   const path = 'there is no program "/srv/private/serve"';
   const failed = backendUnavailable(path, { delivered: 'no' });
   const having = (...scopes: Scope[]): Principal => ({ ...ANONYMOUS, scopes: new Set(scopes) });
@@ -153,13 +153,13 @@ test('answer over JSON-RPC with a message, its status and its headers', async ()
   }
 });
 
-test('tell the log the code of JSON-RPC, unless it knows of an earlier error', async () => {
+test('note the JSON-RPC code for the log, unless an earlier error is noted', async () => {
   assert.is((await answerTo(sessionNotFound(), rpc)).rpcError, -32_001);
   assert.is((await answerTo(sessionNotFound(), rpc, { rpcError: -32_602 })).rpcError, -32_602);
 });
 
 for (const [name, exit] of Object.entries({ errors, rpc }))
-  test(`${name}: break the connection when half an answer is out, and say nothing to a client that has gone`, async () => {
+  test(`${name}: close the connection after half an answer, and write nothing to a disconnected client`, async () => {
     const logged: Json[] = [];
     let passed: unknown;
     const app = await startMiddlewares(

@@ -1,4 +1,4 @@
-// Which hosts and origins are let in: by a gateway of this machine, behind a proxy, and by one that others can reach.
+// Which hosts and origins are allowed: by a gateway on loopback, behind a proxy, and by one that others can reach.
 
 import * as assert from 'uvu/assert';
 import { hostOriginCheck } from '../../../src/http/middleware/host-origin-check.ts';
@@ -20,18 +20,18 @@ function serve(options: Partial<Parameters<typeof hostOriginCheck>[0]>, trusted:
 }
 
 const APPS = {
-  'of this machine': serve({
+  'on loopback': serve({
     allowedHosts: ['Gateway.example', 'other.example:8080'],
     allowedOrigins: ['https://console.example', '*', 'null'],
     corsOrigins: ['*', 'https://cors.example'],
   }),
   'behind a proxy': serve({ allowedHosts: ['public.example'] }, ['127.0.0.1']),
-  'for all': serve({ isPublic: true, corsOrigins: ['*'] }),
-  'for some': serve({
+  'public, CORS for all': serve({ isPublic: true, corsOrigins: ['*'] }),
+  'public, CORS for some': serve({
     ...{ isPublic: true, corsOrigins: ['https://Console.example', 'null'] },
     allowedOrigins: ['https://other.example:8443'],
   }),
-  'for none': serve({ isPublic: true }),
+  public: serve({ isPublic: true }),
 } as const;
 test.after(async () => {
   for (const app of Object.values(APPS)) (await app).close();
@@ -58,50 +58,50 @@ const LOCAL_HOSTS = {
 };
 for (const [wanted, hosts] of Object.entries(LOCAL_HOSTS))
   for (const host of hosts)
-    test(`of this machine: answers the Host "${host}" with ${wanted}`, async () => {
-      const { status, text } = await ask('of this machine', { Host: host });
+    test(`on loopback: answers the Host "${host}" with ${wanted}`, async () => {
+      const { status, text } = await ask('on loopback', { Host: host });
       assert.is(status, Number(wanted));
       if (status === 403) assert.match(text, /"error_code":"ORIGIN_NOT_ALLOWED"/);
     });
 
 test('refuses a request without a Host, unless it is public', async () => {
   for (const [app, status] of [
-    ['of this machine', 403],
-    ['for all', 200],
+    ['on loopback', 403],
+    ['public, CORS for all', 200],
   ] as const) {
     const answer = await sendRaw((await APPS[app]).port, 'GET / HTTP/1.0\r\n\r\n');
     assert.is(Number(answer.slice(9, 12)), status);
   }
 });
 
-test('holds a second host in the request target to the same rules', async () => {
-  const local = 'of this machine';
+test('checks the host of an absolute request target by the same rules', async () => {
+  const local = 'on loopback';
   assert.is((await ask(local, {}, 'GET http://localhost:8080/')).status, 200);
   assert.is((await ask(local, {}, 'GET http://evil.example/')).status, 403);
   assert.is((await ask(local, { Host: 'evil.example' }, 'GET http://localhost/')).status, 403);
-  assert.is((await ask('for none', { Host: 'gateway.example' }, 'GET http://evil.example/')).status, 200);
+  assert.is((await ask('public', { Host: 'gateway.example' }, 'GET http://evil.example/')).status, 200);
 });
 
-/** Which origins are let in, and what they may read; undefined: nothing is said, as to the own origin. */
+/** Allowed origins, and the answered Access-Control-Allow-Origin; undefined: none, as for the own origin. */
 const ORIGINS: readonly (readonly [
   app: keyof typeof APPS,
   host: string,
   origin: string,
   allowed?: string,
 ])[] = [
-  ['of this machine', 'localhost:8080', 'http://LOCALHOST:8080'],
-  ['of this machine', 'localhost:8080', 'https://console.example', 'https://console.example'],
-  ['for all', 'gateway.example', 'https://anybody.example', '*'],
-  ['for all', 'gateway.example', 'null', '*'],
-  ['for all', 'gateway.example', 'http://gateway.example', '*'],
-  ['for some', 'gateway.example', 'https://console.example', 'https://console.example'],
-  ['for some', 'gateway.example', 'https://CONSOLE.example', 'https://CONSOLE.example'],
-  ['for some', 'gateway.example', 'https://other.example:8443', 'https://other.example:8443'],
-  ['for some', 'gateway.example', 'http://gateway.example'],
-  ['for none', 'gateway.example', 'http://gateway.example'],
+  ['on loopback', 'localhost:8080', 'http://LOCALHOST:8080'],
+  ['on loopback', 'localhost:8080', 'https://console.example', 'https://console.example'],
+  ['public, CORS for all', 'gateway.example', 'https://anybody.example', '*'],
+  ['public, CORS for all', 'gateway.example', 'null', '*'],
+  ['public, CORS for all', 'gateway.example', 'http://gateway.example', '*'],
+  ['public, CORS for some', 'gateway.example', 'https://console.example', 'https://console.example'],
+  ['public, CORS for some', 'gateway.example', 'https://CONSOLE.example', 'https://CONSOLE.example'],
+  ['public, CORS for some', 'gateway.example', 'https://other.example:8443', 'https://other.example:8443'],
+  ['public, CORS for some', 'gateway.example', 'http://gateway.example'],
+  ['public', 'gateway.example', 'http://gateway.example'],
 ];
 for (const [app, host, origin, allowed] of ORIGINS)
-  test(`${app}: lets the Origin ${origin} in, never with credentials`, async () => {
+  test(`${app}: allows the Origin ${origin}, never with credentials`, async () => {
     const { status, text } = await ask(app, { Host: host, Origin: origin });
     assert.is(status, 200);
     assert.is(/^Access-Control-Allow-Origin: (.*)\r$/m.exec(text)?.[1], allowed);
@@ -113,21 +113,21 @@ for (const [app, host, origin, allowed] of ORIGINS)
   });
 
 const REFUSED: Readonly<Partial<Record<keyof typeof APPS, readonly string[]>>> = {
-  'of this machine': [
+  'on loopback': [
     ...['http://evil.example', 'http://localhost', 'https://localhost:8080', 'http://127.0.0.1:8080'],
     ...['null', '*', '', 'https://console.example.evil.example', 'http://console.example'],
     'https://cors.example',
   ],
-  'for some': [
+  'public, CORS for some': [
     ...['https://anybody.example', 'http://console.example', 'https://other.example'],
     ...['https://gateway.example', 'null', ''],
   ],
-  'for none': ['https://anybody.example', '*'],
+  public: ['https://anybody.example', '*'],
 };
 for (const [app, origins] of Object.entries(REFUSED) as [keyof typeof APPS, readonly string[]][])
   for (const origin of origins)
     test(`${app}: refuses the Origin "${origin}", and its preflight`, async () => {
-      const host = app === 'of this machine' ? 'localhost:8080' : 'gateway.example';
+      const host = app === 'on loopback' ? 'localhost:8080' : 'gateway.example';
       const headers = { Host: host, Origin: origin };
       const { status, text } = await ask(app, headers);
       assert.is(status, 403);
@@ -137,10 +137,10 @@ for (const [app, origins] of Object.entries(REFUSED) as [keyof typeof APPS, read
       assert.is((await ask(app, preflight, 'OPTIONS /servers/one')).status, 403);
     });
 
-test('answers the preflight of an allowed origin: what MCP asks for, the headers that a tool names, both credentials', async () => {
+test('allows the headers of MCP, of tools and of credentials in the preflight of an allowed origin', async () => {
   for (const [app, origin, shown] of [
-    ['of this machine', 'https://console.example', 'https://console.example'],
-    ['for all', 'https://anybody.example', '*'],
+    ['on loopback', 'https://console.example', 'https://console.example'],
+    ['public, CORS for all', 'https://anybody.example', '*'],
   ] as const) {
     const { status, text } = await ask(
       app,
@@ -164,9 +164,9 @@ test('answers the preflight of an allowed origin: what MCP asks for, the headers
   }
 });
 
-test('takes host and scheme from a trusted proxy, and from nobody else', async () => {
+test('reads X-Forwarded-Host and X-Forwarded-Proto only from a trusted proxy', async () => {
   assert.is(
-    (await ask('of this machine', { Host: 'evil.example', 'X-Forwarded-Host': 'localhost' })).status,
+    (await ask('on loopback', { Host: 'evil.example', 'X-Forwarded-Host': 'localhost' })).status,
     403,
   );
   const through = (forwarded: string, scheme: string) =>

@@ -35,7 +35,7 @@ test('has every route and no other', () => {
   assert.equal(described.sort(), served.sort());
 });
 
-test('names every operation once, and puts each into a group that it describes', () => {
+test('gives every operation a unique id and a group that it describes', () => {
   const groups = document.tags.map(({ name }: { name: string }) => name);
   const ids = everyOperation().map(({ operationId }) => operationId);
   assert.equal([new Set(ids).size, new Set(groups).size], [ids.length, groups.length]);
@@ -50,20 +50,20 @@ test('names every operation once, and puts each into a group that it describes',
   );
 });
 
-test('points only to what is there', () => {
+test('has no $ref to a missing component', () => {
   for (const pointer of everywhere('$ref')) {
     const [, , kind = '', name = ''] = String(pointer).split('/');
     assert.ok(document.components[kind]?.[name], String(pointer));
   }
 });
 
-test('says of every route that needs the registry that it may not be loaded yet', () => {
+test('lists NO_HEALTHY_INSTANCE for every route that needs the registry', () => {
   for (const { scope, errors, path } of ROUTES)
     if (scope !== 'open' && ![scope].flat().includes('admin'))
       assert.ok(errors.includes('NO_HEALTHY_INSTANCE'), path);
 });
 
-test('has no errors of bodies and counts where JSON-RPC is spoken: these are in its messages', () => {
+test('omits errors of bodies and rate limits for JSON-RPC routes, which answer them as messages', () => {
   for (const { speaks, errors, path } of ROUTES)
     for (const code of ['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'RATE_LIMIT_EXCEEDED'] as const)
       if (speaks === 'json-rpc') assert.not(errors.includes(code), `${path} ${code}`);
@@ -103,7 +103,7 @@ test('gives examples that fit their schemas', () => {
   assert.ok(examined > 150, `only ${examined} were found`);
 });
 
-test('shows an example of every JSON body, in both directions', () => {
+test('has an example for every JSON body of requests and answers', () => {
   for (const { operationId, requestBody, responses } of everyOperation()) {
     for (const content of contentsOf(requestBody)) assert.ok('example' in content, operationId);
     for (const response of Object.values(responses)) {
@@ -120,7 +120,7 @@ test('shows an example of every JSON body, in both directions', () => {
   }
 });
 
-test('says nothing of TypeBox, and asks for nothing that is elsewhere', () => {
+test('contains no fields of TypeBox and no external URL', () => {
   const text = JSON.stringify(document);
   assert.not.match(text, /~kind|"\$id"|~optional/);
   assert.equal(text.match(/https?:\/\/(?!127\.0\.0\.1)[^"\\ ]*/g), null);
@@ -139,7 +139,7 @@ test('puts operations into groups by path', () => {
     for (const path of paths.split(' ')) assert.is(tagOf(path), group, path);
 });
 
-test('offers the scopes there are to whoever logs in, and describes every header in a sentence', () => {
+test('offers all scopes at the login, describes every header in a sentence, and names no schema twice', () => {
   const { tokenUrl, scopes } = SECURITY_SCHEMES.login.flows.password;
   assert.equal([tokenUrl, Object.keys(scopes)], ['auth/login', [...SCOPES]]);
   for (const { description } of Object.values(HEADERS)) assert.match(description, /^[A-Z].*\.$/);
@@ -147,7 +147,7 @@ test('offers the scopes there are to whoever logs in, and describes every header
   assert.is(new Set(texts).size, texts.length, 'two names for one schema');
 });
 
-test('has a sample of every error, in the words that the gateway uses', () => {
+test('has a sample of every error code', () => {
   assert.equal(Object.keys(ERROR_SAMPLES).sort(), Object.keys(ERROR_STATUS).sort());
   for (const [code, sample] of Object.entries(ERROR_SAMPLES)) {
     assert.is(sample.code, code);
@@ -169,7 +169,7 @@ const pointers = (...names: readonly string[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 const LIMITED = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
 
-test('has names, parameters and needed scopes of an operation', () => {
+test('has names, parameters and required scopes of an operation', () => {
   const { requestBody: _, responses: __, ...registration } = operation('POST /gateway/register');
   assert.equal(registration, {
     tags: ['Gateway'],
@@ -192,7 +192,7 @@ test('has names, parameters and needed scopes of an operation', () => {
   assert.equal(ids, ['getMcpSseOfAll', 'getServersByServerId']);
 });
 
-test('offers the form first for a login, which needs no credentials and may have a header', () => {
+test('offers the form first for a login, without credentials and with the header of the console', () => {
   const { requestBody, security, description, parameters, ...login } = operation('POST /auth/login');
   assert.equal(Object.keys(requestBody.content), ['application/x-www-form-urlencoded', 'application/json']);
   assert.equal([security, description, login['x-required-scopes']], [[], 'Needs no credentials.', []]);
@@ -203,7 +203,7 @@ test('offers the form first for a login, which needs no credentials and may have
   assert.match(purpose, 'session cookie');
 });
 
-test('has the headers of an answer: the limit unless a route is open, the instance where one answers, its own', () => {
+test('lists the headers of an answer: rate limit unless the route is open, instance id, and those of the route', () => {
   const headersOf = (name: string) => operation(name).responses[200].headers;
   assert.equal(headersOf('GET /livez'), pointers('X-Request-ID'));
   assert.equal(headersOf('GET /auth/me'), pointers('X-Request-ID', ...LIMITED));
@@ -213,7 +213,7 @@ test('has the headers of an answer: the limit unless a route is open, the instan
   assert.equal(headersOf('GET /servers')['X-Total-Count'], total);
 });
 
-test('adds an error to the body of the same status, or has either where a refusal has its own body', () => {
+test('adds an error to the body of the same status, or offers both where a refusal has its own body', () => {
   const { description, content, headers } = operation('GET /readyz').responses[503];
   assert.is(description, 'The fields of an error, and the status');
   assert.ok('Retry-After' in headers);
@@ -232,7 +232,7 @@ test('adds an error to the body of the same status, or has either where a refusa
   assert.is(either.examples.TEMPLATE_NOT_FOUND.value.error_code, 'TEMPLATE_NOT_FOUND');
 });
 
-test('shows event streams and files by their types', () => {
+test('describes event streams and files by their media types', () => {
   const contentOf = (name: string) => operation(name).responses[200].content;
   // ReDoc shows text of a schema in styles that its policy forbids.
   assert.equal(contentOf('GET /events'), { 'text/event-stream': {} });
@@ -277,13 +277,13 @@ test.run();
 
 const schemas = suite('schemas of the API description');
 
-schemas('say the type of an enumeration of words', () => {
+schemas('state the type of an enumeration of strings', () => {
   const { describe } = schemaWriter({});
   assert.equal(describe(Type.Enum(['a', 'b'])), { type: 'string', enum: ['a', 'b'] });
   assert.equal(describe(Type.Enum([1, 'b'])), { enum: [1, 'b'] });
 });
 
-schemas('write a record of any name as such, and keep a pattern that means something', () => {
+schemas('write a record with any key as additionalProperties, and keep a pattern of keys', () => {
   const { describe } = schemaWriter({});
   assert.equal(describe(Type.Record(Type.String(), Type.Integer())), {
     type: 'object',
@@ -318,7 +318,7 @@ schemas(
   },
 );
 
-schemas('have no example rather than a wrong one', () => {
+schemas('throw when no example fits', () => {
   assert.throws(() => exampleOf(Type.String({ pattern: '^[0-9]{17}$' })), /no example fits/);
 });
 

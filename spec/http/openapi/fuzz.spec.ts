@@ -1,5 +1,5 @@
-// Two thousand requests that the API description does not allow, made from it: wrong types, missing and further fields,
-// what is no text, no JSON, no name. Whoever sends them, the gateway answers each with a documented error and goes on.
+// Two thousand requests that violate the API description, generated from it: wrong types, missing and further fields,
+// invalid text, JSON and names. With any credentials, the gateway answers each with a documented error and keeps serving.
 // FUZZ_SEED repeats a run, FUZZ_REQUESTS makes it longer.
 
 import { connect } from 'node:net';
@@ -14,7 +14,7 @@ import { readAll } from '../../helpers/http-raw.ts';
 import { type Malformed, malformed, targetsOf } from '../../helpers/malformed.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the gateway under requests that its description does not allow', { timeoutMs: 60_000 });
+const test = suite('requests that violate the API description', { timeoutMs: 60_000 });
 const app = appFor(test, () => startWithAccounts({ maxBodyBytes: 64 * 1024 }));
 test.before(() => app.serve('everything', 'everything-1'));
 
@@ -22,14 +22,14 @@ const { FUZZ_SEED, FUZZ_REQUESTS = '2000' } = process.env;
 const seed = Number(FUZZ_SEED ?? Date.now() % 2 ** 31);
 const document = JSON.parse(JSON.stringify(openApiDocument(ROUTES)));
 const check = answerCheck(document);
-// What MCP clients may send is for the endpoint to say, in words of its own.
+// The MCP endpoints answer with errors of JSON-RPC.
 const targets = targetsOf(document).filter(
   ({ path }) => tagOf(path.replaceAll(/\{(\w+)\}/g, ':$1')) !== 'MCP',
 );
 
 type Headers = readonly (readonly [name: string, value: string])[];
 
-/** Headers that say nothing true, each alone. */
+/** Headers with invalid credentials, each sent alone. */
 const BAD_CREDENTIALS: readonly Headers[] = [
   ...[
     'Bearer',
@@ -45,10 +45,10 @@ const BAD_CREDENTIALS: readonly Headers[] = [
   ),
 ];
 
-/** 503 codes that are true of a gateway without a backend for what was asked. */
+/** 503 codes of a gateway that has no backend for the request. */
 const UNAVAILABLE = ['NO_HEALTHY_INSTANCE', 'BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'DATABASE_UNAVAILABLE'];
 
-/** Kinds of refusal that every run meets, so that the requests do reach what they are meant for. */
+/** Refusals that every run meets, which shows that the requests reach every check. */
 const MET = [
   ...[
     '400 MALFORMED_JSON',
@@ -59,7 +59,7 @@ const MET = [
   ...['413 PAYLOAD_TOO_LARGE', '415 UNSUPPORTED_MEDIA_TYPE', '422 VALIDATION_ERROR'],
 ];
 
-test(`answers ${FUZZ_REQUESTS} of them with a documented error, seed ${seed}`, async () => {
+test(`get a documented error (${FUZZ_REQUESTS} requests, seed ${seed})`, async () => {
   const dice = new Dice(seed);
   const admin = Object.entries(app.admin);
   const requests = Array.from({ length: Number(FUZZ_REQUESTS) }, (_, index) => ({
@@ -90,7 +90,7 @@ test(`answers ${FUZZ_REQUESTS} of them with a documented error, seed ${seed}`, a
   assert.is((await app.as(app.admin, 'GET', '/mcp/everything/tools/list')).status, 200);
 });
 
-test('is made of requests that can be had again', () => {
+test('are the same for the same seed', () => {
   const made = (): Malformed[] => {
     const dice = new Dice(7);
     return targets.map((target) => malformed(target, document.components, dice));

@@ -5,7 +5,7 @@ import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of accounts');
+const test = suite('the account routes');
 const app = appFor(test, () => startWithAccounts());
 test.before(() => app.serve('demo', 'one'));
 
@@ -67,7 +67,7 @@ test('change a user, with effect on its next request', async () => {
   assert.is((await mine()).status, 401, 'a new role needs a new token');
 });
 
-test('end tokens by a new password, and refuse logins of a disabled user', async () => {
+test('revoke tokens when the password changes, and refuse logins of a disabled user', async () => {
   const { id } = await app.createUser('locked');
   const login = await app.login('locked');
   await ask('PATCH', `/auth/users/${id}`, { password: 'another horse' });
@@ -81,7 +81,7 @@ test('end tokens by a new password, and refuse logins of a disabled user', async
   assert.is((await app.ask('POST', '/auth/login', { body: right })).status, 401);
 });
 
-test('keep the last admin', async () => {
+test('refuse to delete, demote or disable the last admin', async () => {
   const app = await startWithAccounts();
   const users: unknown = JSON.parse((await app.as(app.admin, 'GET', '/auth/users')).text);
   const { id } = Array.isArray(users) ? users[0] : assert.unreachable();
@@ -109,7 +109,7 @@ test('delete a user with its tokens and API keys', async () => {
   assert.is((await ask('DELETE', `/auth/users/${id}`)).outcome, '404 USER_NOT_FOUND');
 });
 
-test('refuse new passwords while too many are hashed', async () => {
+test('refuse new passwords with 429 while too many are being hashed', async () => {
   const app = await startWithAccounts({ passwordCost: 9 });
   const fresh = (name: string) => ({ username: name, email: 'x@localhost', password: PASSWORD });
   const { body } = await app.as(app.admin, 'POST', '/auth/users', { body: fresh('many') });
@@ -172,7 +172,7 @@ test('create API keys that are accepted in either header until they are revoked'
   assert.is((await ask('DELETE', `/auth/api-keys/${id}`)).outcome, '404 API_KEY_NOT_FOUND');
 });
 
-test('remove double permissions of an API key, and accept null for absent fields', async () => {
+test('remove duplicate permissions of an API key, and accept null for absent fields', async () => {
   const { status, body } = await createKey({
     ...{ permissions: ['tools:call', 'gateway:read', 'tools:call'], templates: null, expires_at: null },
   });
@@ -182,7 +182,7 @@ test('remove double permissions of an API key, and accept null for absent fields
   );
 });
 
-test('limit an API key to the present permissions of its owner', async () => {
+test('limit an API key to the current permissions of its owner', async () => {
   const { id } = await app.createUser('deputy', 'admin');
   const made = await app.as(await app.login('deputy'), 'POST', '/auth/api-keys', {
     body: { name: 'deputy', permissions: ['gateway:write', 'gateway:read'] },
@@ -209,7 +209,7 @@ const json = async (body: unknown) => app.ask('POST', '/auth/login', { body });
 const written = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
 const ADA = { username: 'ada', password: PASSWORD };
 
-test('give a token for a form or JSON, also with other fields, a charset and wrong credentials', async () => {
+test('issue a token for a form or JSON, also with other fields, a charset or an invalid Authorization header', async () => {
   const { status, body, headers } = await form(written(ADA));
   assert.is(status, 200);
   assert.equal(Object.keys(body).sort(), ['access_token', 'expires_in', 'token_type']);
@@ -238,11 +238,11 @@ for (const type of [
   });
 }
 
-test('refuse a large login', async () => {
+test('refuse a login of 70 kB with 413', async () => {
   assert.is((await form(`username=ada&password=${'x'.repeat(70_000)}`)).outcome, '413 PAYLOAD_TOO_LARGE');
 });
 
-test('refuse the right password, too, after ten failures; successes are not counted', async () => {
+test('refuse the right password after ten failed logins; successful logins are not counted', async () => {
   await app.createUser('guessed');
   const right = { username: 'guessed', password: PASSWORD };
   for (let attempt = 0; attempt < 11; attempt += 1) assert.is((await json(right)).status, 200);
@@ -277,7 +277,7 @@ test('show an API key its account', async () => {
   });
 });
 
-test('show the anonymous admin while authentication is off, who changes them on this machine only, and by no page', async () => {
+test('without authentication serve an anonymous admin, who changes accounts only locally and not from a web page', async () => {
   const app = await startApp();
   const { status, body } = await app.ask('GET', '/auth/me');
   assert.equal([status, body.id, body.kind, body.user_id], [200, 'anonymous', 'anonymous', null]);

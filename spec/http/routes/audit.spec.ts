@@ -1,5 +1,4 @@
-// The audit log over HTTP: changes and logins, and calls of tools by every way in: REST, the MCP endpoint in both eras, and all
-// templates together.
+// The audit log over HTTP: changes and logins, and tool calls over REST, over the MCP endpoint in both eras, and at /mcp.
 
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
@@ -23,7 +22,7 @@ const page = async (query = ''): Promise<{ entries: Line[]; next_cursor: string 
   JSON.parse((await app.as(app.admin, 'GET', `/gateway/audit${query}`)).text);
 const entriesOf = async (query = '') => (await page(query)).entries;
 
-test('tells who changed what, the newest first, what was refused included, and no secret that was given', async () => {
+test('lists changes, logins and refusals with their actor, newest first, without secrets', async () => {
   const body = { template_name: 'demo', id: 'far', endpoint: 'http://127.0.0.1:1/mcp?key=planted-secret' };
   await app.as(app.admin, 'POST', '/gateway/register', { body, headers: { 'x-request-id': 'r1' } });
   await app.as(app.user, 'DELETE', '/servers/far');
@@ -77,7 +76,7 @@ test('comes in pages', async () => {
 
 // --- calls ----------------------------------------------------------------------------------------------------------
 
-test('has calls, whichever way they came, with a digest of their arguments', async () => {
+test('has the calls of every kind of client, with a digest of their arguments', async () => {
   const args = { text: 'planted' };
   await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'echo', arguments: args } });
   const ofServer = { server_id: 'one', tool_name: 'fail', arguments: args };
@@ -119,7 +118,7 @@ test('has calls, whichever way they came, with a digest of their arguments', asy
   assert.not.match(JSON.stringify(found), 'planted');
 });
 
-test('finds entries by what they are about, among changes, page by page', async () => {
+test('filters entries by action, tool, template, outcome, actor, status and time, also page by page', async () => {
   const call = (name: string) => app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name } });
   await call('name');
   await call('fail');
@@ -148,7 +147,7 @@ test('finds entries by what they are about, among changes, page by page', async 
     assert.is((await app.as(app.admin, 'GET', `/gateway/audit?${bad}`)).status, 422, bad);
 });
 
-test('has a call whose client disconnects', async () => {
+test('records a call whose client disconnects as cancelled, with status 499', async () => {
   const abort = new AbortController();
   const ask = { body: { name: 'sleep', arguments: { ms: 10_000 } }, signal: abort.signal };
   const left = endOf(app.as(app.user, 'POST', '/mcp/demo/tools/call', ask));

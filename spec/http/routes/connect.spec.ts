@@ -1,4 +1,4 @@
-// GET /gateway/connect/{template}: the snippets that the command `connect` makes, for clients on other machines.
+// GET /gateway/connect/{template}: the snippets of the command `connect`, for clients on other machines.
 
 import * as assert from 'uvu/assert';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
@@ -8,7 +8,7 @@ import { appFor, startApp } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the route of connect');
+const test = suite('the connect route');
 const app = appFor(test, () => startWithAccounts({ trustedProxies: [] }));
 test.before(() => app.serve('demo', 'one'));
 
@@ -18,7 +18,7 @@ async function snippets(query = '', from: Pick<AccountsFixture, 'ask'> = app): P
   return (body.snippets as unknown[]).map(objectOr);
 }
 
-test('has a snippet for each kind of client, in the order of the command', async () => {
+test('has a snippet for each kind of client, in the order of the command `connect`', async () => {
   const all = await snippets();
   assert.equal(
     all.map(({ kind }) => kind),
@@ -31,7 +31,7 @@ test('has a snippet for each kind of client, in the order of the command', async
   }
 });
 
-test('names the variable of the key, and the program of no machine', async () => {
+test('names the variable of the API key, and contains no path of the machine of the gateway', async () => {
   const text = JSON.stringify(await snippets());
   assert.match(text, 'STAGEDOOR_API_KEY');
   assert.not.match(text, process.execPath);
@@ -42,20 +42,20 @@ test('names the variable of the key, and the program of no machine', async () =>
   assert.match(String(claude?.location), 'claude_desktop_config.json');
 });
 
-test('needs no key where authentication is off', async () => {
+test('omits the API key where authentication is off', async () => {
   const open = await startApp();
   await open.serve('demo', 'one');
   assert.not.match(JSON.stringify(await snippets('', open)), 'X-API-Key');
   await open.close();
 });
 
-test('takes one kind, and another address of the gateway', async () => {
+test('can be limited to one kind of client and given another URL of the gateway', async () => {
   const [only, ...others] = await snippets('?llm=curl&url=https://gateway.example/mcp-gateway/');
   assert.equal([only?.kind, only?.transport, others.length], ['curl', 'http', 0]);
   assert.match(String(only?.text), 'https://gateway.example/mcp-gateway/mcp/demo');
 });
 
-test('puts nothing of a request into a snippet that a shell would run', async () => {
+test('keeps shell code in a query or in the Host header out of its snippets', async () => {
   for (const query of [
     ...['llm=nothing', 'llm=', 'x=1'],
     ...["url=https://x'$(id)", 'url=javascript:1', 'url=https://a%20b'],

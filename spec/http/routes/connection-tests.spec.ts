@@ -13,18 +13,18 @@ import { endOf } from '../../helpers/outcome.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the route of connection tests');
+const test = suite('connection tests');
 const app = appFor(test, () => startWithAccounts({ allowedCommands: [['node', 'allowed.js']] }));
 const folder = folderOfAll(test)();
 
 const tryOut = (body: unknown, who: Credentials = app.admin) =>
   app.as(who, 'POST', '/gateway/test', { body });
 const program = (script: string) => ({ command: process.execPath, args: ['-e', script] });
-/** A program that writes its id to a file, and goes on with this. */
+/** A program that writes its process id to a file, and then runs the script. */
 const noted = (file: string, script: string) =>
   program(`require('fs').writeFileSync(${JSON.stringify(file)}, String(process.pid)); ${script}`);
 
-test('tell the era, the server and its tools, and register nothing', async () => {
+test('report the era, the server and the number of its tools, and register nothing', async () => {
   for (const era of ['legacy', 'modern'] as const) {
     const backend = await startHttpServer({ era, name: 'far' });
     const { status, body } = await tryOut({
@@ -43,7 +43,7 @@ test('tell the era, the server and its tools, and register nothing', async () =>
   assert.is((await app.as(app.admin, 'GET', '/mcp/new/health')).status, 404);
 });
 
-test('run a program, and end it', async () => {
+test('start a program, and end it after the test', async () => {
   const file = join(folder, 'pid');
   const script = `import(${JSON.stringify(stdioServerPath)})`;
   const { body } = await tryOut({ template_name: 'new', ...noted(file, script) });
@@ -52,7 +52,7 @@ test('run a program, and end it', async () => {
   await becomes(() => isRunning(pid), false);
 });
 
-test('say why it failed, with the last words of the program', async () => {
+test('report why the test failed, with the standard error of the program', async () => {
   const refused = await tryOut({ template_name: 'new', endpoint: 'http://127.0.0.1:1/mcp' });
   assert.equal(
     [refused.outcome, refused.body.ok, refused.body.stderr],
@@ -65,7 +65,7 @@ test('say why it failed, with the last words of the program', async () => {
   assert.match(String(died.body.detail), 'exited with code 3');
 });
 
-test('end the program of a caller that left', async () => {
+test('end the program when the caller disconnects', async () => {
   const file = join(folder, 'left');
   const leaving = new AbortController();
   const body = { template_name: 'new', ...noted(file, 'setInterval(() => {}, 1000)') };

@@ -1,4 +1,4 @@
-// The files of the console over HTTP: a built folder of the spec, and none; and the first page, which leads to them.
+// The files of the console over HTTP, with a built folder of the spec and with none; and the first page, which links to them.
 
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { appFor, headersOf } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of the console');
+const test = suite('the console routes');
 
 const SCRIPT = `export const rows = [${'"a row of a table", '.repeat(200)}];\n`;
 const PAGE = `<!doctype html>
@@ -41,7 +41,7 @@ const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
 const raw = (path: string, headers: Readonly<Record<string, string>> = {}) =>
   sendRaw(app.port, head(`GET ${path}`, { Connection: 'close', ...headers }));
 
-test('serve the files as they are, those with a hash in their name for ever', async () => {
+test('serve the files unchanged, and let files with a hash in their name be cached for a year', async () => {
   for (const [path, type, caching] of [
     ['favicon.svg', 'image/svg+xml', 'no-cache'],
     ['assets/index-B1a2c3D4.js', 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable'],
@@ -53,7 +53,7 @@ test('serve the files as they are, those with a hash in their name for ever', as
   }
 });
 
-test('allow no script, style or address but those of the gateway, and no frame', async () => {
+test('allow only scripts, styles and connections of the gateway, and no frame', async () => {
   for (const path of ['/console', '/console/sessions', '/console/favicon.svg']) {
     const answer = await get(path);
     assert.is(
@@ -66,7 +66,7 @@ test('allow no script, style or address but those of the gateway, and no frame',
   }
 });
 
-test('answer every other path with the page, whose links lead to its files from there', async () => {
+test('answer every other path with the page, whose links resolve to its files', async () => {
   for (const path of [
     ...['/console', '/console/', '/console/sessions', '/console/sessions/', '/console/index.html'],
     ...['/console/templates/everything', '/console/templates/everything/playground/x.y'],
@@ -103,7 +103,7 @@ test('send the smallest encoding that the browser accepts, each with its own tag
   assert.is(tags.size, 3, 'one for each encoding');
 });
 
-test('answer 304 to a browser that has it, and HEAD without a body', async () => {
+test('answer 304 to a known ETag, and HEAD without a body', async () => {
   for (const path of ['/console', '/console/assets/index-B1a2c3D4.js']) {
     const first = await app.ask('HEAD', path, { headers: { 'accept-encoding': 'br' } });
     assert.is(first.text, '');
@@ -113,13 +113,13 @@ test('answer 304 to a browser that has it, and HEAD without a body', async () =>
   }
 });
 
-test('do not answer the page instead of a missing script', async () => {
+test('answer a missing script with 404, not with the page', async () => {
   for (const name of ['index-00000000.js', 'index-B1a2c3D4.js.map', 'link.js', '', 'toString']) {
     assert.is((await get(`/console/assets/${name}`)).outcome, '404 NOT_FOUND', name);
   }
 });
 
-test('never leave their folder', async () => {
+test('serve no file outside their folder', async () => {
   for (const path of [
     '/console/../secret.js',
     '/console/%2e%2e/secret.js',
@@ -139,14 +139,14 @@ test('never leave their folder', async () => {
   }
 });
 
-test('are where `/` sends browsers', async () => {
+test('are the target of the redirect of browsers from `/`', async () => {
   const answer = await raw('/', { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' });
   assert.match(answer, /^HTTP\/1\.1 303 [\s\S]*\r\nLocation: console\r\n/);
   const { status, body } = await get('/', { accept: 'application/json' });
   assert.equal([status, body.name], [200, 'stagedoor']);
 });
 
-test('say how the console is built when it is not, until it is', async () => {
+test('answer 404 with the build command until the console is built', async () => {
   const later = join(folder, 'later');
   const other = await startWithAccounts({ consoleFolder: pathToFileURL(`${later}/`) });
   try {
@@ -171,7 +171,7 @@ const unbuilt = appFor(home, () => startWithAccounts({ consoleFolder: new URL('n
 /** As browsers send it. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
-home('is a page for browsers, which runs no script, loads nothing and whose links are there', async () => {
+home('is a page for browsers without scripts and styles, whose links all work', async () => {
   const { status, headers, text } = await unbuilt.ask('GET', '/', { headers: { accept: BROWSER } });
   assert.equal([status, headers.get('content-type')], [200, 'text/html; charset=utf-8']);
   assert.match(

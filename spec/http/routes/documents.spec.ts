@@ -1,4 +1,4 @@
-// The API description, the two pages that show it and their files: what they are, and over HTTP.
+// The API description, the two pages that show it and their files: their content, and over HTTP.
 
 import * as assert from 'uvu/assert';
 import {
@@ -17,7 +17,7 @@ import { appFor } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of the documents');
+const test = suite('the API documents');
 const app = appFor(test, () => startWithAccounts());
 
 const FILES = Object.entries(ASSETS).flatMap(([page, assets]) =>
@@ -30,7 +30,7 @@ const PLACES = [
   ...FILES,
 ] as const;
 
-test('are open, say what they send and how long it holds, and answer 304 to whoever has it', async () => {
+test('need no credentials, have media type, ETag and cache time, and answer 304 to a known ETag', async () => {
   const tags = new Set<string>();
   for (const [path, type] of PLACES) {
     const { status, headers } = await app.ask('GET', path);
@@ -52,7 +52,7 @@ test('are open, say what they send and how long it holds, and answer 304 to whoe
   assert.is(tags.size, PLACES.length);
 });
 
-test('are made once, with a tag of their content', async () => {
+test('are made once, with an ETag of their content', async () => {
   const [one, two, other] = [ROUTES, ROUTES, ROUTES.slice(1)].map(
     (routes) => new Documents(async () => openApiDocument(routes)),
   );
@@ -62,14 +62,14 @@ test('are made once, with a tag of their content', async () => {
   assert.not.equal((await other?.description(undefined))?.headers, first.headers);
 });
 
-test('lead from the address with a slash to the one without, wherever the gateway is', async () => {
+test('redirect from a path with a trailing slash by a relative location', async () => {
   for (const name of ['docs', 'redoc']) {
     const answer = await sendRaw(app.port, head(`GET /${name}/`, { Connection: 'close' }));
     assert.match(answer, new RegExp(`^HTTP/1.1 308 [\\s\\S]*Location: \\.\\./${name}\r\n`));
   }
 });
 
-test('have no other files, and make no path of a name', async () => {
+test('answer 404 for unlisted files and path traversal', async () => {
   const others = ['package.json', 'index.html', 'swagger-ui.js', 'toString', '__proto__', 'a'.repeat(3_000)];
   for (const name of others) {
     const { outcome, body } = await app.ask('GET', `/docs/assets/${name}`);
@@ -92,7 +92,7 @@ test('have no other files, and make no path of a name', async () => {
   }
 });
 
-test('are pages that load nothing but the files beside them, and tell nobody', async () => {
+test('are pages that load only files of the gateway, without telemetry', async () => {
   const swagger = (await app.ask('GET', '/docs')).text;
   const loaded = [...swagger.matchAll(/\s(?:src|href)="([^"]*)"/g)].map(([, url]) => url);
   const files = Object.keys(ASSETS.docs).map((name) => `docs/assets/${name}`);
@@ -107,7 +107,7 @@ test('are pages that load nothing but the files beside them, and tell nobody', a
   assert.not.match(redoc, /https?:/);
 });
 
-test('allow what stands in a page by its hash, and else only this gateway', async () => {
+test('allow inline scripts and styles by hash, and otherwise only files of the gateway', async () => {
   // SHA-256 of nothing and of `alert(1)`, by sha256sum and base64.
   const empty = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='";
   const alert = "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='";
@@ -133,7 +133,7 @@ test('allow what stands in a page by its hash, and else only this gateway', asyn
   }
 });
 
-test('have files that are all installed, and changed only in known passages', async () => {
+test('have files that are all installed, and refuse a file without its expected passages', async () => {
   for (const [name, asset] of Object.entries({ ...ASSETS.docs, ...ASSETS.redoc }))
     assert.ok((await readAsset(asset)).byteLength > 500, name);
   const { 'redoc.standalone.js': bundle } = ASSETS.redoc;

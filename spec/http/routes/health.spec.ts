@@ -1,4 +1,4 @@
-// Health of templates and of the gateway, and whether the process takes requests.
+// Health of templates and of the gateway, liveness and readiness.
 
 import * as assert from 'uvu/assert';
 import { Gateway } from '../../../src/gateway.ts';
@@ -8,14 +8,14 @@ import { type Credentials, startWithAccounts } from '../../helpers/http-accounts
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of health');
+const test = suite('the health routes');
 const DEAD = { id: 'dead', endpoint: 'http://127.0.0.1:1' };
 const app = appFor(test, () => startApp(), 'each');
 test.before.each(() => app.serve('demo', 'one'));
 
 const ask = (path: string) => app.ask('GET', path);
 
-test('tell about a template and its instances, by id or as a list', async () => {
+test('show a template and its instances, by id or as a list', async () => {
   await app.gateway.register('demo', { ...DEAD, weight: 3 }, { waitMs: 500 }).catch(() => undefined);
   await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
   const { status, body } = await ask('/mcp/demo/health');
@@ -50,7 +50,7 @@ test('tell about a template and its instances, by id or as a list', async () => 
   ]);
 });
 
-test('tell why an instance is not healthy only to callers that may see how it is run', async () => {
+test('show why an instance is unhealthy only to callers with gateway:write', async () => {
   const other = await startWithAccounts();
   await other.gateway.register('demo', DEAD, { waitMs: 500 }).catch(() => undefined);
   const reasonFor = async (who: Credentials) =>
@@ -59,7 +59,7 @@ test('tell why an instance is not healthy only to callers that may see how it is
   await other.close();
 });
 
-test('are 404 for an unknown template, and unhealthy for one without instances', async () => {
+test('answer 404 for an unknown template, and unhealthy for a template without instances', async () => {
   assert.is((await ask('/mcp/unknown/health')).body.error_code, 'TEMPLATE_NOT_FOUND');
   await app.gateway.deregister('demo', 'one');
   const { status, body } = await ask('/mcp/demo/health');
@@ -69,7 +69,7 @@ test('are 404 for an unknown template, and unhealthy for one without instances',
   );
 });
 
-test('leave draining instances and programs of other nodes out of the counts and in the list', async () => {
+test('list draining instances and programs of other nodes, but do not count them', async () => {
   const store = new MemoryStore();
   const program = { template: 'demo', transport: 'stdio', command: 'run', nodeId: 'there' } as const;
   await store.saveInstance(definition('far', program));
@@ -85,7 +85,7 @@ test('leave draining instances and programs of other nodes out of the counts and
   await other.close();
 });
 
-test('count templates and instances, and tell healthy, degraded and unhealthy apart', async () => {
+test('count templates and instances, and derive healthy, degraded or unhealthy', async () => {
   const { uptime, ...view } = (await ask('/gateway/health')).body;
   assert.ok(Number.isInteger(uptime));
   const numbers = { database: 'connected', templates: 1, version: '2.0.0', build: '0.0.0-spec' };
@@ -99,7 +99,7 @@ test('count templates and instances, and tell healthy, degraded and unhealthy ap
   assert.is(await status(), 'healthy', 'nothing is registered');
 });
 
-test('do not call the gateway unhealthy at /health because its backends are', async () => {
+test('report healthy at /health even if all backends are unhealthy', async () => {
   await app.gateway.deregister('demo', 'one');
   await app.gateway.register('demo', DEAD);
   const { timestamp, uptime, ...view } = (await ask('/health')).body;
@@ -110,7 +110,7 @@ test('do not call the gateway unhealthy at /health because its backends are', as
   });
 });
 
-test('are 503 with the same object when the database does not answer', async () => {
+test('answer 503 at /health with the same fields when the database does not answer', async () => {
   class DeadStore extends MemoryStore {
     override ping(): Promise<void> {
       return Promise.reject(new Error('gone'));
@@ -128,7 +128,7 @@ test('are 503 with the same object when the database does not answer', async () 
   await other.close();
 });
 
-test('say that the process is alive, and ready until the gateway closes, which then refuses calls', async () => {
+test('report alive, and ready until the gateway closes and refuses calls', async () => {
   const live = await ask('/livez');
   assert.equal([live.status, live.body], [200, { status: 'alive' }]);
   const ready = await ask('/readyz');
@@ -141,7 +141,7 @@ test('say that the process is alive, and ready until the gateway closes, which t
   assert.is((await ask('/livez')).status, 200);
 });
 
-test('say that it starts while it loads what was registered; what needs that is refused after all other refusals', async () => {
+test('answer 503 while the registry is loaded, after the checks of credentials and templates', async () => {
   const starting = await startWithAccounts({ gateway: new Gateway(new MemoryStore(), {}) });
   const { outcome, body } = await starting.ask('GET', '/readyz');
   assert.is(outcome, '503 NO_HEALTHY_INSTANCE');

@@ -6,7 +6,7 @@ import { appFor, startApp } from '../../helpers/http-app.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of instances');
+const test = suite('the instance routes');
 const app = appFor(test, () => startApp());
 test.before(async () => {
   await app.serve('demo', 'one');
@@ -16,14 +16,14 @@ test.before(async () => {
 const callee = async () =>
   (await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } })).headers.get('x-instance-id');
 
-test('change weight and metadata', async () => {
+test('change the weight and the metadata of an instance', async () => {
   const weight = await app.ask('PATCH', '/gateway/instances/demo/one', { body: { weight: 5 } });
   assert.equal([weight.status, weight.body.weight, weight.body.healthy], [200, 5, true]);
   const metadata = await app.ask('PATCH', '/gateway/instances/demo/one', { body: { metadata: { a: 1 } } });
   assert.equal([metadata.body.weight, metadata.body.metadata], [5, { a: 1 }]);
 });
 
-test('drain and resume', async () => {
+test('drain an instance, so that calls go to others, and resume it', async () => {
   const drained = await app.ask('POST', '/gateway/instances/demo/one/drain');
   assert.equal([drained.status, drained.body.state, drained.body.id], [200, 'draining', 'one']);
   assert.equal(new Set([await callee(), await callee(), await callee()]), new Set(['two']));
@@ -32,14 +32,14 @@ test('drain and resume', async () => {
   assert.equal(new Set([await callee(), await callee()]), new Set(['one', 'two']));
 });
 
-test('restart', async () => {
+test('restart an instance, which becomes healthy again', async () => {
   const restarted = await app.ask('POST', '/gateway/instances/demo/one/restart');
   assert.is(restarted.status, 200);
   const { gateway } = app;
   while (!gateway.instance('demo', 'one').snapshot.healthy) await new Promise(setImmediate);
 });
 
-test('need no body for a command, and mind none', async () => {
+test('ignore the body of a resume request', async () => {
   assert.is((await app.ask('POST', '/gateway/instances/demo/one/resume', { body: '{"broken' })).status, 200);
 });
 
@@ -50,7 +50,7 @@ const record = suite('the instance record');
 const isRecord = Compile(InstanceRecord);
 const clients = { sessions: 0, ownProcesses: 0, processes: [] };
 
-record('shows what was registered and what is true now, with secrets masked', () => {
+record('shows the definition and the current state, with secrets masked', () => {
   const shown = instanceRecord(
     {
       definition: definitionSample(),
@@ -72,7 +72,7 @@ record('shows what was registered and what is true now, with secrets masked', ()
   assert.ok(isRecord.Check(shown));
 });
 
-record('shows null for what was not given, and why an instance is not healthy', () => {
+record('shows null for absent fields, and why an instance is unhealthy', () => {
   const { endpoint, command, workingDir, ...definition } = definitionSample();
   const snapshot = snapshotSample({ state: 'unhealthy', healthy: false, reason: 'exited', stderr: ['oops'] });
   const shown = instanceRecord({ definition, snapshot, clients }, ANONYMOUS);
@@ -84,7 +84,7 @@ record('shows null for what was not given, and why an instance is not healthy', 
   assert.ok(isRecord.Check(shown));
 });
 
-record('adds to the reason of a program without a session what it wrote last, to a bound', () => {
+record('adds shortened last lines of standard error to the reason of a program without a session', () => {
   const stderr = ['Error: one', '    at two (three.js:4:5)', 'x'.repeat(500), 'last'];
   const facts = { state: 'unhealthy', healthy: false, reason: 'exited with code 1', stderr } as const;
   const reasonOf = (era: string | null) =>
@@ -97,14 +97,14 @@ record('adds to the reason of a program without a session what it wrote last, to
   assert.is(reasonOf(null), `exited with code 1; last output: ${said}`);
 });
 
-record('masks a variable called __proto__ like any other', () => {
+record('masks a variable called __proto__', () => {
   const env = JSON.parse('{"__proto__":"secret"}');
   const server = { definition: definitionSample({ env }), snapshot: snapshotSample(), clients };
   const { env_vars } = instanceRecord(server, ANONYMOUS);
   assert.is(JSON.stringify(env_vars), '{"__proto__":"***"}');
 });
 
-record('tells those who may not change an instance nothing about the machine it runs on', () => {
+record('hides command, process ids, reason and standard error from callers without gateway:write', () => {
   const endpoint = 'http://127.0.0.1:9000/mcp?key=secret?more#x';
   const definition = definitionSample({ endpoint, nodeId: 'n1', force: true });
   const facts = { healthy: false, reason: 'spawn /srv/serve ENOENT', stderr: ['/srv'], pid: 7 };

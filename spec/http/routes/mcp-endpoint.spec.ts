@@ -1,5 +1,5 @@
-// What stands around the MCP endpoint: paths, door, body, counting, errors, sockets. The endpoint itself is a fake one
-// that says what each test needs; what a real one says is in spec/protocol and in the journeys.
+// The routes of the MCP endpoint: their paths and their rate limit. Two tests use a fake endpoint; the real endpoint is tested
+// in spec/protocol and in the journeys.
 
 import * as assert from 'uvu/assert';
 import { fakeMcp } from '../../helpers/fake-mcp.ts';
@@ -8,7 +8,7 @@ import { type Ask, startApp } from '../../helpers/http-app.ts';
 import { openSession, toolCall } from '../../helpers/http-mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the way to the MCP endpoint');
+const test = suite('the routes of the MCP endpoint');
 
 const MESSAGE = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 const windowOf = ({ headers }: { headers: Headers }) =>
@@ -20,7 +20,7 @@ async function start() {
   return { ...(await startApp({ mcp, gateway: { templates: ['demo', 'mcp', 'tools'] } })), mcp };
 }
 
-test('is the same on every path, with every method', async () => {
+test('pass every method on every path to the endpoint', async () => {
   const app = await start();
   for (const path of ['/mcp/demo', '/mcp/demo/mcp', '/mcp'])
     for (const [sent, text] of Object.entries({ POST: JSON.stringify(MESSAGE), GET: '', DELETE: '' })) {
@@ -37,7 +37,7 @@ test('is the same on every path, with every method', async () => {
   await app.close();
 });
 
-test('neither hides the operations of a template nor is hidden by them, whatever a template is called', async () => {
+test('do not collide with the operations of a template, even for a template called mcp or tools', async () => {
   const app = await start();
   await app.serve('mcp', 'one');
   const seen = async (method: string, path: string, ask: Ask = {}) => {
@@ -59,7 +59,7 @@ test('neither hides the operations of a template nor is hidden by them, whatever
   await app.close();
 });
 
-test('counts requests, not posts: what is free is free, and a list counts for all in it', async () => {
+test('consume the rate limit per request of a batch, and not for notifications, refused GETs and DELETE', async () => {
   const app = await startWithAccounts({ limits: { userPerHour: 9, apiKeyPerHour: 9 } });
   await app.serve('demo', 'one');
   const session = await openSession(app, '/mcp/demo', { who: app.user, version: '2025-03-26' });
@@ -78,7 +78,7 @@ test('counts requests, not posts: what is free is free, and a list counts for al
   const retryAfter = Number(over.headers.get('retry-after'));
   assert.ok(retryAfter > 3_500 && retryAfter <= 3_600);
   assert.match((await post(calls(1))).text, '"7"', 'none of the three was made');
-  // Who is over the limit may still end what is open.
+  // A caller over the limit may still end its session.
   await post(calls(1));
   const end = await app.ask('DELETE', '/mcp/demo', { headers: session });
   assert.equal([end.status, ...windowOf(end)], [200, '9', '0']);

@@ -163,7 +163,7 @@ for (const [kind, request, headers] of [
   });
 }
 
-test('are 503 with Retry-After when no instance is healthy', async () => {
+test('get 503 with Retry-After when no instance is healthy', async () => {
   await app.gateway.register('down', { id: 'd', endpoint: 'http://127.0.0.1:1' });
   for (const answer of [
     await call('down', { name: 'x' }),
@@ -175,7 +175,7 @@ test('are 503 with Retry-After when no instance is healthy', async () => {
   }
 });
 
-test('are 503 without Retry-After when the call may have been executed', async () => {
+test('get 503 without Retry-After when the call may have been executed', async () => {
   const fragile = await startHttpServer();
   await app.gateway.register('fragile', { endpoint: fragile.url }, { waitMs: 5_000 });
   fragile.failNext('reset', { method: 'tools/call' });
@@ -194,7 +194,7 @@ test('are 503 without Retry-After when the call may have been executed', async (
 
 const completion = { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: 'a' } };
 
-test('list resources, their templates and prompts, and none of a server without them', async () => {
+test('list resources, resource templates and prompts, and empty lists of a server without them', async () => {
   const greet = { name: 'greet', description: 'Greets.', arguments: [{ name: 'who', required: true }] };
   const greeting = { uri: 'test://greeting', name: 'greeting', mimeType: 'text/plain' };
   const item = { uriTemplate: 'test://item/{id}', name: 'item', mimeType: 'text/plain' };
@@ -233,7 +233,7 @@ test('get a prompt, complete an argument and read a resource', async () => {
   }
 });
 
-test('are 404 for an unknown resource, 422 for wrong arguments of a prompt, 404 for an unknown prompt', async () => {
+test('get 404 for an unknown resource or prompt, and 422 for wrong arguments of a prompt', async () => {
   const resource = await post('http/resources/read', { uri: 'other://x' });
   assert.equal([resource.status, resource.body.error_code], [404, 'RESOURCE_NOT_FOUND']);
   assert.ok(resource.body.backend_error);
@@ -286,7 +286,7 @@ list('keeps every field and adds description, parameters and the count', () => {
   assert.equal(inputSchema.properties.b, {}, 'the schema itself is unchanged');
 });
 
-list('has an object of parameters for any schema', () => {
+list('has an object of parameters for any input schema, even an invalid one', () => {
   const empty = { type: 'object', properties: {} };
   for (const inputSchema of [undefined, null, true, 'x', [], {}, { type: 'string' }, { properties: [] }]) {
     const tool = { name: 'x', description: 'X.', ...(inputSchema === undefined ? {} : { inputSchema }) };
@@ -296,7 +296,7 @@ list('has an object of parameters for any schema', () => {
   assert.equal(tool?.parameters.properties, { a: { type: 'any', description: '' } });
 });
 
-list('has a parameter called __proto__', () => {
+list('keeps a parameter called __proto__', () => {
   const inputSchema = JSON.parse('{"properties":{"__proto__":{"type":"string"}}}');
   assert.is(
     JSON.stringify(toolList([{ name: 'x', inputSchema }]).tools[0]?.parameters),

@@ -8,7 +8,7 @@ import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of registration');
+const test = suite('the registration routes');
 const app = appFor(test, () => startApp({ allowedOrigins: ['https://console.example'] }));
 
 const register = async (body: unknown, query = '', headers: Record<string, string> = {}) =>
@@ -48,7 +48,7 @@ test('refuse an address in a denied network, however it is written', async () =>
   assert.not(app.gateway.templates().includes('metadata'));
 });
 
-test('start a command for a caller on this machine, and wait until it is healthy', async () => {
+test('start a command for a local caller, and wait until the instance is healthy', async () => {
   const instance = {
     id: 's',
     command: process.execPath,
@@ -64,8 +64,8 @@ test('start a command for a caller on this machine, and wait until it is healthy
 });
 
 for (const [who, headers] of [
-  ['a browser of this machine', { origin: 'https://console.example' }],
-  ['an untrusted proxy of this machine', { 'x-forwarded-for': '203.0.113.9' }],
+  ['a local browser', { origin: 'https://console.example' }],
+  ['an untrusted local proxy', { 'x-forwarded-for': '203.0.113.9' }],
 ] as const) {
   test(`run no command for ${who}, which may register an endpoint`, async () => {
     for (const body of [
@@ -135,7 +135,7 @@ const NOT_ALLOWED = {
   unknown: [{ ...npx, env_vars: { UNITS: 'x' } }],
 };
 
-test('hold the commands of a caller without the scope admin to the list, and register the words that were checked', async () => {
+test('restrict the commands of a caller without the scope admin to the allowed list, and register the checked words', async () => {
   const allowedCommands = [
     ['serve', '--root', '*path'],
     ['npx', '-y', 'weather@1.0.0'],

@@ -3,7 +3,7 @@ import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the route of the tools of a server');
+const test = suite('POST /tools/call');
 const app = appFor(test, () => startWithAccounts());
 test.before(async () => {
   for (const id of ['one', 'two', 'three']) await app.serve('demo', id);
@@ -13,7 +13,7 @@ test.before(async () => {
 const call = (server_id: string, tool_name: string, more: object = {}) =>
   app.as(app.user, 'POST', '/tools/call', { body: { server_id, tool_name, ...more } });
 
-test('goes to that server and no other', async () => {
+test('calls the tool of the named server and of no other', async () => {
   for (const id of ['two', 'two', 'one', 'three', 'two']) {
     const { status, body, headers } = await call(id, 'name');
     assert.is(status, 200);
@@ -26,7 +26,7 @@ test('goes to that server and no other', async () => {
   }
 });
 
-test('does not know a server or a tool', async () => {
+test('answers 404 for an unknown server or tool', async () => {
   for (const id of ['none', 'demo', '../one', 'x'.repeat(10_000)]) {
     const { status, body, text } = await call(id, 'name');
     assert.equal([status, body.error_code], [404, 'SERVER_NOT_FOUND']);
@@ -35,14 +35,14 @@ test('does not know a server or a tool', async () => {
   assert.is((await call('one', 'unheard-of')).outcome, '404 TOOL_NOT_FOUND');
 });
 
-test('answers a result that is an error with 500, and the result', async () => {
+test('answers a result with isError with 500, which contains the result', async () => {
   const { outcome, body, headers } = await call('one', 'fail');
   assert.is(outcome, '500 TOOL_EXECUTION_FAILED');
   assert.is(Object(body.result).isError, true);
   assert.is(headers.get('x-instance-id'), 'one');
 });
 
-test('answers 400 when a result says in the words of the SDKs that the arguments are wrong', async () => {
+test('answers 400 for a result with the message of the SDKs for invalid arguments', async () => {
   const refusal = 'Input validation error: Invalid arguments for tool echo: Expected string, received number';
   const texts: Record<string, string> = {
     echo: `MCP error -32602: ${refusal}`,
@@ -62,7 +62,7 @@ test('answers 400 when a result says in the words of the SDKs that the arguments
   }
 });
 
-test('answers an error of the server by what it means', async () => {
+test('maps the JSON-RPC error of a server to a status', async () => {
   for (const [code, outcome] of [
     [-32603, '500 TOOL_EXECUTION_FAILED'],
     [-32602, '400 INVALID_TOOL_ARGUMENTS'],
@@ -72,7 +72,7 @@ test('answers an error of the server by what it means', async () => {
   }
 });
 
-test('does not go to another server when that one is not healthy', async () => {
+test('answers 503 when the server is unhealthy, and calls no other', async () => {
   const { outcome, headers } = await call('dead', 'name');
   assert.is(outcome, '503 BACKEND_UNAVAILABLE');
   assert.ok(Number(headers.get('retry-after')) >= 1);

@@ -6,7 +6,7 @@ import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of servers');
+const test = suite('the server routes');
 const fixture: TemplateDefinition = {
   ...{ id: 'fixture', name: 'Fixture', description: 'A server of the specs.', version: '1.0.0' },
   ...{ command: process.execPath, args: [stdioServerPath], transport: 'stdio' },
@@ -25,7 +25,7 @@ test.after(async () => {
 const ask = (method: string, path: string, body?: unknown) => app.as(app.admin, method, path, { body });
 const listOf = (text: string): Record<string, unknown>[] => JSON.parse(text);
 
-test('register a server that is called by its template', async () => {
+test('register a server that can be called by its template', async () => {
   const { status, body, headers } = await ask('POST', '/servers', {
     template_name: 'both',
     instance_metadata: { team: 'a', weight: 3 },
@@ -46,7 +46,7 @@ test('register a server that is called by its template', async () => {
   assert.is((await app.as(app.user, 'POST', '/mcp/both/tools/call', call)).status, 200);
 });
 
-test('show and deregister an instance that was registered by its template', async () => {
+test('show and deregister an instance that was registered at /gateway/register', async () => {
   await ask('POST', '/gateway/register', { template_name: 'a', id: 'from-a', endpoint });
   assert.is((await ask('GET', '/servers/from-a')).body.template_name, 'a');
   const first = await ask('DELETE', '/servers/from-a');
@@ -56,7 +56,7 @@ test('show and deregister an instance that was registered by its template', asyn
   assert.equal((await ask('DELETE', '/gateway/deregister/a/from-a')).body.error_code, 'SERVER_NOT_FOUND');
 });
 
-test('are addressed by the server id, which is not always the instance id', async () => {
+test('address a server by its server id, which may differ from its instance id', async () => {
   for (const template_name of ['first', 'second'])
     await ask('POST', '/gateway/register', { template_name, id: 'same', endpoint });
   assert.is((await ask('GET', '/servers/same')).body.template_name, 'first');
@@ -65,7 +65,7 @@ test('are addressed by the server id, which is not always the instance id', asyn
   assert.is((await ask('GET', '/servers/second.same')).status, 200);
 });
 
-test('show a caller of some templates nothing of the others', async () => {
+test('reveal nothing of other templates to a key for some templates', async () => {
   const limited = await app.key(['gateway:write', 'gateway:read'], ['mine']);
   await ask('POST', '/gateway/register', { template_name: 'theirs', id: 'known', endpoint });
   await ask('POST', '/gateway/register', { template_name: 'theirs', id: 'mine.known', endpoint });
@@ -86,7 +86,7 @@ test('show a caller of some templates nothing of the others', async () => {
   assert.not.match(text, /theirs|known/);
 });
 
-test('must not be cached, like all answers that need credentials', async () => {
+test('forbid caching of their answers, like all routes that need credentials', async () => {
   const headersOf = async (who: Record<string, string>, path: string) => {
     const { headers } = await app.as(who, 'GET', path);
     return [headers.get('cache-control'), headers.get('vary')];
@@ -99,7 +99,7 @@ test('must not be cached, like all answers that need credentials', async () => {
   assert.equal(await headersOf({}, '/health'), [null, null]);
 });
 
-test('are listed by their ids, with their health when it is asked for', async () => {
+test('list servers by id, with their health on request', async () => {
   const { status, text, headers } = await ask('GET', '/servers');
   assert.is(status, 200);
   const servers = listOf(text);
@@ -117,7 +117,7 @@ test('are listed by their ids, with their health when it is asked for', async ()
   }
 });
 
-test('come in pages, each of them once', async () => {
+test('list servers in pages, each server once, even if one is replaced meanwhile', async () => {
   const app = await startWithAccounts();
   const names = ['c', 'a', 'e', 'b', 'd'];
   for (const id of names) await app.gateway.register('demo', { id, endpoint });
@@ -137,7 +137,7 @@ test('come in pages, each of them once', async () => {
   await app.close();
 });
 
-test('start the command of the template with its settings, and no other command', async () => {
+test('start the command of the template with its settings, and refuse another command or variable', async () => {
   const writer = await app.key(['gateway:write']);
   const body = { template_name: 'fixture', config: { token: 'planted-secret' } };
   const made = await app.as(writer, 'POST', '/servers', { body });

@@ -9,7 +9,7 @@ import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of sessions');
+const test = suite('the session routes');
 const app = appFor(test, () => startWithAccounts(), 'each');
 let wire: Wire;
 test.before.each(async () => {
@@ -20,7 +20,7 @@ test.before.each(async () => {
 test.after.each(() => wire.close());
 
 const open = (path: string, headers: Credentials) => LegacyClient.open(wire, path, { headers });
-/** Opens a session; what the routes call it. */
+/** Opens a session; returns its id in these routes. */
 const opened = async (path: string, who: Credentials) =>
   sessionFingerprint((await open(path, who)).sessionId);
 async function listFor(viewer: Credentials, query = ''): Promise<Json[]> {
@@ -51,7 +51,7 @@ test('show the owner, client, bindings and times of a session', async () => {
   }
 });
 
-test('show a session with all templates once, with the templates that it uses', async () => {
+test('show a session at /mcp once, with the templates that it uses', async () => {
   const client = await open('/mcp', app.user);
   assert.equal(
     (await listFor(app.user)).map(({ bindings }) => bindings),
@@ -66,7 +66,7 @@ test('show a session with all templates once, with the templates that it uses', 
   );
 });
 
-test('show that the stream of a client is open', async () => {
+test('show whether a client has its stream open', async () => {
   for (const path of ['/mcp/demo', '/mcp']) {
     const client = await open(path, app.user);
     const id = sessionFingerprint(client.sessionId);
@@ -78,7 +78,7 @@ test('show that the stream of a client is open', async () => {
   }
 });
 
-test('show a caller its own ones, and an admin all', async () => {
+test('show a caller its own sessions, and an admin all', async () => {
   const eve = await app.createUser('eve').then(() => app.login('eve'));
   const key = await app.key(['gateway:read', 'tools:call']);
   const ids = new Map<string, string>();
@@ -95,7 +95,7 @@ test('show a caller its own ones, and an admin all', async () => {
   ]);
 });
 
-test('show an admin of some templates no session that uses others', async () => {
+test('show an admin key for some templates no session that uses others', async () => {
   const demoOnly = await app.key(['admin'], ['demo']);
   const inDemo = await opened('/mcp/demo', app.user);
   await open('/mcp/other', app.user);
@@ -103,7 +103,7 @@ test('show an admin of some templates no session that uses others', async () => 
   assert.equal(await idsFor(demoOnly), [inDemo]);
 });
 
-test('are listed in pages', async () => {
+test('list sessions in pages', async () => {
   const ids: string[] = [];
   for (let count = 0; count < 5; count += 1) ids.push(await opened('/mcp/demo', app.user));
   const seen: unknown[] = [];
@@ -119,7 +119,7 @@ test('are listed in pages', async () => {
     assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
 });
 
-test('are selected by template and by caller, by id or name', async () => {
+test('filter sessions by template, and by the id or name of the caller', async () => {
   const key = await app.key(['gateway:read', 'tools:call']);
   const demo = await opened('/mcp/demo', app.user);
   const other = await opened('/mcp/other', app.user);
@@ -141,7 +141,7 @@ test('are selected by template and by caller, by id or name', async () => {
     assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
 });
 
-test('end a session with its parts, whose client has to initialize again', async () => {
+test('end a session, also at /mcp, whose client gets 404 from then on', async () => {
   const other = await open('/mcp/demo', app.user);
   for (const [path, tool] of [
     ['/mcp/demo', 'echo'],

@@ -1,4 +1,4 @@
-// GET /gateway/settings, with the settings that flags, environment and a file make; and the level of the log.
+// GET /gateway/settings, with settings from flags, environment and a file; and the log level.
 
 import * as assert from 'uvu/assert';
 import { ALL_SETTINGS } from '../../../src/config/settings.ts';
@@ -8,7 +8,7 @@ import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the route of the settings');
+const test = suite('the settings route');
 
 const SECRET = 'a secret of more than thirty-two bytes';
 const config = loadConfig({
@@ -41,7 +41,7 @@ test('names every setting once, with its value, its source and its description',
   assert.equal(shown['sessions.max']?.slice(1), ['default', undefined]);
 });
 
-test('names the unit of a number, and none of other values', async () => {
+test('names the unit of a setting that has one', async () => {
   const all = await settings();
   const units = Object.fromEntries(all.map(({ name, value, unit }) => [name, [value, unit]]));
   assert.equal(units['load_balancer.timeout'], ['30', 'seconds']);
@@ -53,7 +53,7 @@ test('names the unit of a number, and none of other values', async () => {
     assert.is(units[name]?.[1], undefined, name);
 });
 
-test('shows the level of the log that is in force, and that it was changed since the start', async () => {
+test('shows the current log level, and that it was changed since the start', async () => {
   const levelNow = async () => (await settings()).find(({ name }) => name === 'log_level');
   const set = (level: string) => app.as(app.admin, 'PATCH', '/gateway/log-level', { body: { level } });
   await set('error');
@@ -72,7 +72,7 @@ test('shows no secret, not even in a URL', async () => {
 
 const LEVEL_PATH = '/gateway/log-level';
 
-test('changes the level of the log for later requests, and records that in the audit log', async () => {
+test('changes the log level for later requests, and records the change in the audit log', async () => {
   const changed = await app.as(app.admin, 'PATCH', LEVEL_PATH, { body: { level: 'silent' } });
   assert.equal([changed.status, changed.body], [200, { level: 'silent' }]);
   assert.equal((await app.as(app.admin, 'GET', LEVEL_PATH)).body, { level: 'silent' });

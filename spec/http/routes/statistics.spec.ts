@@ -1,4 +1,4 @@
-// The statistics of the gateway: what everybody sees of them, and what a caller of some templates sees.
+// The statistics of the gateway, as an admin and as a key for some templates sees them.
 
 import * as assert from 'uvu/assert';
 import { STRATEGY_NAMES } from '../../../src/domain/policy.ts';
@@ -8,7 +8,7 @@ import { appFor } from '../../helpers/http-app.ts';
 import { openSession } from '../../helpers/http-mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of statistics');
+const test = suite('the statistics routes');
 const app = appFor(test, () => startWithAccounts({ gateway: { sessions: { max: 5 } } }), 'each');
 test.before.each(() => app.serve('demo', 'one'));
 
@@ -17,7 +17,7 @@ const call = (server_id: string, tool_name: string, more: object = {}) =>
   app.as(app.admin, 'POST', '/tools/call', { body: { server_id, tool_name, ...more } });
 const fail = (id: string) => call(id, 'error', { arguments: { code: -32_000 } });
 
-test('show zeros before the first request, but for the handshake, which is a check', async () => {
+test('show zeros before the first request, except for the health check of the handshake', async () => {
   const view = await stats();
   const { last_check_time, ...checks } = objectOr(view.health_checker);
   assert.ok(Date.parse(String(last_check_time)) <= Date.now());
@@ -52,7 +52,7 @@ test('show zeros before the first request, but for the handshake, which is a che
   );
 });
 
-test('count the same calls at both paths, failed ones too', async () => {
+test('count the same calls at both paths, failed calls included', async () => {
   await app.serve('demo', 'two');
   await app.gateway.register('other', { id: 'dead', endpoint: 'http://127.0.0.1:1' });
   for (const id of ['one', 'two', 'two']) await call(id, 'name');
@@ -71,7 +71,7 @@ test('count the same calls at both paths, failed ones too', async () => {
   });
 });
 
-test('count the sessions of MCP clients, where they are and what became of them', async () => {
+test('count the sessions of MCP clients, in sum, by template and by instance', async () => {
   await app.serve('other', 'two');
   const [first = {}] = await Promise.all(
     ['demo', 'demo', 'other'].map((name) => openSession(app, `/mcp/${name}`, { who: app.admin })),
@@ -87,7 +87,7 @@ test('count the sessions of MCP clients, where they are and what became of them'
   assert.equal(part.sessions, { ...counts, open: 1, parked: null, opened: 2 });
 });
 
-test('are sums and weighted means over the templates of the caller, without percentiles', async () => {
+test('show a key for some templates the sums and weighted means of these, without percentiles', async () => {
   await app.serve('demo', 'two');
   await app.serve('other', 'three');
   for (const id of ['one', 'one', 'one', 'three']) await call(id, 'name');

@@ -3,7 +3,7 @@ import { type Credentials, startWithAccounts } from '../../helpers/http-accounts
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the routes of templates');
+const test = suite('the template routes');
 const plain = { id: 'plain', name: 'Plain', description: 'The first.', version: '1.0.0', tags: ['first'] };
 const app = appFor(test, () => startApp({ definitions: [plain] }));
 const endpoint = 'http://127.0.0.1:1';
@@ -18,7 +18,7 @@ test.before(async () => {
   await gateway.register('plain', { id: 'p', endpoint });
 });
 
-test('name all templates, sorted, or those with a tag of their instances or of their definition file', async () => {
+test('list all templates sorted, or those with a tag of an instance or of the definition file', async () => {
   for (const [query, templates] of [
     ['', ['alpha', 'plain', 'zeta']],
     ['?tag=greek', ['alpha', 'zeta']],
@@ -29,7 +29,7 @@ test('name all templates, sorted, or those with a tag of their instances or of t
     assert.equal((await app.ask('GET', `/gateway/templates${query}`)).body, { templates }, query);
 });
 
-test('show the registry without secrets: every template with its instances and settings, empty ones included', async () => {
+test('show the registry without secrets, with empty templates, and only the templates that the key may use', async () => {
   const app = await startWithAccounts();
   await app.serve('alpha', 'one');
   const headers = { Authorization: 'secret' };
@@ -65,7 +65,7 @@ test('change the load balancer, nested or flat, field by field', async () => {
   assert.is((await app.ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
 });
 
-test('bring a setting back to the default of the gateway by null', async () => {
+test('reset a setting to the default of the gateway by null', async () => {
   const own = { strategy: 'random', max_retries: 1, session: 'shared', session_failover: 'always' };
   const path = '/gateway/templates/plain';
   const change = { ...own, timeout: 7, health_check_interval: 9 };
@@ -78,7 +78,7 @@ test('bring a setting back to the default of the gateway by null', async () => {
   assert.equal(all.body.load_balancer, DEFAULTS);
 });
 
-test('delete one that nothing is registered under', async () => {
+test('delete a template without instances, and refuse one with instances', async () => {
   const path = '/gateway/templates/plain';
   const held = await app.ask('DELETE', path);
   const msg = '1 instance is registered: deregister it first';
