@@ -1,17 +1,17 @@
-// Answers of a gateway in words for people: states, reasons, and the issues of invalid input.
+// How answers of a gateway are shown to people: states, reasons, and the issues of invalid input.
 
 import * as assert from 'uvu/assert';
 import { instancesOf, issueText, shownReasonOf, shownStateOf } from '../../src/cli/answers.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('answers');
+const test = suite('answers of a gateway');
 
-test('hold no instances when they have another form', () => {
+test('contain no instances when they have an unexpected form', () => {
   for (const value of [undefined, { templates: 'x' }, { templates: { none: {}, odd: 7 } }])
     assert.equal(instancesOf(value), []);
 });
 
-test('call a healthy instance that gets no calls ejected, and say why', () => {
+test('show a healthy instance that is ejected as ejected, with the reason', () => {
   const ejection = { reason: '5 calls in a row failed', until: '2026-01-01T00:00:05.000Z' };
   const states = [{ state: 'healthy' }, { state: 'healthy', ejection }, { state: 'unhealthy', ejection }];
   assert.equal(states.map(shownStateOf), ['healthy', 'ejected', 'unhealthy']);
@@ -19,7 +19,7 @@ test('call a healthy instance that gets no calls ejected, and say why', () => {
   assert.equal(reasons.map(shownReasonOf), [ejection.reason, 'It broke', '']);
 });
 
-test('name the option that was typed, not the field that it became', () => {
+test('name the option of an invalid field, not the field', () => {
   const cases: readonly (readonly [readonly (string | number)[], string])[] = [
     [['body', 'instance', 'command'], '--command: no good'],
     [['body', 'instance', 'env_vars', 'A-B'], '--env A-B: no good'],
@@ -31,13 +31,13 @@ test('name the option that was typed, not the field that it became', () => {
   for (const [loc, line] of cases) assert.is(issueText({ loc, msg: 'no good', type: 'x' }), line);
 });
 
-test('leave what no option makes as it is', () => {
+test('name an invalid field that has no option by its path', () => {
   const paths = [['body'], ['body', 'load_balancer', 'timeout'], ['body', 'constructor']];
   for (const loc of paths) assert.is(issueText({ loc, msg: 'odd', type: 'x' }), `${loc.join('.')}: odd`);
   assert.is(issueText({ msg: 'odd' }), 'request: odd');
 });
 
-test('tell rules of names in words', () => {
+test('explain the rules of names instead of showing the pattern', () => {
   const pattern = { msg: 'must match ^[a-z]', type: 'string_pattern_mismatch' };
   assert.match(issueText({ ...pattern, loc: ['body', 'template_name'] }), /^a template name is lower-case/);
   assert.match(issueText({ ...pattern, loc: ['body', 'instance', 'id'] }), /^an instance id is letters/);

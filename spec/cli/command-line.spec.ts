@@ -1,4 +1,4 @@
-// How words become a command and its input, and which are refused with one line.
+// How arguments become a command and its input, and which are refused with one line.
 
 import * as assert from 'uvu/assert';
 import { type Command, CommandInput } from '../../src/cli/command.ts';
@@ -29,7 +29,7 @@ test('gives every value of a repeatable option, in order', () => {
   assert.equal(line.texts('env'), ['A=1', 'B=2=3', 'C=']);
 });
 
-test('tells a switch, its negation and its absence apart', () => {
+test('distinguishes a switch, its negation and its absence', () => {
   const switches = (...words: string[]) => run('gateway', 'start', ...words);
   for (const word of ['--demo', '--demo=true']) assert.is(switches(word).switch('demo'), true);
   for (const word of ['--no-auth', '--auth=false', '--auth=No'])
@@ -57,25 +57,21 @@ const refusals: readonly (readonly [string, string, RegExp])[] = [
   ['an unknown command', 'confg', /unknown command "stagedoor confg"; did you mean "npx stagedoor config"\?/],
   ['an unknown command of a group', 'gateway strat', /did you mean "npx stagedoor gateway start"\?/],
   ['a command whose group was forgotten', 'start', /did you mean "npx stagedoor gateway start"\?/],
-  ['a command that resembles none', 'gateway audit', /^unknown [^;]+; see npx stagedoor gateway --help$/],
-  ['a group that resembles none', 'drain', /^unknown command "stagedoor drain"; see npx stagedoor --help$/],
+  ['a command unlike any other', 'gateway audit', /^unknown [^;]+; see npx stagedoor gateway --help$/],
+  ['a group unlike any other', 'drain', /^unknown command "stagedoor drain"; see npx stagedoor --help$/],
   ['a group that was misspelt', 'gatway', /did you mean "npx stagedoor gateway"\?$/],
-  ['an option that resembles none', 'config --colour', /; see npx stagedoor config --help$/],
+  ['an option unlike any other', 'config --colour', /; see npx stagedoor config --help$/],
   ['an unknown option', 'gateway start --prot 1', /--prot for "[a-z ]+ start"; did you mean --port\?$/],
   ['an unknown negation', 'gateway start --no-demo', /unknown option --no-demo/],
   ['an option that would reach the prototype', 'config --__proto__ x', /unknown option --__proto__/],
   ['an option before the command', '--json config', /unknown option --json for "stagedoor"/],
-  ['a value that is missing', 'gateway start --port', /`--port <number>` value is missing/],
+  ['a missing value', 'gateway start --port', /`--port <number>` value is missing/],
   ['a value that is an option', 'gateway start --port --demo', /`--port <number>` value is missing/],
   ['a missing positional', 'gateway register', /^missing required argument <template>; see npx stagedoor/],
   ['a value for a switch', 'config --json=maybe', /--json takes no value, not "maybe"/],
-  ['a value for one with a negation', 'gateway start --auth=maybe', /--auth takes no value, not "maybe"/],
+  ['a value for a negatable switch', 'gateway start --auth=maybe', /--auth takes no value, not "maybe"/],
   ['a negation that does not exist', 'config --json=false', /--json takes no value, not "false"/],
-  [
-    'a positional too many',
-    'gateway register a 7',
-    /^unexpected argument "7"; see npx stagedoor gateway reg/,
-  ],
+  ['an extra positional', 'gateway register a 7', /^unexpected argument "7"; see npx stagedoor gateway reg/],
   ['words after two dashes', 'config -- a', /unexpected arguments after "--"/],
   ['a switch with its negation', 'gateway start --auth --no-auth', /^--auth cannot be combined with --no-/],
   ['a switch before its negation', 'gateway start --no-auth --auth', /^--auth cannot be combined with/],
@@ -90,7 +86,7 @@ for (const [what, line, message] of refusals) {
   });
 }
 
-test('tells all unknown options at once, each with its own advice', () => {
+test('reports all unknown options at once, each with its own advice', () => {
   const typed = ['--prot', '1', '--colour', '--prot=2', '--demmo'];
   const [what, ...advice] = ['"stagedoor gateway start";', '--port?', 'see', '--demo?'];
   assert.throws(
@@ -116,7 +112,7 @@ test('declares each command and each option once', () => {
   }
 });
 
-test('reads numbers within their bounds, and says what it expects', () => {
+test('reads numbers within their bounds, and refuses others with the expected range', () => {
   const bounds = { minimum: 1, maximum: 10 };
   const withValue = (value: string) => new CommandInput([], new Map([['n', value]]));
   assert.is(withValue('10').number('n', bounds), 10);
@@ -129,7 +125,7 @@ test('reads numbers within their bounds, and says what it expects', () => {
   }
 });
 
-test('takes the last of repeated switches, and one text only', () => {
+test('takes the last of repeated switches, and refuses a repeated text', () => {
   const input = new CommandInput(
     ['a'],
     new Map([

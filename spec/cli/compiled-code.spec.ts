@@ -1,4 +1,4 @@
-// With a cache of compiled code, a release writes it at once; the first start leaves that to its end.
+// With a cache of compiled code, a release writes it at once; at the first start the cache is written at its end.
 
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const folder = folderOfAll(test);
 
 const subject = new URL('../../src/cli/compiled-code.ts', import.meta.url).href;
 
-/** Loads modules in a new process, with a cache or without; says how many files that has before and after the release. */
+/** Loads modules in a new process, with or without a cache; returns its number of files before and after the release. */
 function loadAndRelease(modules: readonly string[], cache: string | undefined): number[] {
   const script = `
     import { readdirSync } from 'node:fs';
@@ -30,7 +30,7 @@ function loadAndRelease(modules: readonly string[], cache: string | undefined): 
   return JSON.parse(execFileSync(process.execPath, [entry], { env, encoding: 'utf8' }));
 }
 
-test('an empty cache is filled at the end of the process, any other at once; without one nothing happens', () => {
+test('leaves an empty cache to the end of the process, writes any other at once, and does nothing without a cache', () => {
   const modules = ['one', 'other'].map((name) => folder(`${name}.mjs`));
   for (const file of modules) writeFileSync(file, 'export const answer = () => 42;\n');
   assert.equal(loadAndRelease(modules.slice(1), undefined), [-1, -1]);

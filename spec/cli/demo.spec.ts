@@ -1,4 +1,4 @@
-// The demo with fixture servers, and the lines that it prints; that they work when they are pasted, and real servers, are
+// The demo with fixture servers, and the lines that it prints. Pasting these lines, and real servers:
 // spec/system/journeys/demo.spec.ts.
 
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ const folder = folderOfEach(test);
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a placeholder of template definitions.
 const scratch = '${SCRATCH}';
 let gateway: Gateway;
-/** Nobody has to log in; its accounts work all the same. */
+/** Callers need no credentials; the accounts still work. */
 let auth: Auth;
 test.before.each(async () => {
   auth = anonymousAuth();
@@ -29,7 +29,7 @@ test.after.each(async () => {
   await auth.close();
 });
 
-test('tells how each server is doing and goes on when one fails', async () => {
+test('reports the start of each server and continues when one fails', async () => {
   await define('good', scratch);
   await define('poor', '--refuse-start');
   const said = await play();
@@ -43,7 +43,7 @@ test('tells how each server is doing and goes on when one fails', async () => {
   assert.not.match(said, 'API');
 });
 
-test('makes a key for its calls where one is needed, for reading and calling only', async () => {
+test('creates an API key for its calls where authentication is on, for reading and calling only', async () => {
   await define('good', scratch);
   const said = await play({ isEnabled: true, accounts: auth.accounts });
   const [one, ...others] = await auth.accounts.apiKeys();
@@ -56,7 +56,7 @@ test('makes a key for its calls where one is needed, for reading and calling onl
   if (process.platform !== 'win32') assert.match(said, `\nexport STAGEDOOR_API_KEY=${key}\n`);
 });
 
-test('shows no calls and makes no key when no server can answer', async () => {
+test('shows no calls and creates no key when no server is healthy', async () => {
   await define('poor', '--refuse-start');
   const said = await play({ isEnabled: true, accounts: auth.accounts });
   assert.match(said, /^0 of 1 servers are healthy\. The gateway keeps trying\.$/m);
@@ -66,14 +66,14 @@ test('shows no calls and makes no key when no server can answer', async () => {
 
 const url = 'http://127.0.0.1:8080';
 
-test('takes bodies from files on Windows, so that no quote is inside quotes', () => {
+test('reads bodies from files on Windows, which avoids nested quotes', () => {
   const [listed, called] = demoCalls(url, 'scratch', 'sd_1', ['everything', 'memory'], true);
   assert.is(listed?.line, `curl.exe -s ${url}/mcp/everything/tools/list -H "X-API-Key: sd_1"`);
   assert.equal(called?.file?.body, '{"name":"echo","arguments":{"message":"hello"}}');
   assert.match(String(called?.line), / -H "Content-Type: application\/json" -d "@scratch.echo\.json"$/);
 });
 
-test('keeps the files of each server in a folder of its own', async () => {
+test('keeps the files of each server in a separate folder', async () => {
   const { servers } = await planDemo(folder());
   const inputOf = (id: string) => servers.find((server) => server.id === id)?.input;
   assert.is(inputOf('filesystem-1')?.args?.at(-1), folder('filesystem-1'));
@@ -81,7 +81,7 @@ test('keeps the files of each server in a folder of its own', async () => {
   assert.match(String(inputOf('memory-1')?.env_vars?.MEMORY_FILE_PATH), folder('memory-1'));
 });
 
-test('leaves out an unusable template, and says what npx downloads for another', async () => {
+test('skips an invalid template, and names the package that npx downloads for another', async () => {
   await mkdir(folder('templates', 'broken'), { recursive: true });
   await writeFile(folder('templates', 'broken', 'template.json'), '{}');
   await define('far', 'x', { command: 'npx', args: ['-y', '@stagedoor/not-installed@1.2.3', 'x'] });
@@ -93,7 +93,7 @@ test('leaves out an unusable template, and says what npx downloads for another',
 
 test.run();
 
-/** Plays the demo with the defined templates; gives what it printed. */
+/** Plays the demo with the defined templates; returns its output. */
 async function play(accounts: Pick<Auth, 'isEnabled' | 'accounts'> = auth): Promise<string> {
   const terminal = recordingTerminal();
   const setup = { gateway, auth: accounts, urls: ['http://127.0.0.1:1234'] };

@@ -1,4 +1,4 @@
-// Which events of the gateway are logged, at which level and in which words.
+// Which events of the gateway are logged, at which level and with which message.
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -29,7 +29,7 @@ test('writes one line for each start that fails', () => {
   ]);
 });
 
-test('does not warn of a restart that somebody asked for, nor say of a server elsewhere that it is restarted', () => {
+test('does not warn of a requested restart, and calls a remote server reconnected, not restarted', () => {
   const { events, lines } = open();
   const reason = 'it is restarting';
   for (const isProgram of [true, false]) {
@@ -48,7 +48,7 @@ test('does not warn of a restart that somebody asked for, nor say of a server el
   ]);
 });
 
-test('says at the stop what it waits for', () => {
+test('logs at the stop how many calls it waits for', () => {
   const { events, lines } = open();
   const stop = { type: 'gateway.closing', atMs: 0, graceMs: 25_000 } as const;
   events.next({ ...stop, calls: 0, unanswered: 0, sessions: 0 });
@@ -62,7 +62,7 @@ test('says at the stop what it waits for', () => {
   assert.equal(lines[2]?.[2], { calls: 3, unanswered: 1, sessions: 2, grace_ms: 25_000 });
 });
 
-test('writes what clients lost, louder where it was a process', () => {
+test('logs lost sessions and upstreams, with a warning for a process', () => {
   const { events, lines } = open();
   const owned = { ...instance, principal: 'user:1' };
   const session = { ...owned, session: 'f00' };

@@ -9,7 +9,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('help');
 
-test('shows examples that the command line understands', () => {
+test('shows only examples that the command line accepts', () => {
   for (const { name, examples = [] } of COMMANDS) {
     for (const example of examples) {
       const line = readCommandLine(COMMANDS, wordsOf(example));
@@ -76,7 +76,7 @@ test('groups the options of a start by the sections of the settings', () => {
   assert.match(text, /^Accounts and limits:\n {2}--auth /m);
 });
 
-test('names the variables for a gateway where a command talks to one', () => {
+test('lists the environment variables for a gateway only where a command uses a gateway', () => {
   assert.match(overview(COMMANDS), /^ {2}stagedoor <command>.*^ {2}-v, --version .*^ {2}STAGEDOOR_URL /ms);
   const group = overview(COMMANDS, 'gateway');
   assert.match(group, /^ {2}stagedoor gateway <command>.*: npx stagedoor gateway start --help$/ms);
@@ -93,7 +93,7 @@ test('names the variables for a gateway where a command talks to one', () => {
 
 test.run();
 
-/** As a shell splits it, up to a redirection. */
+/** The words of an example as a shell splits it, up to a redirection. */
 function wordsOf(example: string): string[] {
   const [words = ''] = example.split(/ [<>] /);
   return (words.match(/"[^"]*"|'[^']*'|\S+/g) ?? []).map((word) => word.replace(/^(["'])(.*)\1$/s, '$2'));

@@ -1,4 +1,4 @@
-// The sink with a destination that fails on purpose. Real pipes, disks and terminals are spec/system/clients/output.spec.ts.
+// The log, and its sink with a destination that fails on purpose. Real pipes, disks, terminals: spec/system/clients/output.spec.ts.
 
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
@@ -10,7 +10,7 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('log');
 const log = new URL('../../src/cli/log.ts', import.meta.url).href;
 
-test('writes JSON lines to standard error only, all of them even when the process is ended right after', () => {
+test('writes JSON lines to standard error only, without loss at a process.exit right after', () => {
   const script = `const log = (await import('${log}')).createLog('info', false);
     for (let line = 0; line < 1000; line += 1) log.info({ line }, 'hello');
     process.exit(3);`;
@@ -61,7 +61,7 @@ test('writes records with fields as pino does', () => {
   assert.equal(own.map(withoutTime), theirs.map(withoutTime));
 });
 
-test('shows a record to a person as one line, with the stack of an error below', () => {
+test('formats a record for a terminal as one line, with the stack of an error below', () => {
   const record = {
     time: '2026-01-02T03:04:05.678Z',
     level: 40,
@@ -78,7 +78,7 @@ test.run();
 
 const sink = suite('log sink');
 
-sink('writes many lines at once, when enough has come together', () => {
+sink('writes lines together, at 16 kB or at a flush', () => {
   const { sink, writes } = open();
   sink.write('a\n');
   sink.write('b\n');
@@ -89,7 +89,7 @@ sink('writes many lines at once, when enough has come together', () => {
   assert.is(writes.length, 2);
 });
 
-sink('keeps what a busy reader does not take, within a bound', () => {
+sink('keeps 1 MiB of lines that a busy reader does not take, and reports the number of dropped lines', () => {
   const { sink, writes, outcome } = open();
   outcome.error = 'EAGAIN';
   const line = `${'x'.repeat(1023)}\n`;
@@ -105,7 +105,7 @@ sink('keeps what a busy reader does not take, within a bound', () => {
   );
 });
 
-sink('whatever fails, each line is delivered whole or counted in a notice that was', () => {
+sink('delivers each line whole or counts it as dropped, whatever fails', () => {
   const trouble = fc.oneof(fc.constantFrom('EAGAIN', 'EIO'), fc.nat({ max: 12 }), fc.constant('all'));
   const step = fc.record({ lines: fc.nat({ max: 3 }), troubles: fc.array(trouble, { maxLength: 4 }) });
   fc.assert(
@@ -144,7 +144,7 @@ sink('whatever fails, each line is delivered whole or counted in a notice that w
   );
 });
 
-sink('does not wait for ever at the end', () => {
+sink('gives up within 8 s when the reader takes nothing at the close', () => {
   const { sink, outcome } = open();
   outcome.error = 'EAGAIN';
   sink.write('a\n');

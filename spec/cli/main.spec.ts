@@ -1,4 +1,4 @@
-// The whole command line, in this process: exit codes and what goes where.
+// The whole command line, in this process: exit codes, standard output and standard error.
 
 import * as assert from 'uvu/assert';
 import { Cancelled } from '../../src/cli/failures.ts';
@@ -16,23 +16,23 @@ test('prints the version', async () => {
   assert.is(await printed(runCommand(['--version'])), version);
 });
 
-test('prints help where it was asked for, with exit code 0', async () => {
+test('prints help on request, with exit code 0', async () => {
   for (const words of [['--help'], ['gateway', '--help'], ['gateway', 'list', '-h'], ['config', '--help']])
     assert.match(await printed(runCommand(words)), 'Usage:');
 });
 
-test('shows help as a complaint when no command is named, with exit code 2', async () => {
+test('prints help to standard error when no command is named, with exit code 2', async () => {
   for (const words of [[], ['gateway']]) assert.match(await complaint(runCommand(words), 2), 'Commands:');
 });
 
-test('answers a mistake with one line and exit code 2', async () => {
+test('refuses an unknown command with one line and exit code 2', async () => {
   assert.is(
     await complaint(runCommand(['gateway', 'lits']), 2),
     'stagedoor: unknown command "stagedoor gateway lits"; did you mean "npx stagedoor gateway list"?',
   );
 });
 
-test('shows results and errors only with --quiet', async () => {
+test('suppresses warnings, but not errors, with --quiet', async () => {
   const words = ['config', '--port', '9000'];
   const env = { GATEWAY_PROT: '1' };
   const loud = await runCommand(words, env);
@@ -43,14 +43,14 @@ test('shows results and errors only with --quiet', async () => {
   assert.match(failed, /^stagedoor: nothing listens/);
 });
 
-test('ends like a program that SIGINT has ended after Ctrl-C at a question', async () => {
+test('exits with 130 after Ctrl-C at a question', async () => {
   const terminal = recordingTerminal({ answers: [] });
   const asked = { ...terminal, askHidden: () => Promise.reject(new Cancelled()) };
   const words = ['gateway', 'login', 'admin', '--url', 'http://127.0.0.1:2'];
   assert.equal([await main(words, asked), terminal.complaints], [130, ['stagedoor: cancelled']]);
 });
 
-test('shows where a defect of ours comes from', async () => {
+test('prints the stack of an unexpected error, with exit code 1', async () => {
   const terminal = { ...recordingTerminal(), print: () => assert.unreachable('a defect') };
   const complaints: string[] = [];
   const code = await main(['--version'], { ...terminal, complain: (line) => void complaints.push(line) });

@@ -1,4 +1,4 @@
-// The output of commands: tables, facts and JSON, and what may reach a terminal.
+// The output of commands: tables, facts and JSON, and the characters that may reach a terminal.
 
 import * as assert from 'uvu/assert';
 import { duration, facts, json, printable, stateWord, table } from '../../src/cli/output.ts';
@@ -27,7 +27,7 @@ test('draws a table that fits the terminal, with all of its text', () => {
   }
 });
 
-test('leaves out columns that are empty or zero in every row for a person, unless all are wanted', () => {
+test('omits columns that are empty or zero in every row on a terminal, unless it is wide or piped', () => {
   const headings = { NAME: 'name', CALLS: 'calls', FAILED: () => '0.0 %', REASON: () => '' } as const;
   const rows = [
     { name: 'a', calls: 0 },
@@ -40,7 +40,7 @@ test('leaves out columns that are empty or zero in every row for a person, unles
   assert.is(headOf(table(plain, headings, rows, { isWide: false })), 'NAME  CALLS  FAILED  REASON');
 });
 
-test('lines up facts, and wraps them on a terminal below their value', () => {
+test('aligns facts, and wraps them on a terminal below their value', () => {
   assert.is(
     facts(plain, [
       ['a', 1],
@@ -52,7 +52,7 @@ test('lines up facts, and wraps them on a terminal below their value', () => {
   assert.is(text, 'name  one two three\n      four');
 });
 
-test('colours headings and states only where the terminal wants it', () => {
+test('colours headings and states only on a terminal with colours', () => {
   const colourful = recordingTerminal({ colours: true });
   assert.match(table(colourful, { NAME: 'name' }, [{ name: 'a' }]), '<bold>NAME</bold>');
   assert.is(stateWord(colourful, 'healthy'), '<green>healthy</green>');
@@ -61,7 +61,7 @@ test('colours headings and states only where the terminal wants it', () => {
   assert.is(stateWord(plain, 'unhealthy'), 'unhealthy');
 });
 
-test('says durations like a person', () => {
+test('shows durations in at most two units', () => {
   const said = [0, 59.9, 60, 3599, 3600, 90_061, -5].map(duration);
   assert.equal(said, ['0 s', '59 s', '1 min', '59 min', '1 h 0 min', '1 d 1 h', '0 s']);
 });

@@ -1,4 +1,4 @@
-// Files with secrets: who can read them, and how they are replaced.
+// Files with secrets: how they are replaced.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ onPosix('replaces a link instead of writing through it', () => {
   assert.equal([readFileSync(target, 'utf8'), readFileSync(path, 'utf8')], ['of somebody else', 'secret']);
 });
 
-test('asks right before it replaces, and leaves the old file when the answer is no', () => {
+test('calls its check right before the replacement, and keeps the old file when it returns false', () => {
   const path = folder('secret.json');
   const isWritten = writePrivateFile(path, 'one', () => true);
   assert.is(isWritten, true);
@@ -34,7 +34,7 @@ test('asks right before it replaces, and leaves the old file when the answer is 
   assert.equal(readdirSync(folder()), ['secret.json']);
 });
 
-onPosix('keeps the old file when only a part of the new one finds room', () => {
+onPosix('keeps the old file when the new one is written only in part', () => {
   const path = folder('backup.json');
   writeFileSync(path, 'old');
   const module = fileURLToPath(new URL('../../src/cli/private-file.ts', import.meta.url));

@@ -1,4 +1,4 @@
-// A terminal that remembers what a command said, for specs of commands.
+// A terminal that records the output of a command, for specs of commands.
 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,11 +7,11 @@ import type { Terminal } from '../../src/cli/terminal.ts';
 export interface RecordingTerminal extends Terminal {
   /** Everything printed, in order. */
   readonly printed: string[];
-  /** Everything complained about, in order. */
+  /** All lines of standard error, in order. */
   readonly complaints: string[];
   /** The hidden questions that were asked, in order. */
   readonly questions: string[];
-  /** What was said beside a spinner, in order. */
+  /** The messages beside a spinner, in order. */
   readonly progress: string[];
 }
 
@@ -20,13 +20,13 @@ export interface RecordingOptions {
   readonly folder?: string;
   /** Marks painted text as `<green>…</green>` instead of leaving it as it is. */
   readonly colours?: boolean;
-  /** Makes it the terminal of a person. */
+  /** The width of a terminal; undefined: a pipe. */
   readonly columns?: number;
-  /** What a person answers to hidden questions, in order; when they run out it is a cancel. Without: nobody is there. */
+  /** The answers to hidden questions, in order; without further answers a question is cancelled. Undefined: no terminal. */
   readonly answers?: readonly string[];
   /** The first line of standard input. */
   readonly line?: string;
-  /** Hears of everything printed or drawn, at once. */
+  /** Is called with everything printed or drawn, at once. */
   readonly onPrint?: (text: string) => void;
 }
 
@@ -55,7 +55,7 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
     busy: (_what, work) => work((text) => void progress.push(text)),
     paint: (colour, text) => (options.colours ? `<${colour}>${text}</${colour}>` : text),
     columns: options.columns,
-    // Nobody is logged in, whoever runs this.
+    // No login of the person who runs the specs is used.
     env: { XDG_CONFIG_HOME: NOWHERE, APPDATA: NOWHERE, ...options.env },
     folder: options.folder ?? process.cwd(),
     canAsk: options.answers !== undefined,

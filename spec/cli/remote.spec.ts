@@ -19,7 +19,7 @@ const folder = folderOfEach(test);
 const serve = serverFor(test);
 const replaceFetch = fetchFor(test);
 
-test('fails with one line that says why', async () => {
+test('fails with one line that names the cause', async () => {
   const page = await serve((_, response) => void response.end('<html>'));
   const redirect = await serve((_, response) => void response.writeHead(302, { Location: '/y' }).end());
   const closed = `http://127.0.0.1:${await freePort()}`;
@@ -58,7 +58,7 @@ test('shows the health of an unhealthy gateway, and fails for other requests', a
   await rejects(other.health(), CommandFailure, /^http:\S+ is not a gateway: its health has no status$/);
 });
 
-test('says when to try again, as far as it is told', async () => {
+test('names the time of Retry-After in seconds after a 429', async () => {
   const body = { detail: 'Too many attempts.', error_code: 'TOO_MANY_ATTEMPTS' };
   const cases: [status: number, retryAfter: string | undefined, advice: string][] = [
     [429, '59', '; try again in 59 s'],
@@ -76,7 +76,7 @@ test('says when to try again, as far as it is told', async () => {
   }
 });
 
-test('knows a gateway by its health, however that is, and waits for no more than it is told', async () => {
+test('recognises a gateway by its health answer, even an unhealthy one, within the given time', async () => {
   const gateway = await serveJson(503, { status: 'unhealthy', build: '1' });
   const other = await serveJson(200, { status: 'healthy' });
   const closed = `http://127.0.0.1:${await freePort()}`;
@@ -85,7 +85,7 @@ test('knows a gateway by its health, however that is, and waits for no more than
   assert.equal(await Promise.all(answers), [true, false, false, false]);
 });
 
-test('takes the first default address where a gateway answers, and tells no secret before', async () => {
+test('uses the first default address where a gateway answers, and sends no credentials before', async () => {
   const seen: (string | null)[][] = [];
   replaceFetch(async (url, init = {}) => {
     seen.push([String(url), new Headers(init.headers).get('x-api-key')]);
@@ -102,7 +102,7 @@ test('takes the first default address where a gateway answers, and tells no secr
   ]);
 });
 
-test('asks the gateway that runs in this folder first, if its address is of this machine', async () => {
+test('tries the gateway of this folder first, if its address is on loopback', async () => {
   const asked: string[] = [];
   replaceFetch(async (url) => {
     asked.push(new URL(String(url)).origin);
@@ -116,13 +116,13 @@ test('asks the gateway that runs in this folder first, if its address is of this
   assert.equal(asked, [urls[0], ...DEFAULT_URLS, urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS, ...DEFAULT_URLS]);
 });
 
-test('knows which gateways are meant without asking them', async () => {
+test('resolves --url and STAGEDOOR_URL without a request', async () => {
   const env = { STAGEDOOR_URL: 'http://me:planted@c' };
   assert.is((await findGateway('http://127.0.0.1:1/tools/', env)).url, 'http://127.0.0.1:1/tools');
   assert.is((await findGateway(undefined, env)).url, 'http://c');
 });
 
-test('says in one line why a stream fails', async () => {
+test('fails with one line when a stream fails', async () => {
   const stream = (end: (response: ServerResponse) => void): RequestListener => {
     return (_, response) => end(response.writeHead(200, { 'content-type': 'text/event-stream' }));
   };
@@ -147,7 +147,7 @@ test('says in one line why a stream fails', async () => {
 
 test.run();
 
-/** Nobody is logged in. */
+/** Without a login. */
 function findGateway(url?: string, env: Record<string, string> = {}): Promise<Remote> {
   const options = new Map(url === undefined ? [] : [['url', url] as const]);
   return gatewayOf(new CommandInput([], options), recordingTerminal({ env }));

@@ -1,4 +1,4 @@
-// The foreground run in this process, with signals that are only told. Whole programs are in spec/journeys.
+// The foreground run in this process, with simulated signals. Whole programs are in spec/system/journeys.
 
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
@@ -21,7 +21,7 @@ const test = suite('run gateway');
 const folder = folderOfEach(test);
 const serve = serverFor(test);
 
-test('says where it listens, serves, and ends in order after a signal', async () => {
+test('prints where it listens, serves, and shuts down after a signal', async () => {
   const { stop, terminal, logged, listening } = run({ port: '0' });
   const url = await listening;
   assert.is((await fetch(`${url}/readyz`)).status, 200);
@@ -40,7 +40,7 @@ test('says where it listens, serves, and ends in order after a signal', async ()
   assert.equal([stopped.msg, typeof stopped.duration_ms], ['stopped', 'number']);
 });
 
-test('logs what becomes of stored instances from their first start on', async () => {
+test('logs events of stored instances from their first start on', async () => {
   const flags = { port: '0', database: 'sqlite:///gateway.db' };
   for (const time of [1, 2]) {
     const { logged, listening, stop } = run(flags, { folder: folder() });
@@ -62,7 +62,7 @@ test('ends with exit code 1 after an uncaught error', async () => {
   assert.match(logged.join(''), /"level":60,.*a defect on purpose/);
 });
 
-test('warns when everybody on the network is an admin of it, and not when they have to log in', async () => {
+test('warns when every caller on the network is an admin, and not when authentication is on', async () => {
   const open = run({ port: '0', host: '0.0.0.0' });
   await open.listening;
   await open.stop();
@@ -79,7 +79,7 @@ test('warns when everybody on the network is an admin of it, and not when they h
   assert.not.match(guarded.logged.join(''), '"level":40');
 });
 
-test('shows the first password to a person, once, and never to the log', async () => {
+test('prints the first password on a terminal once, and never to the log', async () => {
   const flags = { port: '0', auth: true, database: 'sqlite:///gateway.db' };
   const printed: string[] = [];
   for (const time of [1, 2]) {
@@ -96,7 +96,7 @@ test('shows the first password to a person, once, and never to the log', async (
   assert.match(String(printed[1]), `database ${folder('gateway.db')}`);
 });
 
-test('turns a port, a registry, a database or a secret that cannot be used into a usage error', async () => {
+test('ends with a usage error when the port, the registry file or the database cannot be used', async () => {
   const refusals = [
     { port: new URL(await serve(() => {})).port },
     { 'registry-file': 'nothing-is-here.json' },
@@ -142,10 +142,10 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
   return { terminal, logged, signals, ended, stop, listening: heard.promise };
 }
 
-const children = suite('own children');
+const children = suite('killOwnChildren');
 const needsGroups = children.needs(process.platform !== 'win32', 'on Windows this process would end, too');
 
-needsGroups('kills children that ignore signals, with what they started', async () => {
+needsGroups('kills children that ignore signals, and their children', async () => {
   const script = `process.on('SIGTERM', () => {});
     const { pid } = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: ['ignore', 'inherit', 'ignore'] });
     setInterval(() => {}, 1000);

@@ -9,7 +9,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('stop signals');
 
-test('takes one Ctrl-C that arrives twice as one', async () => {
+test('treats the same signal within a short time as one', async () => {
   const { source, stop, clock } = listen();
   source.emit('SIGINT', 'SIGINT');
   clock.nowMs += LIMITS.sameSignalMs - 1;
@@ -17,7 +17,7 @@ test('takes one Ctrl-C that arrives twice as one', async () => {
   assert.is(await isPending(stop.urgent), true);
 });
 
-test('takes a later signal as urgent, with its exit code', async () => {
+test('treats a later signal as urgent, with its exit code', async () => {
   for (const [signal, code] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],
@@ -31,7 +31,7 @@ test('takes a later signal as urgent, with its exit code', async () => {
   }
 });
 
-test('reports uncaught errors, up to a bound, and asks for the end once', async () => {
+test('reports up to 100 uncaught errors, and requests the stop at the first', async () => {
   const { source, stop, errors } = listen();
   const [one, two] = [new Error('one'), new Error('two')];
   source.emit('uncaughtException', one);
@@ -42,7 +42,7 @@ test('reports uncaught errors, up to a bound, and asks for the end once', async 
   assert.is(errors.length, 100);
 });
 
-test('survives a report that fails, and does not report what reporting causes', async () => {
+test('survives a failing error report, and does not report errors of the report', async () => {
   const source = new EventEmitter();
   let reports = 0;
   const stop = listenForStop(
@@ -58,7 +58,7 @@ test('survives a report that fails, and does not report what reporting causes', 
   assert.is((await stop.first).kind, 'error');
 });
 
-test('lets a signal after an uncaught error end in order, not at once', async () => {
+test('does not treat a signal after an uncaught error as urgent', async () => {
   const { source, stop, clock } = listen();
   source.emit('uncaughtException', new Error('one'));
   clock.nowMs += 10_000;
@@ -66,7 +66,7 @@ test('lets a signal after an uncaught error end in order, not at once', async ()
   assert.is(await isPending(stop.urgent), true);
 });
 
-test('ends when its terminal is closed, but not under nohup', async () => {
+test('stops at SIGHUP with a terminal, but not under nohup', async () => {
   const foreground = listen({ hasTerminal: true });
   foreground.source.emit('SIGHUP', 'SIGHUP');
   assert.equal(await foreground.stop.first, { kind: 'signal', signal: 'SIGHUP' });
@@ -81,7 +81,7 @@ test('leaves no listener behind', () => {
   assert.equal(source.eventNames(), []);
 });
 
-test('takes a Ctrl-C that arrives twice, by the terminal and by npm, as one', () => {
+test('treats a Ctrl-C that arrives twice, by the terminal and by npm, as one', () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const before = process.listenerCount('SIGINT');

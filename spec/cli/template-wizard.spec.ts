@@ -52,13 +52,13 @@ test('asks for everything, and again after a bad answer', async () => {
   });
 });
 
-test('asks for nothing that was given', async () => {
+test('does not ask for values that were given', async () => {
   const given = { ...nothing, id: 'far', name: 'Far', tags: ['x'], endpoint: 'http://127.0.0.1:9' };
   const answers = await answer(given, [['What does the server do?', 'Is far away.\r']]);
   assert.equal(answers, { ...given, description: 'Is far away.' });
 });
 
-test('ends when it is cancelled', async () => {
+test('throws Cancelled at Ctrl-C', async () => {
   const cancelled = answer(nothing, [['Id, used in URLs', '\u0003']]);
   assert.instance(await thrownBy(cancelled), Cancelled);
 });

@@ -1,4 +1,4 @@
-// Output, spinner and input of a command. A real terminal, raw mode included, is in spec/system/journeys/accounts.spec.ts.
+// Output, spinner and input of a command. A real terminal with raw mode: spec/system/journeys/accounts.spec.ts.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ const onPosix = test.needs(process.platform !== 'win32', 'Windows keeps the fold
 const terminal = new URL('../../src/cli/terminal.ts', import.meta.url).href;
 const open = `const terminal = (await import('${terminal}')).processTerminal();`;
 
-test('prints and complains without what moves the cursor or turns the order of letters', async () => {
+test('prints without characters that move the cursor or reverse the order of letters', async () => {
   const child = start(
     `${open} terminal.print('a\\u001b]0;b\\u202ec\\n\\td'); terminal.complain('\\u001b[2Je\\rf');`,
   );
@@ -27,7 +27,7 @@ test('prints and complains without what moves the cursor or turns the order of l
   assert.equal({ out, err }, { out: 'a ]0;b c\n\td\n', err: ' [2Je f\n' });
 });
 
-test('draws no spinner and no colours where nobody watches', async () => {
+test('draws no spinner and no colours in a pipe', async () => {
   const child = start(`${open}
     const done = await terminal.busy('waiting', async (progress) => { progress('half'); return 7; });
     terminal.print(terminal.paint('red', String(done))); terminal.note('by the way');`);
@@ -35,7 +35,7 @@ test('draws no spinner and no colours where nobody watches', async () => {
   assert.equal({ out, err }, { out: '7\n', err: 'by the way\n' });
 });
 
-test('draws colours for a person, unless the environment asks for none', async () => {
+test('draws colours on a terminal, except with NO_COLOR or TERM=dumb', async () => {
   const child = start(`process.stdout.isTTY = true;
     for (const env of [{}, { NO_COLOR: '1' }, { TERM: 'dumb' }]) {
       Object.assign(process.env, { NO_COLOR: '', TERM: 'xterm' }, env);
@@ -44,12 +44,12 @@ test('draws colours for a person, unless the environment asks for none', async (
   assert.is(await text(child.stdout), '\u001b[31ma\u001b[39m\na\na\n');
 });
 
-test('keeps a screen that is drawn again clean', async () => {
+test('clears what is left of the previous screen at a redraw', async () => {
   const child = start(`${open} process.stdout.rows = 3; terminal.redraw('a\u001b[2Jb\\nc\\nd');`);
   assert.is(await text(child.stdout), '\u001b[Ha [2Jb\u001b[K\nc\u001b[K\n\u001b[J');
 });
 
-test('reads the first line of an input that stays open, and asks nobody then', async () => {
+test('reads the first line of an input that stays open, and cannot ask questions then', async () => {
   const child = start(
     `${open} terminal.print(JSON.stringify([terminal.canAsk, await terminal.readLine()]));`,
   );
@@ -57,7 +57,7 @@ test('reads the first line of an input that stays open, and asks nobody then', a
   assert.equal(JSON.parse(await text(child.stdout)), [false, 'secret']);
 });
 
-onPosix('needs no folder unless a command does', async () => {
+onPosix('works in a removed folder, except for commands that need the folder', async () => {
   const child = start(`const fs = await import('node:fs');
     const folder = fs.mkdtempSync('${join(tmpdir(), 'stagedoor-removed-')}');
     process.chdir(folder);
@@ -69,7 +69,7 @@ onPosix('needs no folder unless a command does', async () => {
   assert.equal([code, err], [1, 'stagedoor: the current folder was removed; change to another one\n']);
 });
 
-test('survives a reader that goes away', async () => {
+test('survives a reader that closes the pipe', async () => {
   const child = start(`${open}
     for (let line = 0; line < 2000; line += 1) { terminal.print('x'.repeat(1000)); await new Promise(setImmediate); }
     process.exitCode = 5;`);
@@ -84,12 +84,12 @@ function start(script: string) {
   return spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
-const busy = suite('busy');
-// Where nobody watches, the library draws nothing.
+const busy = suite('spinner');
+// Without a terminal, or in CI, the library draws nothing.
 delete process.env.CI;
 process.env.TERM = 'xterm';
 
-busy('shows what is waited for when it takes long, and clears it', async () => {
+busy('appears when work takes long, and is cleared afterwards', async () => {
   const screen = terminalStream();
   await showBusy(screen)('waiting for a gateway', () => screen.shows(/waiting for a gateway/));
   const written = screen.written();
@@ -99,7 +99,7 @@ busy('shows what is waited for when it takes long, and clears it', async () => {
   assert.match(afterwards.replaceAll('\u001b', ''), /\[\d?K/);
 });
 
-busy('shows the latest news of the work at once, on one line, without what moves the cursor', async () => {
+busy('shows the latest progress on one line, without characters that move the cursor', async () => {
   const screen = terminalStream();
   await showBusy(screen)('calling', async (progress) => {
     progress('step 1\n\u001b[2Jof 3');
@@ -110,7 +110,7 @@ busy('shows the latest news of the work at once, on one line, without what moves
   assert.not.match(screen.written(), '\u001b[2J');
 });
 
-busy('hands on how the work failed, and is ready for the next one', async () => {
+busy('passes on the error of the work, and can be used again', async () => {
   const screen = terminalStream();
   const busy = showBusy(screen);
   const failure = new Error('refused');
@@ -121,7 +121,7 @@ busy('hands on how the work failed, and is ready for the next one', async () => 
   });
 });
 
-busy('draws one line when work is done within work', async () => {
+busy('shows only the outer of two nested works', async () => {
   const screen = terminalStream();
   const busy = showBusy(screen);
   await busy('outer', async (progress) => {
@@ -134,7 +134,7 @@ busy('draws one line when work is done within work', async () => {
 
 busy.run();
 
-/** What is written to it, and a wait for what is to be written. */
+/** A stream with its written text, and a wait for a text. */
 function terminalStream() {
   const stream: PassThrough = Object.assign(new PassThrough(), {
     isTTY: true,
@@ -160,7 +160,7 @@ function terminalStream() {
 const firstLine = suite('first line');
 const read = (...chunks: (string | Buffer)[]) => readFirstLine(Readable.from(chunks));
 
-firstLine('is the text up to the line end, of whichever kind, or to the end', async () => {
+firstLine('is the text up to LF, CRLF or the end of the input', async () => {
   assert.is(await read('secret\nmore\n'), 'secret');
   assert.is(await read('secret\r\nmore'), 'secret');
   assert.is(await read('secret'), 'secret');
@@ -168,13 +168,13 @@ firstLine('is the text up to the line end, of whichever kind, or to the end', as
   assert.is(await read(), '');
 });
 
-firstLine('keeps spaces and characters whose bytes come apart', async () => {
+firstLine('keeps spaces, and characters whose bytes arrive separately', async () => {
   const bytes = Buffer.from(' pässwörd 🔑 \n');
   const apart = [...bytes].map((byte) => Buffer.from([byte]));
   assert.is(await read(...apart), ' pässwörd 🔑 ');
 });
 
-firstLine('gives up what is no UTF-8 and what never ends', async () => {
+firstLine('is undefined for invalid UTF-8 and for a line without end', async () => {
   assert.is(await read(Buffer.from([0xff, 0xfe, 0x0a])), undefined);
   assert.is(await readFirstLine(Readable.from(endless())), undefined);
 });
@@ -184,7 +184,7 @@ firstLine('rejects when the input cannot be read', async () => {
   await rejects(readFirstLine(broken), Error, 'gone');
 });
 
-firstLine('is followed by the rest where all of it is wanted', async () => {
+firstLine('is followed by the rest in readWhole, which refuses invalid UTF-8 and 70 MB', async () => {
   const all = (...chunks: (string | Buffer)[]) => readWhole(Readable.from(chunks));
   assert.is(await all('{"a":\n', '1}\n'), '{"a":\n1}\n');
   assert.is(await all(Buffer.from([0xff])), undefined);
@@ -200,20 +200,20 @@ function* endless(): Generator<string> {
 
 const prompt = suite('hidden prompt');
 
-prompt('gives back what was typed and shows the question only', async () => {
+prompt('returns the typed text and shows only the question', async () => {
   assert.equal(await type('s3cret pässwörd 🔑\r'), ['s3cret pässwörd 🔑', 'Password: \n']);
   assert.equal((await type('one\rtwo\rthree\r'))[0], 'one');
   assert.equal((await type('\r'))[0], '');
 });
 
-prompt('is interrupted by Ctrl-C, on a line of its own', async () => {
+prompt('is cancelled by Ctrl-C, after a new line', async () => {
   const { input, said, answer } = ask();
   input.write('half\u0003');
   assert.instance(await thrownBy(answer), Cancelled);
   assert.is(said(), 'Password: \n');
 });
 
-prompt('is undefined after Ctrl-D and the end of the input', async () => {
+prompt('is undefined after Ctrl-D or the end of the input', async () => {
   assert.equal((await type('\u0004'))[0], undefined);
   const { input, said, answer } = ask();
   input.end();

@@ -1,4 +1,4 @@
-// Which accounts a command is about, and what a gateway is asked. The commands themselves are spec/cli/commands.
+// Whether a command uses a gateway or a database, and the requests to a gateway. The commands: spec/cli/commands.
 
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
@@ -27,7 +27,7 @@ test.before(async () => {
   await (await openStore(database, { cwd: folder(), migrations: 'apply' })).close();
 });
 
-test('is the gateway that is named, whether it answers or not', async () => {
+test('is the gateway of --url or STAGEDOOR_URL, whether it answers or not', async () => {
   const named = ['using the gateway http://127.0.0.1:2'];
   assert.equal(await opened({ url: 'http://127.0.0.1:2' }), named);
   assert.equal(await opened({}, { STAGEDOOR_URL: 'http://127.0.0.1:2' }), named);
@@ -55,7 +55,7 @@ test('is the database when an option or the command chooses it, whatever the env
   assert.equal(await opened({}, env, { prefersDatabase: true }), place);
 });
 
-test('warns of unknown templates, unless none is named or the gateway does not tell', async () => {
+test('warns of unknown templates, unless none is named or the gateway refuses the list', async () => {
   const warnings = async (wanted: string[] | undefined, templates: () => Promise<string[]>) => {
     const { note, complaints } = recordingTerminal();
     await warnOfUnknownTemplates({ templates }, wanted, { note });
@@ -71,7 +71,7 @@ test('warns of unknown templates, unless none is named or the gateway does not t
   assert.is(await warnings(['x'], failing(new Error('a bug'))).catch(String), 'Error: a bug');
 });
 
-test('asks a gateway with its key, and with ids that cannot leave their place', async () => {
+test('sends requests with the API key, and encodes ids in paths', async () => {
   const seen: string[][] = [];
   const url = await serve(async (request, response) => {
     const body = await text(request);
@@ -97,7 +97,7 @@ test('asks a gateway with its key, and with ids that cannot leave their place', 
 
 test.run();
 
-/** What the user is told when an account client is opened with these options. */
+/** The messages to the user when an account client is opened with these options. */
 async function opened(
   options: Record<string, OptionValue>,
   env: Record<string, string> = {},

@@ -1,4 +1,4 @@
-// Arguments and options about accounts, and passwords, are refused before anybody is asked or anything is sent.
+// Invalid arguments, options and passwords of accounts are refused before a question is asked or a request is sent.
 
 import * as assert from 'uvu/assert';
 import {
@@ -23,7 +23,7 @@ function refuses(work: () => unknown, message: RegExp, what?: string): void {
   assert.throws(work, (error: unknown) => error instanceof UsageError && message.test(error.message), what);
 }
 
-test('take names that the gateway takes', () => {
+test('accept exactly the names that the gateway accepts', () => {
   for (const name of ['a', 'Ada.Lovelace', '7', 'ada@example.com', 'x'.repeat(64)])
     assert.is(usernameOf(words(name)), name);
   for (const name of ['', ' ada', '-ada', 'ädä', 'x'.repeat(65), 'a\n'])
@@ -42,7 +42,7 @@ test('take names that the gateway takes', () => {
     refuses(() => keyNameOf(words(name)), /^the name of a key has 1 to 128 characters$/);
 });
 
-test('refuse permissions that do not exist, are none, or go beyond the role', () => {
+test('refuse permissions that do not exist, are empty, or exceed the role', () => {
   const cases: [Record<string, string>, RegExp][] = [
     [{ permissions: 'tools:cal' }, /^unknown permission "tools:cal"; did you mean "tools:call"\?$/],
     [{ permissions: 'all' }, /^unknown permission "all"; permissions are gateway:read, .*tools:call.*admin/],
@@ -53,7 +53,7 @@ test('refuse permissions that do not exist, are none, or go beyond the role', ()
   for (const [options, message] of cases) refuses(() => permissionsOf(given(options)), message);
 });
 
-test('read an expiry as a span from now or a time, in UTC', () => {
+test('read an expiry as a duration from now or a time in UTC', () => {
   const cases = {
     '12h': '2027-01-01T12:00:00.000Z',
     '30d': '2027-01-31T00:00:00.000Z',
@@ -65,7 +65,7 @@ test('read an expiry as a span from now or a time, in UTC', () => {
   for (const [written, expected] of Object.entries(cases)) assert.is(readExpiry(written, nowMs), expected);
 });
 
-test('refuse an expiry that is ambiguous, no time, or past', () => {
+test('refuse an expiry that is ambiguous, invalid or past', () => {
   const unclear = ['', 'x', '30', '30m', '1d2h', '-1d', '2027-1-31', '2027-01-31Z', '2027-01-31T12:00:00'];
   const impossible = [
     '2027-02-29',
@@ -80,7 +80,7 @@ test('refuse an expiry that is ambiguous, no time, or past', () => {
     refuses(() => readExpiry(written, nowMs), /^--expires must be in the future/, written);
 });
 
-test('ask for a password once when it exists, and twice when it is new', async () => {
+test('ask for an existing password once, and for a new one twice', async () => {
   const login = await read({ answers: ['short'] }, { isNew: false });
   assert.equal([login.password, login.questions], ['short', ['Password of ada: ']]);
   const fresh = await read({ answers: ['long enough', 'long enough'] }, { isNew: true });

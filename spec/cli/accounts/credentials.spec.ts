@@ -1,4 +1,4 @@
-// The tokens that `gateway login` stores, and the credentials that each gateway gets.
+// The tokens that `gateway login` stores, and the credentials that are sent to each gateway.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -24,7 +24,7 @@ test.before.each(() => {
   path = folder('stagedoor', 'credentials.json');
 });
 
-test('keeps one token per gateway and gives it to that gateway alone', () => {
+test('keeps one token per gateway', () => {
   const file = new CredentialsFile(path);
   assert.is(file.valid(nowMs).get(url), undefined);
   file.keep(url, token, nowMs);
@@ -33,9 +33,9 @@ test('keeps one token per gateway and gives it to that gateway alone', () => {
   assert.is(file.valid(nowMs).get('__proto__'), undefined);
 });
 
-test('keeps what another login wrote in the meantime, and ends when that goes on for ever', () => {
+test('keeps the tokens of concurrent logins, and gives up the check after five attempts', () => {
   let others = 0;
-  // The file of a login that another process does right before this one replaces the file.
+  // Another process logs in right before this one replaces the file.
   const another = () => {
     others += 1;
     const text = existsSync(path) ? readFileSync(path, 'utf8') : '{"tokens":{}}';
@@ -72,7 +72,7 @@ test('does not use an expired token, and removes it with the next login or logou
   assert.not.match(readFileSync(path, 'utf8'), url);
 });
 
-test('forgets one or all, says what there was, and writes nothing when there was none', () => {
+test('removes one token or all, returns which, and writes no file when there was none', () => {
   const file = new CredentialsFile(path);
   assert.equal([file.forget(url), file.forgetAll(), existsSync(path)], [false, [], false]);
   for (const each of [url, 'http://b', 'http://c']) file.keep(each, token, nowMs);
@@ -80,7 +80,7 @@ test('forgets one or all, says what there was, and writes nothing when there was
   assert.not.match(readFileSync(path, 'utf8'), 'planted-token');
 });
 
-test('takes an invalid document or token for none, and replaces it', () => {
+test('ignores an invalid file or token, and replaces it', () => {
   mkdirSync(dirname(path), { recursive: true });
   const tokens = [{ access_token: 7 }, { ...token, expires_at: 'never' }];
   const broken = tokens.map((each) => JSON.stringify({ tokens: { [url]: each } }));
@@ -93,7 +93,7 @@ test('takes an invalid document or token for none, and replaces it', () => {
   }
 });
 
-test('says in one line that it cannot be read or written', async () => {
+test('fails with one line when the file cannot be read or written', async () => {
   mkdirSync(folder('taken'));
   writeFileSync(folder('file'), '');
   const below = folder('file', 'credentials.json');
@@ -103,7 +103,7 @@ test('says in one line that it cannot be read or written', async () => {
   await rejects(keep, CommandFailure, /cannot be (read|written) \(ENOTDIR\)$/);
 });
 
-test('lies in the folder of settings of this person', () => {
+test('are stored in the configuration folder of the user', () => {
   const HOME = '/home/ada';
   const usual = '/home/ada/.config/stagedoor/credentials.json';
   assert.is(credentialsPath({ HOME }, 'linux'), usual);
@@ -112,21 +112,21 @@ test('lies in the folder of settings of this person', () => {
   assert.is(credentialsPath({ HOME, APPDATA: '/data' }, 'win32'), '/data/stagedoor/credentials.json');
 });
 
-/** The environment of a person who is logged in at `url`. */
+/** The environment after a login at `url`. */
 function loggedIn(kept = { ...token, expires_at: '2999-01-01T00:00:00.000Z' }): Record<string, string> {
   const env = { XDG_CONFIG_HOME: folder() };
   new CredentialsFile(credentialsPath(env, 'linux')).keep(url, kept);
   return env;
 }
 
-test('gives the stored token to the gateway that issued it only', () => {
+test('sends the stored token only to the gateway that issued it', () => {
   const env = loggedIn();
   const headersOf = (at: string) => requestCredentials(at, env).headers;
   assert.equal(headersOf(url), { Authorization: 'Bearer planted-token' });
   for (const other of ['http://b', url.replace('127.0.0.1', 'localhost')]) assert.equal(headersOf(other), {});
 });
 
-test('refuses credentials that contradict each other or cannot be sent, and does not show them', async () => {
+test('refuses two kinds of credentials and invalid characters, and does not show the values', async () => {
   const both = { STAGEDOOR_TOKEN: 'planted', STAGEDOOR_API_KEY: 'b' };
   for (const [env, line] of [
     [both, /cannot be combined with STAGEDOOR_API_KEY: unset one of them$/],
@@ -138,7 +138,7 @@ test('refuses credentials that contradict each other or cannot be sent, and does
   }
 });
 
-test('says how to log in when the gateway refuses, or which credentials it refuses', () => {
+test('names the login command, or the rejected variable, when the gateway refuses', () => {
   const env = loggedIn();
   const refused = (to: string, more = {}) =>
     requestCredentials(to, { ...env, ...more }).refused('The key has expired').message;

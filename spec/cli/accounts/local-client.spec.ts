@@ -1,4 +1,4 @@
-// On a SQLite file of its own, by the commands' own way in.
+// With a new SQLite file, through the function that the commands use.
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
@@ -24,7 +24,7 @@ const ada = {
 const key = { name: 'ci', permissions: ['tools:call'], templates: undefined, expiresAt: undefined } as const;
 test.before.each(async () => (await openStore(url, { cwd: folder(), migrations: 'apply' })).close());
 
-test('makes, changes, lists and removes users, with records as the API has them', async () => {
+test('creates, changes and lists users in the form of the API, and refuses invalid changes', async () => {
   const made = await use((client) => client.createUser({ ...ada, role: 'admin', templates: ['files'] }));
   const { id, created_at, updated_at, ...rest } = made;
   assert.equal(rest, {
@@ -51,7 +51,7 @@ test('makes, changes, lists and removes users, with records as the API has them'
   await refused((client) => client.deleteUser('nobody'), /\(USER_NOT_FOUND\)$/);
 });
 
-test('makes and revokes keys of the operator', async () => {
+test('creates and revokes API keys of the operator', async () => {
   await use(async (client) => {
     const { key: secret, ...record } = await client.createApiKey(key);
     assert.match(String(secret), /^sd_[0-9a-f]{16}_/);
@@ -64,7 +64,7 @@ test('makes and revokes keys of the operator', async () => {
   await rejects(again, CommandFailure, /\(API_KEY_NOT_FOUND\)$/);
 });
 
-test('knows the templates of the database and those of the folder', async () => {
+test('lists the templates of the database and of the templates folder', async () => {
   const store = await openStore(url, { cwd: folder(), migrations: 'require' });
   await store.saveTemplate({ name: 'saved', loadBalancer: {} });
   await store.close();
@@ -73,13 +73,13 @@ test('knows the templates of the database and those of the folder', async () => 
   assert.equal([...names].sort(), [...templates.map(({ id }) => id), 'saved'].sort());
 });
 
-test('writes every change into the audit log, with who did it and no secret', async () => {
+test('records every change in the audit log, with its actor', async () => {
   const { id, keyId } = await use(async (client) => {
     const { id } = await client.createUser({ ...ada, role: 'admin' });
     await client.setPassword(String(id), 'battery staple');
     const { id: keyId } = await client.createApiKey(key);
     await client.revokeApiKey(String(keyId));
-    await client.deleteUser('nobody').catch(() => undefined); // what did not happen is no entry
+    await client.deleteUser('nobody').catch(() => undefined); // a failed change makes no entry
     return { id, keyId };
   });
   const store = await openStore(url, { cwd: folder(), migrations: 'require' });
@@ -96,7 +96,7 @@ test('writes every change into the audit log, with who did it and no secret', as
   ]);
 });
 
-test('deletes the file of the first password when that is one no more', async () => {
+test('deletes the file of the first password when that password changes', async () => {
   const file = folder('initial-admin-password');
   writeFileSync(file, 'x');
   await use(async (client) => {
@@ -108,7 +108,7 @@ test('deletes the file of the first password when that is one no more', async ()
   assert.is(existsSync(file), false);
 });
 
-test('makes no database and no key of one', async () => {
+test('creates no database where there is none, and advises `db migrate`', async () => {
   mkdirSync(folder('empty'));
   const advice = /^there is no database .*: start the gateway once, or run "npx stagedoor db migrate"$/;
   await rejects(

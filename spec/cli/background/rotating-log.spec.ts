@@ -7,7 +7,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('rotating log');
 const folder = folderOfAll(test);
 
-/** Writes numbered lines of ten bytes into a log that may have so many bytes; gives its path. */
+/** Writes numbered lines of ten bytes into a log with this size limit; returns its path. */
 function logged(name: string, lines: number, largestBytes: number): string {
   const path = folder(name);
   const descriptor = openSync(path, 'a');
@@ -17,7 +17,7 @@ function logged(name: string, lines: number, largestBytes: number): string {
   return path;
 }
 
-test('sets the file aside before it becomes too large, and loses no line', () => {
+test('rotates the file before it exceeds the limit, and loses no line', () => {
   const path = logged('a', 25, 100);
   const texts = [`${path}.2`, `${path}.1`, path].map((file) => readFileSync(file, 'utf8'));
   const found = texts.map((text) => text.length);
@@ -32,7 +32,7 @@ test('keeps five old files', () => {
   assert.is(existsSync(`${path}.6`), false);
 });
 
-test('goes on with a file that is there, also when a line alone is too large', () => {
+test('appends to an existing file, and writes a line over the limit into a new file', () => {
   logged('c', 9, 100);
   const path = logged('c', 2, 100);
   assert.is(readFileSync(path, 'utf8'), 'line 0002\n');

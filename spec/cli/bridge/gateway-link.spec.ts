@@ -1,4 +1,4 @@
-// How the bridge behaves towards a gateway that is away, busy, or refuses what it is sent. A real HTTP server, of a few lines.
+// How the bridge behaves towards a gateway that is away or busy, or refuses a request. The gateway is a small HTTP server.
 
 import * as assert from 'uvu/assert';
 import { GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
@@ -13,7 +13,7 @@ const ask = { method: 'POST', headers: {}, body: '{}', isRepeatable: false } as 
 const forever = new AbortController().signal;
 const none = () => ({});
 
-test('waits for a gateway that is away, and says so once', async () => {
+test('waits for a gateway that is away, and reports it once', async () => {
   const port = await freePort();
   const said: string[] = [];
   const link = new GatewayLink(`http://127.0.0.1:${port}/mcp/x`, none, (text) => said.push(text));
@@ -26,13 +26,13 @@ test('waits for a gateway that is away, and says so once', async () => {
   );
 });
 
-test('gives up in the end', async () => {
+test('fails when the gateway cannot be reached for the whole wait', async () => {
   const link = new GatewayLink(`http://127.0.0.1:${await freePort()}/mcp/x`, none, () => {}, 50);
   const why = /^the gateway at http:\S+ cannot be reached: ECONNREFUSED$/;
   await rejects(link.send({ ...ask, signal: forever }), Error, why);
 });
 
-test('repeats what was refused with Retry-After, and nothing else', async () => {
+test('repeats a request that is refused with Retry-After, and no other refusal', async () => {
   let count = 0;
   const url = await serve((_, response) => {
     count += 1;
@@ -44,7 +44,7 @@ test('repeats what was refused with Retry-After, and nothing else', async () => 
   assert.equal([response.status, count], [503, 2]);
 });
 
-test('does not repeat what may have been delivered, unless it may be', async () => {
+test('repeats a request that may have been delivered only if it is repeatable', async () => {
   let count = 0;
   const url = await serve((request, response) => {
     count += 1;
@@ -57,7 +57,7 @@ test('does not repeat what may have been delivered, unless it may be', async () 
   assert.is((await link.send({ ...ask, isRepeatable: true, signal: forever })).status, 200);
 });
 
-test('looks for other credentials when those it has are refused', async () => {
+test('reads the credentials again when they are refused', async () => {
   const seen: unknown[] = [];
   const url = await serve(({ headers }, response) => {
     seen.push(headers.authorization);

@@ -13,7 +13,7 @@ import { initialize, MCP_TYPES } from '../../helpers/http-mcp.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import { type RecordingOptions, recordingTerminal } from '../recording-terminal.ts';
 
-/** What one command did. */
+/** The exit code and the output of a command. */
 export interface Outcome {
   readonly code: number;
   readonly out: string;
@@ -27,7 +27,7 @@ export interface GatewayUnderTest {
   newKey(permission: Scope): Promise<string>;
   /** Runs one command line against this gateway; with accounts, as an admin. The first text may hold several words. */
   run(line: string, ...words: string[]): Promise<Outcome>;
-  /** The same at a terminal of this kind. `env` comes on top. */
+  /** The same with these options of the terminal. `env` is added to the environment. */
   runAt(options: RecordingOptions, line: string, ...words: string[]): Promise<Outcome>;
   close(): Promise<void>;
 }
@@ -35,7 +35,7 @@ export interface GatewayUnderTest {
 /** Password of `admin` where there are accounts. */
 export const ADMIN_PASSWORD = 'correct horse';
 
-/** Starts a gateway on a free port, in memory. `withAccounts`: callers must say who they are; `more`: further flags. */
+/** Starts a gateway on a free port, in memory. `withAccounts`: callers need credentials; `more`: further flags. */
 export async function startGateway({ withAccounts = false, more = {} } = {}): Promise<GatewayUnderTest> {
   const folder = tmpdir();
   const flags = {
@@ -60,7 +60,7 @@ export async function startGateway({ withAccounts = false, more = {} } = {}): Pr
   return { server, url, newKey, run, runAt, close: () => server.close() };
 }
 
-/** A gateway for all tests of a suite. `prepare`: what is there before the first one. */
+/** A gateway for all tests of a suite. `prepare` runs before the first test. */
 export function gatewayFor(
   test: Suite,
   options: Parameters<typeof startGateway>[0] = {},
@@ -78,7 +78,7 @@ export function gatewayFor(
 /** An instance without tools. */
 export const HANDLER = () => ({ tools: [] });
 
-/** Starts HTTP servers, on free ports by default, which serve until the suite has ended; each gives its URL. */
+/** Starts HTTP servers, on free ports by default, which serve until the suite has ended; returns their URLs. */
 export function serverFor(test: Suite): (listener: RequestListener, port?: number) => Promise<string> {
   const servers: Server[] = [];
   test.after(() => {
@@ -92,14 +92,14 @@ export function serverFor(test: Suite): (listener: RequestListener, port?: numbe
   };
 }
 
-/** What a command printed that ended with exit code 0 and complained of nothing. */
+/** The output of a command; asserts exit code 0 and an empty standard error. */
 export async function printed(running: Promise<Outcome>): Promise<string> {
   const { code, out, err } = await running;
   assert.equal([code, err], [0, '']);
   return out;
 }
 
-/** What a command complained of that ended with this exit code and printed nothing. */
+/** The standard error of a command; asserts this exit code and no output. */
 export async function complaint(running: Promise<Outcome>, expected = 1): Promise<string> {
   const { code, out, err } = await running;
   assert.equal([code, out], [expected, ''], err);
@@ -120,7 +120,7 @@ export function runCommand(
   return runAtTerminal(words, { env, folder });
 }
 
-/** The same at a terminal of this kind. */
+/** The same with these options of the terminal. */
 export async function runAtTerminal(words: readonly string[], options: RecordingOptions): Promise<Outcome> {
   const terminal = recordingTerminal(options);
   const code = await main(words, terminal);

@@ -1,4 +1,4 @@
-// Keys are made, listed and revoked.
+// Creating, listing and revoking API keys.
 
 import * as assert from 'uvu/assert';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -15,7 +15,7 @@ const mint = async (name: string, more: object = {}) =>
 const idOf = (key: string) => key.slice(3, 19);
 const authenticate = async (apiKey: string) => gateway.server.auth.authenticate({ apiKey });
 
-test('show every key in a line, without its secret', async () => {
+test('list every key in a line, without its secret', async () => {
   const key = await mint('ci', { templates: ['files', 'search'] });
   const { code, out } = await gateway.run('gateway api-keys');
   const [headings, , row] = cellsOf(out);
@@ -30,7 +30,7 @@ test('show every key in a line, without its secret', async () => {
   assert.equal(found, ['operator', 'ci']);
 });
 
-test('say why a key is not valid, as far as a gateway of any version tells', async () => {
+test('show why a key is not valid, also with fields that a gateway of another version omits', async () => {
   const [past, future] = ['2020-01-01T00:00:00.000Z', '2999-01-31T12:34:56.789Z'];
   const keys = [
     { is_active: true, expires_at: future, created_by: 'bo', last_used_at: past, templates: [] },
@@ -56,14 +56,14 @@ test('say why a key is not valid, as far as a gateway of any version tells', asy
   ]);
 });
 
-test('print a new key and nothing else where a program reads', async () => {
+test('print only the new key to a pipe', async () => {
   const { code, out, err } = await gateway.run('gateway create-api-key new');
   assert.equal([code, err], [0, `using the gateway ${gateway.url}`]);
   assert.match(out, KEY);
   assert.equal([...(await authenticate(out)).scopes].sort(), ['gateway:read', 'tools:call']);
 });
 
-test('tell a person what a new key is for', async () => {
+test('print the permissions, templates and expiry of a new key on a terminal', async () => {
   const words = '--permissions tools:call --templates files --expires 2999-01-31T00:00:00Z';
   const { out } = await gateway.runAt({ columns: 80 }, `gateway create-api-key ci ${words}`);
   const [first, , line = ''] = out.split('\n');
@@ -72,7 +72,7 @@ test('tell a person what a new key is for', async () => {
   assert.match(line.trim(), KEY);
 });
 
-test('warn of a template that is not there, and make the key', async () => {
+test('warn of an unknown template, and create the key', async () => {
   const { code, out, err } = await gateway.run('gateway create-api-key later --templates filesystem,memoy');
   assert.is(code, 0);
   assert.match(out, KEY);
@@ -80,7 +80,7 @@ test('warn of a template that is not there, and make the key', async () => {
   assert.equal(err.split('\n').slice(1), [`warning: ${warning}`]);
 });
 
-test('print the record of a new key as JSON, the key in it', async () => {
+test('print the record of a new key as JSON, with the key', async () => {
   const { out } = await gateway.run('gateway create-api-key all --role admin --expires 1d --json');
   const record = JSON.parse(out);
   assert.match(record.key, KEY);
@@ -88,7 +88,7 @@ test('print the record of a new key as JSON, the key in it', async () => {
   assert.ok(Math.abs(Date.parse(record.expires_at) - Date.now() - 86_400_000) < 60_000);
 });
 
-test('refuse what makes no key, before anybody is asked', async () => {
+test('refuse invalid options with one line and exit code 2', async () => {
   const lines = [
     '',
     'a --permissions everything',
@@ -102,7 +102,7 @@ test('refuse what makes no key, before anybody is asked', async () => {
   }
 });
 
-test('end a key by its id, its name, or the key itself', async () => {
+test('revoke a key by its id, its name, or the key itself', async () => {
   const [one, two, three] = [await mint('one'), await mint('two'), await mint('three')];
   const named = await gateway.run('gateway revoke one');
   assert.equal([named.code, named.out], [0, `the key "one" (${idOf(one)}) is revoked`]);
@@ -112,7 +112,7 @@ test('end a key by its id, its name, or the key itself', async () => {
   for (const key of [one, two, three]) assert.is(await codeOf(authenticate(key)), 'INVALID_CREDENTIALS');
 });
 
-test('do not guess between keys of one name, and take an id before a name', async () => {
+test('refuse an ambiguous name, and prefer an id to a name', async () => {
   const [one, two] = [await mint('twin'), await mint('twin')];
   const line = `stagedoor: 2 API keys are called "twin"; name one by its id: ${idOf(one)}, ${idOf(two)}`;
   assert.match(await complaint(gateway.run('gateway revoke twin')), new RegExp(`^${line}$`, 'm'));

@@ -1,4 +1,4 @@
-// The audit log, and the level of the other one.
+// The audit log, and the log level.
 
 import * as assert from 'uvu/assert';
 import { serving } from '../../helpers/function-backend.ts';
@@ -8,7 +8,7 @@ import { complaint, gatewayFor } from './against-gateway.ts';
 const test = suite('gateway audit and log-level');
 const gateway = gatewayFor(test, { withAccounts: true });
 
-test('audit shows changes and calls, the newest first, and finds some of them', async () => {
+test('audit shows changes and calls, newest first, and filters them', async () => {
   assert.is((await gateway.run('gateway audit')).out, 'no entries');
   const handler = serving({ one: () => ({ content: [] }) });
   await gateway.server.gateway.register('demo', { id: 'a', handler }, { waitMs: 5_000 });
@@ -31,7 +31,7 @@ test('audit shows changes and calls, the newest first, and finds some of them', 
   assert.match(await complaint(gateway.run('gateway audit --from yesterday'), 2), '--from must be a time');
 });
 
-test('log-level shows the level, changes it, and refuses a word that is none', async () => {
+test('log-level shows the level, changes it, and refuses an unknown level', async () => {
   assert.is((await gateway.run('gateway log-level')).out, 'silent');
   assert.is((await gateway.run('gateway log-level debug')).out, 'debug');
   assert.equal(JSON.parse((await gateway.run('gateway log-level --json')).out), { level: 'debug' });

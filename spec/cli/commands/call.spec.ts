@@ -25,7 +25,7 @@ const inputSchema = {
     level: { enum: [1, 'high'] },
   },
 };
-/** What the tool `parts` answers with. */
+/** The result of the tool `parts`. */
 const content = [
   { type: 'text', text: 'two\nlines' },
   { type: 'image', mimeType: 'image/png', data: PNG },
@@ -87,7 +87,7 @@ for (const [word, expected] of values) {
   });
 }
 
-test('sends large numbers as they were written', async () => {
+test('sends numbers above 2^53 exactly as they were written', async () => {
   const seen: string[] = [];
   const { fetch } = globalThis;
   replaceFetch((url, init) => {
@@ -102,7 +102,7 @@ test('sends large numbers as they were written', async () => {
   ]);
 });
 
-test('names what is no text, with its type and size', async () => {
+test('shows content other than text by its type and size', async () => {
   assert.equal((await printed(gateway.run('gateway call odd parts'))).split('\n'), [
     ...['two', 'lines', '[image image/png, 1.5 kB]', '[audio audio/wav, 3 bytes]', 'of a file'],
     ...['[application/zip, 3 bytes: file:///b]', '[link c: file:///c]'],
@@ -126,7 +126,7 @@ test('shows progress and log messages while it waits', async () => {
   assert.equal(terminal.progress, ['progress: 1 of 2 step 1', 'progress: 2 of 2 step 2', 'log: a word']);
 });
 
-test('tells in one line of a result that is no JSON', async () => {
+test('fails with one line when the result is not JSON', async () => {
   const url = await serve((_, response) => {
     response.setHeader('content-type', 'text/event-stream').end('event: result\ndata: {\n\n');
   });
@@ -134,7 +134,7 @@ test('tells in one line of a result that is no JSON', async () => {
   assert.is(await complaint(calling), `stagedoor: lost the connection to ${url}`);
 });
 
-test('refuses in one line what it cannot call', async () => {
+test('refuses invalid arguments, tools and templates with one line', async () => {
   const cases: [string, number, RegExp][] = [
     ['odd show {"a":', 2, /: the arguments must be one JSON object: /],
     ['odd show [1]', 2, /: the arguments must be one JSON object such as /],

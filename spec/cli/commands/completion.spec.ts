@@ -32,7 +32,7 @@ const HARNESS: Readonly<Record<string, (words: readonly string[]) => readonly st
   ],
   fish: (words) => [
     ...['--no-config', '-c'],
-    // A candidate is followed by what it is about.
+    // A candidate is followed by its description.
     `source ${folder('fish')}; complete -C "stagedoor ${words.join(' ')}" | string replace -r '\\t.*' ''`,
   ],
 };
@@ -40,7 +40,7 @@ const HARNESS: Readonly<Record<string, (words: readonly string[]) => readonly st
 for (const [shell, harness] of Object.entries(HARNESS)) {
   const isThere = spawnSync(shell, ['--version']).status === 0;
   const complete = (...words: string[]): string[] => {
-    // Its exit code says whether there is a candidate, if anything.
+    // The exit code is not checked: it depends on the shell and on the candidates.
     const { stdout, stderr } = spawnSync(shell, harness(words), { encoding: 'utf8' });
     assert.is(stderr, '', words.join(' '));
     return stdout.split('\n').filter((line) => line !== '');
@@ -70,7 +70,7 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
   });
 }
 
-test('names the shells that there are', async () => {
+test('refuses an unknown shell and names the supported ones', async () => {
   const line = 'stagedoor: unknown shell "tcsh"; shells are bash, zsh, fish';
   assert.is(await complaint(runCommand(['completion', 'tcsh']), 2), line);
 });

@@ -15,7 +15,7 @@ test('shows each setting with its source', async () => {
   assert.equal(rowOf('grace_seconds'), ['grace_seconds', 'default', '25']);
 });
 
-test('prints the settings as JSON, values as what they are', async () => {
+test('prints the settings as JSON with typed values', async () => {
   const words = 'config --json --port 9000 --health-interval 1.5 --allowed-hosts a,b:1 --log-level error';
   const rows: { name: string; value: unknown }[] = JSON.parse((await runCommand(words.split(' '))).out);
   const row = rows.find(({ name }) => name === 'log_level');
@@ -30,7 +30,7 @@ test('prints the settings as JSON, values as what they are', async () => {
   assert.equal([values['auth.secret_key'], values.redis_url, values.encryption_key], [null, null, []]);
 });
 
-test('explains the listeners, and names a source once', async () => {
+test('shows the listeners with their source, and explains two default ports', async () => {
   const both = (await runCommand(['config'])).out;
   assert.match(both, /^listen +default +0\.0\.0\.0:8080 \(templates\)$/m);
   assert.match(both, /^It listens on two ports because no port is set/m);
@@ -50,7 +50,7 @@ test('prefers an option to the environment, and reads --registry as --registry-f
   assert.match(both.err, '--registry cannot be combined with --registry-file');
 });
 
-test('refuses a configuration file that is none', async () => {
+test('refuses a configuration file that is a folder, is missing or has no name', async () => {
   for (const [word, reason] of [
     ['.', ': "." is a folder; name the file in it'],
     ['none.yaml', ': there is no file "none.yaml"'],

@@ -1,4 +1,4 @@
-// `connect` without changing files: what it prints for each kind of client, and which gateway, key and program it names.
+// `connect` without changing files: its output for each kind of client, and which gateway, key and program it names.
 
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const open = gatewayFor(test, {}, ({ server }) =>
 
 const connect = (line: string, ...words: string[]) => gateway.run(`connect ${line}`, ...words);
 
-test('shows every kind with snippet, steps, troubleshooting and documentation', async () => {
+test('shows every kind of client with steps, troubleshooting and documentation', async () => {
   const { code, out } = await connect('weather');
   assert.is(code, 0);
   for (const { title, documentation } of CONNECT_KINDS) {
@@ -57,7 +57,7 @@ test('writes the key into the snippet when it is given', async () => {
   assert.is(piped.err, '');
 });
 
-test('starts the bridge, or the registered command where a client can start it in the same way', async () => {
+test('names the bridge, or the registered command if a client can start it in the same way', async () => {
   const entry = async (words: string) => {
     const { out, err } = await connect(`${words} --llm claude-code --output`, folder('entry.json'));
     assert.is(out, '', err);
@@ -84,13 +84,13 @@ test('starts the bridge, or the registered command where a client can start it i
   });
 });
 
-test('leaves the key out where nobody has to log in', async () => {
+test('omits the key where authentication is off', async () => {
   const { code, out } = await open.run('connect weather --http');
   assert.is(code, 0);
   assert.not.match(out, 'API_KEY');
 });
 
-test('writes a file that only its owner can read, and replaces none', async () => {
+test('writes a file that only its owner can read, and replaces no existing file', async () => {
   const path = folder('client.mjs');
   const { code, out, err } = await connect('weather --llm nodejs --output', path);
   assert.equal({ code, out, err }, { code: 0, out: '', err: err });
@@ -127,7 +127,7 @@ test('reads gateway and variable of a named environment', async () => {
   assert.match(await complaint(unknown, 2), 'did you mean "lab"?');
 });
 
-test('refuses unknown names and options that do not fit together', async () => {
+test('refuses unknown names and incompatible options', async () => {
   const cases: [string, number, RegExp][] = [
     ['weather --llm emacs', 2, /--llm must be one of claude, claude-code, .*curl.*, not "emacs"/],
     ['wether', 1, /template "wether" not found; nearest: weather, /],
@@ -143,7 +143,7 @@ test('refuses unknown names and options that do not fit together', async () => {
   }
 });
 
-test('does with a key that may only call', async () => {
+test('works with a key that has only the scope tools:call', async () => {
   const env = { STAGEDOOR_API_KEY: await gateway.newKey('tools:call') };
   const known = await gateway.runAt({ env }, 'connect own --llm vscode');
   assert.is(known.code, 0, known.err);

@@ -20,7 +20,7 @@ const run = (line: string, env: Record<string, string> = {}) =>
   runCommand(['db', ...line.split(' ')], env, folder());
 const put = (name: string, document: unknown) => writeFileSync(folder(name), JSON.stringify(document));
 
-test('migrate makes the database, tells what it applied, and then has nothing to do', async () => {
+test('migrate creates the database, lists the applied migrations, and reports up to date the second time', async () => {
   const path = folder('gateway.db');
   const first = await run('migrate');
   assert.equal([first.code, first.err], [0, `migrating ${path}`]);
@@ -34,7 +34,7 @@ test('migrate makes the database, tells what it applied, and then has nothing to
   assert.is(existsSync(folder('no')), false);
 });
 
-test('status fails for a database that is missing, and shows one that is not', async () => {
+test('status fails for a missing database, and shows an existing one', async () => {
   const missing = await run('status');
   assert.is(missing.code, 1);
   assert.match(missing.out, /^answers +no: there is no database .*"npx stagedoor db migrate"$/m);
@@ -73,7 +73,7 @@ onPosix('status warns of a file that other users can read, and does not fail', a
   }
 });
 
-test('every command fails for memory and for what is no database, and shows no password of one that is away', async () => {
+test('every command fails for an in-memory or unknown database, and shows no password of an unreachable one', async () => {
   for (const url of ['memory://', 'sqlite://', 'sqlite:///:memory:', 'mongodb://a/b'])
     for (const command of ['status', 'migrate', 'export']) {
       const { code, err } = await run(`${command} --database ${url}`);
@@ -87,7 +87,7 @@ test('every command fails for memory and for what is no database, and shows no p
   assert.not.match(out, 'planted');
 });
 
-test('a database that goes away during the work is a failure, and a bug stays one', async () => {
+test('a database that becomes unavailable is a CommandFailure, and another error stays unchanged', async () => {
   await run('migrate');
   const flags = { database: 'sqlite:///gateway.db' };
   const config = loadConfig({ flags, env: {}, cwd: folder(), readFile: () => undefined });
@@ -106,7 +106,7 @@ test('a password on the command line is refused and not repeated; the environmen
   assert.match(other.out, /^database +.*other\.db$/m);
 });
 
-test('import takes a document in, whatever its shape, and says who runs its programs', async () => {
+test('import accepts a document of mcpServers, and names the node that runs its programs', async () => {
   await run('migrate');
   put('mcp.json', { mcpServers: { memory: { command: 'npx', args: ['-y', 'x'] } } });
   const out = await printed(run('import mcp.json --node-id build-1:8080'));
@@ -118,7 +118,7 @@ test('import takes a document in, whatever its shape, and says who runs its prog
   assert.equal([source, nodeId], ['api', 'build-1:8080']);
 });
 
-test('import replaces what is there, takes what it can, and fails for the rest', async () => {
+test('import replaces existing instances, and imports valid entries even if it fails for others', async () => {
   await run('migrate');
   put('a.yaml', { servers: { far: { url: 'http://127.0.0.1:9' } } });
   await run('import a.yaml');
@@ -156,7 +156,7 @@ const withDocument = (name: string, body: () => Promise<void>) =>
     await body();
   });
 
-withDocument('secrets are stored encrypted, and exported only when they are asked for', async () => {
+withDocument('secrets are stored encrypted, and exported only with --with-secrets', async () => {
   assert.not.match(readFileSync(folder('gateway.db'), 'latin1'), 'planted');
   const { code, out, err } = await run('export');
   const plain = instances.map(({ headers: _headers, env_vars: _variables, ...rest }) => rest);
@@ -179,7 +179,7 @@ withDocument('export writes a file that only its owner can read, in the format o
   assert.not.match(readFileSync(folder('out.yaml'), 'utf8'), /^\{/);
 });
 
-withDocument('export makes no folder and replaces no file unless it is told to', async () => {
+withDocument('export creates no folder, and replaces a file only with --force', async () => {
   mkdirSync(folder('taken', 'full'), { recursive: true });
   const taken = await complaint(run('export --file taken --force'));
   assert.match(taken, /^stagedoor: .*taken cannot be written \(\w+\)$/);
@@ -200,7 +200,7 @@ withDocument('export makes no folder and replaces no file unless it is told to',
   assert.is(await complaint(run('export --force'), 2), 'stagedoor: --force requires --file');
 });
 
-withDocument('export with secrets fails when their key is another', async () => {
+withDocument('export with secrets fails when the secret key is a different one', async () => {
   const env = { GATEWAY_SECRET_KEY: 'another-secret-'.repeat(3) };
   const unreadable = await complaint(run('export --with-secrets', env));
   assert.match(unreadable, /^stagedoor: demo\/far: [^\n]+; demo\/near: [^\n]+$/);

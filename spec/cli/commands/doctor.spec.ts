@@ -1,4 +1,4 @@
-// What `stagedoor doctor` finds on machines where something is wrong.
+// The findings of `stagedoor doctor` on machines with problems.
 
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
@@ -20,10 +20,10 @@ interface Seen {
   readonly advice: string | null;
 }
 
-/** Nothing listens at that address: no gateway of this machine is asked. */
+/** Nothing listens at that address, so that no gateway of this machine answers. */
 const ENV = { STAGEDOOR_URL: 'http://127.0.0.1:2', PATH: process.env.PATH ?? '', MCP_GATEWAY_PORT: '0' };
 
-/** What it finds in the folder, and its exit code. */
+/** The checks in the folder, and the exit code. */
 async function examined(words: readonly string[] = [], env: Record<string, string> = {}) {
   const variables = { ...ENV, XDG_CONFIG_HOME: folder(), ...env };
   const { code, out } = await runCommand(['doctor', ...words, '--json'], variables, folder());
@@ -33,7 +33,7 @@ async function examined(words: readonly string[] = [], env: Record<string, strin
   return { code, checks, of };
 }
 
-test('is content with a fresh folder', async () => {
+test('finds no problem in an empty folder', async () => {
   const { code, checks } = await examined();
   assert.equal(
     checks.map(({ check, status }) => `${check} ${status}`),
@@ -43,7 +43,7 @@ test('is content with a fresh folder', async () => {
   assert.is(code, 0);
 });
 
-test('shows a line for each, with what to do', async () => {
+test('shows a line for each check, with advice', async () => {
   const env = { ...ENV, HTTP_PROXY: 'http://proxy:3128' };
   const { code, out } = await runCommand(['doctor', '--database', 'memory://'], env, folder());
   assert.is(code, 0);
@@ -51,7 +51,7 @@ test('shows a line for each, with what to do', async () => {
   assert.match(out, /^warn {2}proxy {6}HTTP_PROXY: [^\n]+\n {17}set NO_PROXY=localhost,127\.0\.0\.1$/m);
 });
 
-test('fails for settings that cannot be used, one line each', async () => {
+test('fails for invalid settings, one line each', async () => {
   writeFileSync(folder('gateway.yaml'), 'grace_seconds: soon\nlog_level: loud\n');
   const { code, checks } = await examined();
   const found = [code, checks.map(({ check, status }) => `${check} ${status}`)];
@@ -59,7 +59,7 @@ test('fails for settings that cannot be used, one line each', async () => {
   assert.match(checks[1]?.advice ?? '', 'stagedoor config');
 });
 
-test('tells a port of another program from one of a gateway', async () => {
+test('distinguishes a port that another program uses from one that a gateway uses', async () => {
   const other = new URL(await serve((_request, response) => response.end('hello'))).port;
   const running = new URL(gateway.url).port;
   const env = { MCP_GATEWAY_PORT: other, GATEWAY_PORT: running, STAGEDOOR_URL: gateway.url };
@@ -73,7 +73,7 @@ test('tells a port of another program from one of a gateway', async () => {
   assert.is(code, 1);
 });
 
-test('looks at the database', async () => {
+test('fails for a broken or unreachable database, and shows a usable one', async () => {
   writeFileSync(folder('gateway.db'), 'this is no database, whatever its name says. '.repeat(100), {
     mode: 0o600,
   });
@@ -88,7 +88,7 @@ test('looks at the database', async () => {
   assert.match(away?.text ?? '', 'postgresql://127.0.0.1:2/none');
 });
 
-test('looks at who can read the secrets', async () => {
+test('reports files and folders with secrets that other users can read or write', async () => {
   if (!isPosix) return;
   await runCommand(['db', 'migrate'], {}, folder());
   writeFileSync(folder('gateway.key'), `${'a'.repeat(64)}\n`, { mode: 0o644 });
@@ -108,7 +108,7 @@ test('looks at who can read the secrets', async () => {
   assert.ok(of('database').some(({ advice }) => advice === `chmod 600 ${folder('gateway.db')}`));
 });
 
-test('looks for the programs of templates', async () => {
+test('warns of templates that are invalid, or whose program or Node version is missing', async () => {
   const facts = { name: 'A', description: 'A server.', version: '1.0.0' };
   const templates = {
     absent: { ...facts, id: 'absent', command: 'no-such-program --now' },
@@ -129,7 +129,7 @@ test('looks for the programs of templates', async () => {
   assert.is(code, 0);
 });
 
-test('looks at proxy variables, and shows no credentials', async () => {
+test('warns of proxy variables without NO_PROXY for loopback, and shows no credentials', async () => {
   const env = { HTTPS_PROXY: 'http://user:secret@proxy:3128', no_proxy: 'example.com, localhost' };
   const { of, checks } = await examined([], env);
   const [proxy, ...others] = of('proxy');
@@ -140,7 +140,7 @@ test('looks at proxy variables, and shows no credentials', async () => {
   assert.is(fine.of('proxy')[0]?.status, 'ok');
 });
 
-test('compares the clock with that of a gateway', async () => {
+test('warns when the clock of a gateway differs', async () => {
   const url = await serve((_request, response) => {
     response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString());
     response.end('{"status":"healthy","build":"1"}');

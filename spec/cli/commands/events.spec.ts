@@ -1,4 +1,4 @@
-// @own-process: a command that fails before it listens leaves its listener for signals to the end of the process.
+// @own-process: a command that fails before it listens keeps its signal listener until the process ends.
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
@@ -16,13 +16,13 @@ const gateway = gatewayFor(test, { withAccounts: true }, async ({ server: { gate
 
 const serve = serverFor(test);
 
-test('shows what happened, a line each', async () => {
+test('shows one line for each past event', async () => {
   const out = await printed(gateway.run('gateway events'));
   assert.match(out, /^\d\d:\d\d:\d\d instance\.registered {2}demo\/one {2}replaced=false$/m);
   assert.match(out, /^\d\d:\d\d:\d\d instance\.healthy {2}other\/one {2}era=legacy$/m);
 });
 
-test('shows some of them only', async () => {
+test('filters events by template and type', async () => {
   const { out } = await gateway.run('gateway events --template demo --type instance.healthy');
   assert.match(out, /^[^\n]+ instance\.healthy {2}demo\/one {2}era=legacy$/);
   const lines = (await gateway.run('events --json --type instance')).out.split('\n');
@@ -31,7 +31,7 @@ test('shows some of them only', async () => {
   assert.match(await complaint(gateway.run('gateway events --type nothing')), /\(VALIDATION_ERROR\)$/);
 });
 
-test('shows a call with what is unusual about it', async () => {
+test('shows the tool, caller, outcome and duration of a call', async () => {
   const { gateway: facade } = gateway.server;
   await facade.register('calls', { id: 'one', handler: serving({ echo: () => ({}) }) }, { waitMs: 5_000 });
   await facade.call('calls', 'echo', {}, { caller: 'user:1', requestId: 'r-1' });
@@ -42,7 +42,7 @@ test('shows a call with what is unusual about it', async () => {
   );
 });
 
-test('goes on with what happens, and with the load of each second, until a signal', async () => {
+test('follows events and the samples of the load until a signal', async () => {
   const [drained, sampled] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
   const onPrint = (text: string) => {
     if (text.includes('instance.draining')) drained.resolve();
@@ -57,7 +57,7 @@ test('goes on with what happens, and with the load of each second, until a signa
   await ended;
 });
 
-test('ends when nobody reads on', async () => {
+test('ends with exit code 0 when the reader closes the pipe', async () => {
   const words = ['gateway', 'events', '-f', '--type', 'instance.draining'];
   const env = { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: await gateway.newKey('admin') };
   const program = new Program(words, { env });
@@ -76,7 +76,7 @@ test('ends when nobody reads on', async () => {
   }
 });
 
-test('comes back after a broken connection, where it was', async () => {
+test('resumes after the last event when the connection breaks', async () => {
   const asked: unknown[] = [];
   const event = (id: number) => `id: run-${id}\nevent: template.changed\ndata: {"type":"t${id}"}\n\n`;
   const scenes: ((response: ServerResponse) => void)[] = [

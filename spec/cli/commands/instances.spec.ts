@@ -1,18 +1,18 @@
-// Commands about an instance, and the end of a template.
+// Commands about an instance, and deleting a template.
 
 import * as assert from 'uvu/assert';
 import { leftThere } from '../../../src/cli/commands/instances.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER, printed } from './against-gateway.ts';
 
-const test = suite('commands about an instance');
+const test = suite('instance commands');
 const gateway = gatewayFor(test, {}, async ({ server }) => {
   for (const id of ['one', 'two'])
     await server.gateway.register('demo', { id, handler: HANDLER }, { waitMs: 5_000 });
 });
 const now = () => gateway.server.gateway.instance('demo', 'one').snapshot;
 
-test('drain takes it out of balancing, and resume takes it back', async () => {
+test('drain takes an instance out of balancing, and resume brings it back', async () => {
   const drained = await printed(gateway.run('gateway drain demo one'));
   assert.is(drained, 'one of demo gets no new calls until it is resumed');
   const { id, template_name, state } = JSON.parse((await gateway.run('gateway drain demo one --json')).out);
@@ -21,14 +21,14 @@ test('drain takes it out of balancing, and resume takes it back', async () => {
   assert.equal([resumed, now().state], ['one of demo gets calls again: healthy', 'healthy']);
 });
 
-test('restart begins it anew', async () => {
+test('restart restarts an instance', async () => {
   const { restarts } = now();
   assert.is(await printed(gateway.run('gateway restart demo one')), 'one of demo restarts');
   while (now().restarts === restarts) await new Promise(setImmediate);
   assert.is(now().restarts, restarts + 1);
 });
 
-test('each fails for one that nobody knows, and for a word too few', async () => {
+test('each fails for an unknown instance, and for a missing argument', async () => {
   for (const verb of ['drain', 'resume', 'deregister']) {
     const unknown = await complaint(gateway.run(`gateway ${verb} demo a/b?c`));
     assert.match(unknown, /^stagedoor: [^\n]+_NOT_FOUND\)$/);
@@ -37,7 +37,7 @@ test('each fails for one that nobody knows, and for a word too few', async () =>
   }
 });
 
-test('deregister takes it out, and then its template can be deleted', async () => {
+test('deregister removes an instance, and delete-template works only once all are removed', async () => {
   assert.is(await printed(gateway.run('gateway deregister demo one')), 'one is deregistered from demo');
   const ids = gateway.server.gateway.template('demo').instances.map(({ id }) => id);
   assert.equal(ids, ['two']);
@@ -55,7 +55,7 @@ test('deregister takes it out, and then its template can be deleted', async () =
   assert.equal(JSON.parse(asJson.out), { template_name: 'next', deleted: true });
 });
 
-test('say what is left there', () => {
+test('name the calls and sessions that remain at an instance', () => {
   const left = (calls: number, sessions: number) => leftThere({ in_flight: calls, sessions });
   const said = ['', '1 call remains', '2 sessions remain', '2 calls and 1 session remain'];
   assert.equal([left(0, 0), left(1, 0), left(0, 2), left(2, 1)], said);

@@ -1,4 +1,4 @@
-// What is there: instances, tools, sessions.
+// Lists of instances, tools and sessions.
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -9,7 +9,7 @@ import { cellsOf, complaint, gatewayFor, HANDLER, openSession, printed } from '.
 const test = suite('gateway list, tools and sessions');
 const gateway = gatewayFor(test);
 
-test('list says how to register when there is nothing', async () => {
+test('list names the register command when there is no instance', async () => {
   const line = 'No instance is registered; "npx stagedoor gateway register --help" shows how.';
   assert.is(await printed(gateway.run('gateway list')), line);
 });
@@ -36,7 +36,7 @@ test('list shows every instance in a line, and the registry as JSON', async () =
   assert.equal(used, ['demo', 'far']);
 });
 
-test('list shows a command whole to programs, and what tells it apart to people', async () => {
+test('list shows a whole command in a pipe, and shortens its paths on a terminal', async () => {
   const program = '/opt/a folder/of-some-depth/bin/program';
   const script = '/home/somebody/projects/a-server-with-a-long-name/dist/index.js';
   await gateway.server.gateway.register('cut', { id: 'one', command: program, args: [script, 'stdio'] });
@@ -45,7 +45,7 @@ test('list shows a command whole to programs, and what tells it apart to people'
   assert.match(wide.out, `  program …${script.slice(-31)} stdio`);
 });
 
-test('tools shows each with what it takes and what it does', async () => {
+test('tools shows each tool with its arguments and its description', async () => {
   const { gateway: facade } = gateway.server;
   await facade.register('tools', { handler: fixtureHandler('one') }, { waitMs: 5_000 });
   const out = await printed(gateway.run('gateway tools tools'));
@@ -56,7 +56,7 @@ test('tools shows each with what it takes and what it does', async () => {
   assert.equal([tools.length, tools[0].inputSchema.required], [count, ['text']]);
 });
 
-test('tools says so when there are none, and when there is no such template', async () => {
+test('tools reports a template without tools, and an unknown template', async () => {
   assert.is(await printed(gateway.run('gateway tools demo')), 'demo has no tools');
   const unknown = /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\)$/;
   assert.match(await complaint(gateway.run('gateway tools nothing')), unknown);
@@ -64,7 +64,7 @@ test('tools says so when there are none, and when there is no such template', as
   assert.match(await complaint(gateway.run('gateway tools dmeo')), slip);
 });
 
-test('sessions shows who has one and where it is bound; end-session ends it', async () => {
+test('sessions shows owner, client and binding of a session; end-session ends it', async () => {
   const [headings, row = []] = cellsOf((await gateway.run('gateway sessions')).out);
   assert.equal(headings, ['SESSION', 'OF', 'CLIENT', 'BOUND TO', 'OPEN FOR', 'UNUSED FOR']);
   const [id = ''] = row;

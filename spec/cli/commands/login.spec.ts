@@ -1,4 +1,4 @@
-// Tokens are kept after a login, and forgotten by a logout.
+// Tokens are stored at a login, and removed at a logout.
 
 import { existsSync, readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
@@ -29,7 +29,7 @@ const run = (words: string, line?: string, env: Record<string, string> = { STAGE
     ...(line === undefined ? {} : { line }),
   });
 
-test('asks for the password, keeps the token and does not print it', async () => {
+test('login asks for the password, stores the token and does not print it', async () => {
   const env = { ...home(), STAGEDOOR_URL: gateway.url };
   const words = ['gateway', 'login', 'admin'];
   const out = await printed(runAtTerminal(words, { env, answers: [ADMIN_PASSWORD] }));
@@ -43,7 +43,7 @@ test('asks for the password, keeps the token and does not print it', async () =>
   assert.ok(Date.parse(done.expires_at) > Date.now());
 });
 
-test('keeps nothing when the password is wrong, and does not say who exists', async () => {
+test('login stores nothing when the password is wrong, and does not reveal whether the user exists', async () => {
   const errors: string[] = [];
   for (const name of ['admin', 'nobody']) {
     const err = await complaint(run(`gateway login ${name} --password -`, 'not the password'));
@@ -59,7 +59,7 @@ test('keeps nothing when the password is wrong, and does not say who exists', as
   assert.is(existsSync(path()), false);
 });
 
-test('sends no kept token or key with a login', async () => {
+test('login sends no stored token or API key', async () => {
   const seen: unknown[] = [];
   const url = await serve(({ headers }, response) => {
     seen.push(headers.authorization, headers['x-api-key'], headers['content-type']);
@@ -72,13 +72,13 @@ test('sends no kept token or key with a login', async () => {
   assert.equal([code, err], [0, warning]);
 });
 
-test('warns before a password leaves this machine unencrypted', async () => {
+test('login warns before it sends a password to another machine without encryption', async () => {
   const login = run('gateway login ada --url http://gateway.invalid --password -', 'secret');
   const warning = /^warning: the password travels to gateway\.invalid without encryption/;
   assert.match(await complaint(login), warning);
 });
 
-test('fails when the answer is no token', async () => {
+test('login fails when the answer contains no token', async () => {
   const odd = await serve((_, response) => void response.end('{}'));
   const none = await complaint(run(`gateway login ada --password - --url ${odd}`, 'secret'));
   assert.is(none, `stagedoor: ${odd} answered the login without a token`);
@@ -86,7 +86,7 @@ test('fails when the answer is no token', async () => {
 
 const urls = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000', 'https://gateway.invalid'];
 const [, , far = ''] = urls;
-/** A logout of somebody with a token for each of those; what it says, and whose tokens are left. */
+/** A logout with a stored token for each of those; its output, and the gateways whose tokens are left. */
 async function logout(words: string, env: Record<string, string> = {}) {
   const file = new CredentialsFile(credentialsPath(home()));
   const token = { username: 'ada', access_token: 'x', expires_at: '2999-01-01T00:00:00.000Z' };
@@ -95,14 +95,14 @@ async function logout(words: string, env: Record<string, string> = {}) {
   return { ...outcome, left: urls.filter((url) => file.find(url) !== undefined) };
 }
 
-test('forgets the token of the gateway that is named, also when it does not answer', async () => {
+test('logout removes the token of the given gateway, even if that does not answer', async () => {
   const first = await logout(` --url ${far}/`);
   assert.equal([first.code, first.out, first.left], [0, `logged out of ${far}`, urls.slice(0, 2)]);
   assert.match(first.err, /was not ended at https:\/\/gateway\.invalid, where it is valid until 2999/);
   assert.is(await printed(run(`gateway logout --url ${far}/`, undefined, {})), 'Not logged in.');
 });
 
-test('ends the token at its gateway', async () => {
+test('logout revokes the token at its gateway', async () => {
   await run('gateway login admin --password -', ADMIN_PASSWORD);
   const { access_token } = JSON.parse(readFileSync(path(), 'utf8')).tokens[gateway.url];
   const headers = { authorization: `Bearer ${access_token}` };
@@ -112,7 +112,7 @@ test('ends the token at its gateway', async () => {
   assert.equal([out, await me()], [`logged out of ${gateway.url}`, 401]);
 });
 
-test('forgets those of the usual addresses when none is named, that of STAGEDOOR_URL before, or all', async () => {
+test('logout removes the token of STAGEDOOR_URL, else those of the default addresses, or all with --all', async () => {
   const here = 'http://127.0.0.1:9001';
   writeDaemon(filesIn(folder()), { pid: 1, url: here, words: [], folder: folder(), graceMs: 0 });
   urls.push(here);

@@ -1,4 +1,4 @@
-// `gateway register`: what becomes of its options, of instances that are not healthy, and of secrets.
+// `gateway register`: its options, instances that do not become healthy, and secrets.
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ const definitionOf = (template: string, id: string) =>
   gateway.server.gateway.instance(template, id).definition;
 
 test('registers a program with its folder, environment and weight, and waits until it is healthy', async () => {
-  // The home of the user may be below the folder that commands run in, which then is refused.
+  // The home of the user may be below the folder of the commands, which is then refused as a working folder.
   const sub = relative(tmpdir(), folder('sub'));
   const options = `--working-dir ${sub}/.. --id 007 --env A=1 --env B=x=y --weight 3 --wait 20`;
   const out = await printed(register(`files ${options} --command`, program));
@@ -29,7 +29,7 @@ test('registers a program with its folder, environment and weight, and waits unt
   assert.equal([env, weight, workingDir], [{ A: '1', B: 'x=y' }, 3, dirname(folder('sub'))]);
 });
 
-test('does not wait unless it is told to, and says when it replaced an instance', async () => {
+test('waits only with --wait, and reports when it replaced an instance', async () => {
   const words = `twice --id one ${FAR}`;
   const { out } = await register('twice --endpoint http://127.0.0.1:9');
   assert.match(out, /^twice-[0-9a-f]{8} is registered in twice: (starting|unhealthy)\n/);
@@ -54,7 +54,7 @@ test('registers a program together with the endpoint that it serves', async () =
   assert.equal({ transport, endpoint, command, env: { ...env } }, { ...asked, env: { A: '1' } });
 });
 
-test('passes on how an endpoint is spoken to, and prints the record as JSON', async () => {
+test('passes on the transport of an endpoint, and prints the record as JSON', async () => {
   const endpoint = 'http://127.0.0.1:9/sse';
   const { out } = await register(`old --id one --endpoint ${endpoint} --transport sse --json`);
   const record = JSON.parse(out);
@@ -77,12 +77,12 @@ const failures: readonly {
     details: /^Last output:\n(.*\n)* {2}refusing to start: .*$/,
   },
   {
-    ...{ what: 'with the error of a script, which is above its stack', seconds: 6 },
+    ...{ what: 'with the error of a script, without its stack', seconds: 6 },
     ...{ command: '/no/such/server.js', reason: '.*' },
     details: /^ {2}Error: Cannot find module .*server\.js'$/m,
   },
   {
-    ...{ what: 'with what a program has done so far that is still starting', seconds: 1 },
+    ...{ what: 'with the output of a program that is still starting', seconds: 1 },
     ...{ command: `-e "${JUNK}"`, reason: 'it is still starting, and wrote 150 lines that are not JSON-RPC' },
     details: /^Last output:\n(.*\n)* {2}junk 150$/,
   },
@@ -100,7 +100,7 @@ for (const [index, { what, seconds, command, reason, details }] of failures.entr
   });
 }
 
-test('shows why the gateway refuses, and names the option', async () => {
+test('shows why the gateway refuses the request, and names the option', async () => {
   const line = /^stagedoor: --command: The command cannot be split into words: .* \(VALIDATION_ERROR\)$/;
   assert.match(await complaint(register('a --command', "node 'a")), line);
   const named = gateway.run('gateway register', 'Bad Name', '--endpoint', 'http://127.0.0.1:9');
@@ -108,7 +108,7 @@ test('shows why the gateway refuses, and names the option', async () => {
   assert.is(await complaint(named), `stagedoor: ${rule} (VALIDATION_ERROR)`);
 });
 
-test('refuses options that are missing, invalid or do not fit together', async () => {
+test('refuses missing, invalid and incompatible options', async () => {
   const cases: [string, RegExp][] = [
     ['', /missing --endpoint <url> or --command <line>/],
     ['--endpoint http://a --working-dir .', /--working-dir and --env require --command/],
@@ -128,7 +128,7 @@ test('refuses options that are missing, invalid or do not fit together', async (
   }
 });
 
-test('starts a server of the catalogue as its definition says, with its settings', async () => {
+test('starts a server of the catalogue by its definition, with settings of --config', async () => {
   const out = await printed(register(`filesystem --config folders=${folder()} --wait 60 --json`));
   const { id, state, args } = JSON.parse(out);
   assert.equal([state, args.at(-1)], ['healthy', folder()]);
@@ -139,7 +139,7 @@ test('starts a server of the catalogue as its definition says, with its settings
   assert.match(await complaint(register('filesystem --config fodlers=/srv')), /^.*fodlers/);
 });
 
-test('shows secret settings of a definition to nobody', async () => {
+test('masks secret settings of a definition', async () => {
   const mapping = { type: 'string', sensitive: true, header_mapping: 'Authorization' };
   const definition = {
     ...{ id: 'remote', name: 'Remote', description: 'Far away.', version: '1.0.0' },

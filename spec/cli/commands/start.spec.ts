@@ -1,6 +1,6 @@
-// @own-process: a gateway that has stopped ends its process some seconds later, whatever else goes on there.
+// @own-process: a gateway that has stopped ends its process some seconds later.
 
-// What `gateway start` makes of its options. A start that succeeds is spec/cli/run-gateway.spec.ts and the journeys.
+// How `gateway start` reads its options. Successful starts: spec/cli/run-gateway.spec.ts and the journeys.
 
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
@@ -20,7 +20,7 @@ const allExited = Promise.withResolvers<void>();
 let exits = 0;
 let port = '';
 test.before(async () => {
-  // A run that has ended lets the process live for 2 s at most: here that is the process of the specs, and of the next files.
+  // A run that has ended exits the process after at most 2 s, which here is the process of the specs.
   mock.method(process, 'exit', () => {
     exits += 1;
     if (exits === RUNS) allExited.resolve();
@@ -34,7 +34,7 @@ test.after(async () => {
   mock.restoreAll();
 });
 
-test('keeps the demo on this machine, whatever the environment says, unless --host says otherwise', async () => {
+test('binds the demo to loopback despite the environment, unless --host is given', async () => {
   const env = { GATEWAY_HOST: '0.0.0.0', MCP_GATEWAY_HOST: '0.0.0.0' };
   const { err } = await runCommand(['gateway', 'start', '--demo', '--port', port], env);
   assert.match(err, new RegExp(`^stagedoor: port ${port} on 127\\.0\\.0\\.1 is already in use`));
@@ -42,7 +42,7 @@ test('keeps the demo on this machine, whatever the environment says, unless --ho
   assert.match(open.err, new RegExp(`^stagedoor: port ${port} on 0\\.0\\.0\\.0 is already in use`));
 });
 
-test('says that it is another stagedoor which has the port', async () => {
+test('reports that another stagedoor uses the port', async () => {
   const other = await startGateway();
   const { port: taken } = new URL(other.url);
   const words = ['gateway', 'start', '--host', '127.0.0.1', '--database', 'memory://', '--port', taken];
@@ -52,7 +52,7 @@ test('says that it is another stagedoor which has the port', async () => {
   assert.match(err, new RegExp(message));
 });
 
-test('lets a demo keep nothing, and refuses one that was given a database', async () => {
+test('stores nothing for a demo, and refuses a demo with a database', async () => {
   const words = ['gateway', 'start', '--demo', '--port', port];
   await runCommand(words, {}, folder());
   assert.equal(await readdir(folder()), []);
@@ -62,7 +62,7 @@ test('lets a demo keep nothing, and refuses one that was given a database', asyn
   assert.equal(await readdir(folder()), []);
 });
 
-test('names the place where each port that is taken was written, a line for each', async () => {
+test('names the setting of each port that is in use, one line each', async () => {
   const other = createServer((socket) => socket.destroy()).listen(0);
   await once(other, 'listening');
   const second = String((other.address() as AddressInfo).port);
@@ -80,7 +80,7 @@ test('names the place where each port that is taken was written, a line for each
   await once(other.close(), 'close');
 });
 
-test('says in one line, and without a secret, which setting or database it cannot use', async () => {
+test('names the setting or database that it cannot use in one line without secrets', async () => {
   await writeFile(folder('key.yaml'), 'prot: 9000\n');
   const env = { GATEWAY_DATABASE_URL: 'postgresql://me:planted@127.0.0.1:1/db' };
   for (const [words, reason] of [

@@ -1,4 +1,4 @@
-// `gateway stats`, once or drawn again until a signal.
+// `gateway stats`, once or redrawn until a signal.
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
@@ -11,7 +11,7 @@ const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => 
   for (let calls = 0; calls < 3; calls += 1) await facade.ask('demo', { method: 'prompts/get', params: {} });
 });
 
-test('shows sums, and the numbers of each instance', async () => {
+test('shows sums, and the statistics of each instance', async () => {
   const out = await printed(gateway.run('gateway stats'));
   assert.match(out, /^requests +3, 0 in flight$/m);
   assert.match(out, /^failed +0\.0 %$/m);
@@ -20,7 +20,7 @@ test('shows sums, and the numbers of each instance', async () => {
   assert.is(JSON.parse((await gateway.run('gateway stats --json')).out).total_requests, 3);
 });
 
-test('draws again with calls per second, until a signal', async () => {
+test('redraws with calls per second until a signal', async () => {
   const drawn: string[] = [];
   const onPrint = (text: string) => {
     drawn.push(text);
@@ -32,7 +32,7 @@ test('draws again with calls per second, until a signal', async () => {
   assert.match(drawn[1] ?? '', `${gateway.url} at `);
 });
 
-test('refuses to watch where nothing can be drawn', async () => {
+test('refuses --watch without a terminal or with --json', async () => {
   const piped = await complaint(gateway.run('gateway stats --watch'), 2);
   assert.match(piped, /^stagedoor: --watch requires a terminal[^\n]+$/);
   const asJson = await complaint(gateway.runAt({ columns: 80 }, 'gateway stats --watch --json'), 2);

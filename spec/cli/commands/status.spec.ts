@@ -1,4 +1,4 @@
-// `gateway status` and `gateway health`, also without an account and of gateways of another version.
+// `gateway status` and `gateway health`, also without credentials and for gateways of another version.
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -23,7 +23,7 @@ const open = gatewayFor(test, {}, ({ server }) =>
 const serve = serverFor(test);
 const nobody = { env: { STAGEDOOR_API_KEY: '' } };
 
-test('show the gateway and its templates, and what MCP clients have open', async () => {
+test('status shows the gateway, its templates and the sessions of MCP clients', async () => {
   const out = await printed(open.run('gateway status'));
   assert.match(out, new RegExp(`^gateway +${open.url}$`, 'm'));
   assert.match(out, /^version +API \d+\.\d+\.\d+, stagedoor \S+$/m);
@@ -39,7 +39,7 @@ test('show the gateway and its templates, and what MCP clients have open', async
   assert.equal([url, health.status, stats.total_requests], [open.url, 'healthy', 0]);
 });
 
-test('leave out what a gateway does not tell', async () => {
+test('status omits fields that a gateway of another version does not send', async () => {
   const template = { total_instances: 2, healthy_instances: 1, load_balancer_strategy: 'random' };
   const sessions = { open: 1, parked: null, max: 5, moved: 2, lost: 3 };
   const stats = { total_requests: 7, active_connections: 0, templates: { demo: template } };
@@ -53,7 +53,7 @@ test('leave out what a gateway does not tell', async () => {
   assert.match(out, /^dedicated processes +4 running, 5 lost$/m);
 });
 
-test('status shows health alone to who is not logged in', async () => {
+test('status shows only the health without a login', async () => {
   const { code, out, err } = await gateway.runAt(nobody, 'gateway status');
   assert.is(code, 0);
   assert.match(out, /^status +healthy$/m);
@@ -65,7 +65,7 @@ test('status shows health alone to who is not logged in', async () => {
   assert.match((await gateway.run('gateway status')).out, /^requests +0, 0 in flight$/m);
 });
 
-test('show what is not healthy with its reason', async () => {
+test('show unhealthy instances with their reason', async () => {
   const { gateway: facade } = gateway.server;
   const down = firstValueFrom(facade.on('instance.unhealthy'));
   await facade.register('far', { id: 'two', endpoint: 'http://127.0.0.1:9/mcp' });
@@ -79,7 +79,7 @@ test('show what is not healthy with its reason', async () => {
   assert.match(await complaint(gateway.run('gateway health none')), /\(TEMPLATE_NOT_FOUND\)$/);
 });
 
-test('health shows that of the gateway to everybody, and fails when nothing is healthy', async () => {
+test('health shows the health of the gateway without a login, and fails when nothing is healthy', async () => {
   const out = await printed(gateway.runAt(nobody, 'gateway health'));
   assert.match(out, /^status +degraded\ndatabase +connected\ninstances +1 of 2 healthy\nuptime +\d+ s$/);
   const { status, instances } = JSON.parse((await gateway.runAt(nobody, 'gateway health --json')).out);
@@ -92,7 +92,7 @@ test('health shows that of the gateway to everybody, and fails when nothing is h
   assert.match(sick.out, /^status +unhealthy$/m);
 });
 
-test('status ends with exit code 0 only when the gateway serves', async () => {
+test('status ends with exit code 0 only for a healthy or degraded gateway', async () => {
   const words = { healthy: 0, degraded: 0, unhealthy: 1, 'of another version': 1 };
   for (const [word, expected] of Object.entries(words)) {
     const { code, out } = await statusOf({ '/gateway/health': { status: word, build: '1' } });
@@ -101,7 +101,7 @@ test('status ends with exit code 0 only when the gateway serves', async () => {
   }
 });
 
-test('status shows programs of other gateways apart from what is not healthy here', async () => {
+test('status lists programs of other nodes apart from unhealthy instances', async () => {
   const stopped = { template_name: 'demo', state: 'stopped', healthy: false };
   const instances = [
     { ...stopped, id: 'far', node_id: 'web-2', reason: 'it runs on the node "web-2".' },
@@ -123,7 +123,7 @@ test('status shows programs of other gateways apart from what is not healthy her
 
 test.run();
 
-/** What is shown of a gateway that answers these paths with these bodies. */
+/** The status of a gateway that answers these paths with these bodies. */
 async function statusOf(bodies: Readonly<Record<string, unknown>>) {
   const url = await serve((request, response) => {
     response.end(JSON.stringify(bodies[String(request.url)] ?? {}));

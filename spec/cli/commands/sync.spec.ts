@@ -17,7 +17,7 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close());
 
-test('takes in what changed in the registry file, after a dry run that changes nothing', async () => {
+test('applies changes of the registry file, after a dry run that changes nothing', async () => {
   await writeFile(file, 'servers: { other: { url: "http://127.0.0.1:2", colour: red } }');
   const ids = () => gateway.server.gateway.servers().map(({ definition }) => definition.id);
   const dry = await gateway.run('gateway sync --dry-run');
@@ -37,7 +37,7 @@ test('takes in what changed in the registry file, after a dry run that changes n
   assert.equal(ids(), ['other']);
 });
 
-test('shows settings that changed, and a file that became invalid as one line', async () => {
+test('shows changed settings of a template, and warns of an invalid file', async () => {
   await writeFile(file, 'templates: { web: { load_balancer: { max_retries: 1 }, instances: [] } }');
   assert.match((await gateway.run('gateway sync')).out, /changed +web +settings of the template/);
   await writeFile(file, 'servers: [');

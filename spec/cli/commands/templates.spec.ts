@@ -1,4 +1,4 @@
-// Definitions of templates: shown, written, added, validated.
+// Template definitions: list, show, init, add and validate.
 
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
@@ -35,7 +35,7 @@ test('list shows the templates of a gateway, and those with a tag', async () => 
   );
 });
 
-test('show tells what a template is, also of one that was only registered', async () => {
+test('show describes a template, also one without a definition', async () => {
   const out = await printed(gateway.run('template show filesystem'));
   const facts = ['name +Filesystem', 'version +1\\.0\\.0', 'author +stagedoor', 'requires +node>=20'];
   for (const fact of [...facts, 'capabilities +read, write, tools', 'tags +demo, files', 'instances +0'])
@@ -47,7 +47,7 @@ test('show tells what a template is, also of one that was only registered', asyn
   assert.match(await complaint(gateway.run('template show nothing')), 'TEMPLATE_NOT_FOUND');
 });
 
-test('list and show read the definitions of this machine without a gateway', async () => {
+test('list and show read local definitions without a gateway', async () => {
   const definition = { id: 'mine', name: 'Mine', description: 'Is mine.', version: '0.1.0', tags: ['x'] };
   await put('mine', definition);
   const local = `--local --templates-dir ${folder()}`;
@@ -62,7 +62,7 @@ const init = (...more: string[]) =>
   run('init search', '--description', 'Searches.', '--command', 'node server.js', ...more);
 const ADD = 'add search --templates-dir templates';
 
-test('init writes a definition from options that validates, and add takes it over', async () => {
+test('init writes a valid definition from options, and add copies it into the templates folder', async () => {
   const out = await printed(init('--tag', 'files', '--author', 'me'));
   assert.match(out, /^\/search\/template\.json is written/);
   assert.equal(JSON.parse(await readFile(folder('search', 'template.json'), 'utf8')), {
@@ -76,7 +76,7 @@ test('init writes a definition from options that validates, and add takes it ove
   assert.equal([templates.map(({ id }) => id), problems], [['search'], []]);
 });
 
-test('init and add replace what is there only when forced, and leave nothing beside it', async () => {
+test('init and add replace an existing definition only with --force, and leave no other file', async () => {
   await init();
   await run(ADD);
   for (const [again, forced, path] of [
@@ -92,14 +92,14 @@ test('init and add replace what is there only when forced, and leave nothing bes
   assert.equal(files.map((name) => name.replaceAll('\\', '/')).sort(), ['search', 'search/template.json']);
 });
 
-test('one of several that add at once succeeds', async () => {
+test('of several concurrent adds of one definition one succeeds', async () => {
   await init();
   const runs = await Promise.all(Array.from({ length: 8 }, () => run(ADD)));
   assert.equal(runs.map(({ code }) => code).sort(), [0, 1, 1, 1, 1, 1, 1, 1]);
   assert.equal(await readdir(folder('templates')), ['search']);
 });
 
-test('init and add refuse what is not valid or not there, with nothing changed, and ask nobody', async () => {
+test('init and add refuse invalid and missing definitions without a question, and change nothing', async () => {
   await put('broken', { id: 'broken', version: 1 });
   const broken = await complaint(run('add broken --templates-dir templates'));
   assert.match(broken, /^stagedoor: broken\/template\.json is not valid and was not added\n/);
@@ -145,7 +145,7 @@ test('validate names every violation with its line and its JSON pointer', async 
   ]);
 });
 
-test('validate names what a schema cannot say', async () => {
+test('validate reports a placeholder that nothing fills', async () => {
   const { code, out } = await validate({ ...smallest, command: 'run', args: ['$' + '{TOKEN}'] }, '--json');
   assert.is(code, 1);
   const violation = { pointer: '/args/0', line: 8, message: 'nothing fills the placeholder $' + '{TOKEN}' };
@@ -160,7 +160,7 @@ test('validate accepts a definition, warns of properties without effect, and fai
   assert.equal(await validate(content, '--strict'), { code: 1, complaints, out: '' });
 });
 
-test('validate answers what is no JSON, is nested deeply, or cannot be read, in one line', async () => {
+test('validate reports invalid JSON, deep nesting and unreadable files in one line', async () => {
   const { code, complaints } = await validate('{"id": s3cret\n}');
   assert.equal([code, complaints], [1, "FILE: not JSON: Unexpected token 's'"]);
   assert.is((await validate(`{"id": ${'['.repeat(50_000)}${']'.repeat(50_000)}}`)).code, 1);

@@ -1,4 +1,4 @@
-// Users are made, listed, renewed and deleted at a gateway; on the database it is spec/cli/accounts/local-client.spec.ts.
+// Users are created, listed, changed and deleted at a gateway; on the database: spec/cli/accounts/local-client.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
@@ -11,7 +11,7 @@ const gateway = gatewayFor(test, { withAccounts: true }, async ({ server }) => {
   await server.auth.accounts.changeUser(id, { isActive: false });
 });
 
-test('show every user in a line, and records without hashes', async () => {
+test('list every user in a line, and records without hashes', async () => {
   const { code, out } = await gateway.run('gateway users');
   assert.is(code, 0);
   const rows = cellsOf(out).map((cells) => cells.slice(0, 5));
@@ -34,7 +34,7 @@ test('ask for the password of a new user twice', async () => {
   assert.equal([user?.role, user?.email, user?.templates], ['user', 'eve@localhost', undefined]);
 });
 
-test('make an admin, with an address and templates, and print the record', async () => {
+test('create an admin with an e-mail address and templates, and print the record', async () => {
   const { code, out, err } = await gateway.runAt(
     { line: 'correct horse' },
     'gateway create-user bo --role admin --email bo@example.com --password - --json --templates',
@@ -47,7 +47,7 @@ test('make an admin, with an address and templates, and print the record', async
   assert.match(err, /^warning: template "a" does not exist yet$/m);
 });
 
-test('take a password of the command line and warn', async () => {
+test('accept a password on the command line with a warning', async () => {
   const words = 'gateway create-user cy@example.com --password planted-password --json';
   const { code, out, err } = await gateway.run(words);
   assert.equal([code, JSON.parse(out).email], [0, 'cy@example.com']);
@@ -55,7 +55,7 @@ test('take a password of the command line and warn', async () => {
   assert.not.match(err, 'planted');
 });
 
-test('ask nobody when something else is wrong, and show why the gateway refuses', async () => {
+test('refuse invalid options before they ask for a password, and show why the gateway refuses', async () => {
   for (const [words, message] of [
     [['a b'], 'a user name is letters, digits'],
     [['dee', '--role', 'root'], '--role must be admin or user, not "root"'],
@@ -71,7 +71,7 @@ test('ask nobody when something else is wrong, and show why the gateway refuses'
   assert.match(await complaint(refused), /^stagedoor: User "ADMIN" already exists \(DUPLICATE_USERNAME\)$/m);
 });
 
-test('give a user of the gateway that is named a new password', async () => {
+test('set the password of a user at the gateway of --url', async () => {
   const answers = ['battery staple', 'battery staple'];
   const { code, out } = await gateway.runAt({ answers }, `gateway set-password Admin --url ${gateway.url}`);
   const done =
@@ -83,7 +83,7 @@ test('give a user of the gateway that is named a new password', async () => {
   assert.match(await complaint(nobody), /^stagedoor: user "nobody" not found$/m);
 });
 
-test('set the password on the database when no gateway is named, even if one is known', async () => {
+test('set the password on the database without --url, even if STAGEDOOR_URL is set', async () => {
   const words = 'gateway set-password admin --password -';
   const line = 'correct horse';
   const err = await complaint(gateway.runAt({ line }, `${words} --database memory://`));
@@ -92,7 +92,7 @@ test('set the password on the database when no gateway is named, even if one is 
   assert.is((await gateway.runAt({ line, env }, words)).err, err);
 });
 
-test('delete the user of that name, in any case, but not the last admin', async () => {
+test('delete a user by its name in any letter case, but not the last admin', async () => {
   const first = await gateway.run('gateway delete-user ADA');
   assert.equal([first.code, first.out], [0, 'ada is deleted']);
   const { username, deleted } = JSON.parse((await gateway.run('gateway delete-user bo --json')).out);

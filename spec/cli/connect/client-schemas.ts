@@ -1,6 +1,6 @@
-// What MCP clients say in their own published schemas, or in the types that these are generated from, about the entries that connect
-// writes. These are our statements, not copies: they have only the members that a snippet may use, and allow no others, so that
-// what fits here fits there. Each names where it was read.
+// The entries that connect writes, as published schemas of MCP clients, or the types behind these, define them. These schemas
+// are not copies: they have only the members that a snippet may use, and allow no others, so that a document that fits here
+// also fits there. Each names its source.
 
 const text = { type: 'string' };
 const texts = { type: 'array', items: text };

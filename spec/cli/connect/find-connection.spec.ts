@@ -1,5 +1,5 @@
-// How clients on this machine and on others reach a template, by what the registry shows of its instances. The engines of
-// containers are small programs here that know one container.
+// How local and remote clients reach a template, by the registry's records of its instances. The container engines are small
+// programs here that know one container.
 
 import { chmodSync, writeFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
@@ -8,7 +8,7 @@ import { findConnections } from '../../../src/cli/connect/find-connection.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('how a template is reached');
+const test = suite('a template is reached');
 const path = process.env.PATH;
 const folder = folderOfAll(test);
 test.before(() => {
@@ -25,7 +25,7 @@ function engine(name: string, script: string): void {
   chmodSync(folder(name), 0o755);
 }
 
-/** Port 9 is one that fetch refuses: whether a key is needed cannot be found out, and so one is. */
+/** fetch refuses port 9: whether a key is needed stays unknown, and so a key is used. */
 async function stdioOf(
   instances: readonly object[],
   url = 'http://127.0.0.1:9',
@@ -47,7 +47,7 @@ const local = {
 };
 const contained = { ...local, command: 'node', args: ['server.js'], container: '0123456789abcdef' };
 
-test('by exec in the container that an engine here knows', async () => {
+test('by exec in a container that a local engine knows', async () => {
   assert.equal(await stdioOf([contained]), {
     ...{ program: 'container', command: 'podman', key: undefined },
     args: ['exec', '-i', '0123456789ab', 'node', 'server.js'],
@@ -56,18 +56,18 @@ test('by exec in the container that an engine here knows', async () => {
   assert.equal(args.slice(0, 5), ['exec', '-i', '-e', 'LEVEL', '0123456789ab']);
 });
 
-test('by the bridge where no engine knows the container: its command is not one for this machine', async () => {
+test('by the bridge if no local engine knows the container', async () => {
   const unknown = { ...contained, container: 'ffff' };
   assert.is(await stdioOf([unknown]), 'neither docker nor podman knows its container here');
 });
 
-test('by the registered command', async () => {
+test('by the registered command if a client can start it', async () => {
   const wanted = { program: 'command', command: 'npx', args: local.args, key: undefined };
   assert.equal(await stdioOf([local]), wanted);
   assert.equal(await stdioOf([{ ...contained, container: 'ffff' }, local]), wanted);
 });
 
-test('by the bridge where a client cannot start the registered command in the same way', async () => {
+test('by the bridge if a client cannot start the registered command in the same way', async () => {
   const cases: [object, RegExp][] = [
     [{ working_dir: '/srv' }, /depends on its folder or its variables/],
     [{ env_vars: { TOKEN: '***' } }, /depends on its folder or its variables/],

@@ -1,5 +1,5 @@
-// The snippets of all kinds, for every way to reach a template: each is valid in its language, says what its client reads, and
-// keeps the key to itself unless it was given.
+// The snippets of all kinds, for every way to reach a template: each is valid in its language, has the members that its client
+// reads, and contains the key only if it was given.
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -12,13 +12,13 @@ import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CLIENT_SCHEMAS } from './client-schemas.ts';
 
-const test = suite('the snippets of connect');
+const test = suite('snippets of connect');
 const folder = folderOfEach(test);
 
 const url = 'http://127.0.0.1:8080';
 const named: Key = { variable: 'STAGEDOOR_API_KEY' };
 const given: Key = { variable: 'STAGEDOOR_API_KEY', value: 'sd_key_secret' };
-/** Words that are easily written wrong: spaces, both quotes, a backslash, a dollar, letters beyond ASCII. */
+/** Characters that are easily escaped wrong: spaces, both quotes, a backslash, a dollar, letters beyond ASCII. */
 const nasty = `a b"c'd\\e$f é`;
 
 function connectionsOf(kind: ConnectKind, key: Key | undefined): Connection[] {
@@ -50,7 +50,7 @@ function every(...languages: string[]): { kind: ConnectKind; connection: Connect
   );
 }
 
-/** What is said of the template. */
+/** The entry of the template. */
 function entryOf(kind: ConnectKind, document: unknown): Record<string, unknown> {
   let inner = document;
   for (const name of [...(kind.file?.section ?? []), ...(kind.file?.isList ? ['0'] : ['weather'])]) {
@@ -72,7 +72,7 @@ const python = test.needs(
   spawnSync('python3', ['-c', 'import tomllib'], { stdio: 'ignore' }).status === 0,
   'no python3 of 3.11 or later here',
 );
-python('every Python one parses', () => {
+python('in Python parse', () => {
   const programs = every('python').map(({ kind, text }, index) => {
     const path = folder(`${kind.name}-${index}.py`.replaceAll('-', '_'));
     writeFileSync(path, text);
@@ -95,7 +95,7 @@ function fits(kind: ConnectKind, document: unknown): void {
   );
 }
 
-test('every JSON and YAML one says how the template is reached, and fits the schema of its client', () => {
+test('in JSON and YAML contain the connection, and fit the schema of their client', () => {
   const seen = new Set<string>();
   for (const { kind, connection, text } of every('json', 'yaml')) {
     const document = kind.language === 'yaml' ? parseYaml(text) : JSON.parse(text);
@@ -107,7 +107,7 @@ test('every JSON and YAML one says how the template is reached, and fits the sch
   assert.equal([...seen].filter((name) => !checks.has(name)).sort(), unpublished.sort());
 });
 
-python('every TOML one says it, too, and fits what its client publishes', () => {
+python('in TOML contain the connection, and fit the schema of their client', () => {
   const read =
     'import json,sys,tomllib\nprint(json.dumps([tomllib.loads(each) for each in json.load(sys.stdin)]))';
   const snippets = every('toml');
@@ -120,7 +120,7 @@ python('every TOML one says it, too, and fits what its client publishes', () => 
   }
 });
 
-test('what clients publish refuses an entry with a member that they do not know', () => {
+test('with an unknown member do not fit the schema of their client', () => {
   const kind = CONNECT_KINDS.find(({ name }) => name === 'continue') as ConnectKind;
   const [connection] = connectionsOf(kind, undefined) as [Connection];
   const document = parseYaml(kind.snippet(connection));
@@ -128,7 +128,7 @@ test('what clients publish refuses an entry with a member that they do not know'
   assert.is(checks.get(kind.name)?.(document), false);
 });
 
-test('every JavaScript and shell one parses', () => {
+test('in JavaScript and shell parse', () => {
   for (const { kind, text } of every('js')) {
     const path = folder(`${kind.name}.mjs`);
     writeFileSync(path, text);
@@ -137,7 +137,7 @@ test('every JavaScript and shell one parses', () => {
   for (const { text } of every('sh')) execFileSync('/bin/sh', ['-n'], { input: text, stdio: 'pipe' });
 });
 
-test('the key stands in a snippet only when it was given', () => {
+test('contain the key only if it was given, and else its variable or a placeholder', () => {
   for (const { kind, connection, text } of every('json', 'yaml', 'toml', 'python', 'js', 'sh')) {
     const { key } = connection;
     assert.is(text.includes('sd_key_secret'), key?.value !== undefined, `${kind.name}: ${text}`);
@@ -154,7 +154,7 @@ test('the key stands in a snippet only when it was given', () => {
   }
 });
 
-test('has the entry that its client reads', () => {
+test('in JSON have the members that their client reads', () => {
   const expected: Record<string, { type?: string; url?: string; headers: string }> = {
     'claude-code': { type: 'http', headers: `\${STAGEDOOR_API_KEY}` },
     vscode: { type: 'http', headers: `\${env:STAGEDOOR_API_KEY}` },

@@ -1,4 +1,4 @@
-// `connect --write` and `--remove` on files as people have them: what is theirs stays, what cannot be edited safely is not touched.
+// `connect --write` and `--remove` on realistic files: other entries stay, and files that cannot be edited safely are not changed.
 
 import {
   chmodSync,
@@ -51,7 +51,7 @@ const SETTINGS = `// my settings
 }
 `;
 
-test('shows what it would do, and writes nothing without a yes', async () => {
+test('shows the change, and writes nothing without --yes', async () => {
   const path = put('.config/zed/settings.json', SETTINGS);
   const { code, out } = await write('zed', '--http', '--write', '--key', 'sd_x');
   assert.is(code, 0);
@@ -61,7 +61,7 @@ test('shows what it would do, and writes nothing without a yes', async () => {
   assert.equal(filesOf(join(path, '..')), ['settings.json']);
 });
 
-test('asks at a terminal', async () => {
+test('asks at a terminal, and writes only after y', async () => {
   const path = put('.config/zed/settings.json', SETTINGS);
   for (const line of ['n', 'y']) {
     const person = { env: { HOME: home() }, folder: home(), answers: [], line };
@@ -71,7 +71,7 @@ test('asks at a terminal', async () => {
   }
 });
 
-test('keeps comments, order, indentation and what is unknown, and a copy of the file; --remove undoes it', async () => {
+test('keeps comments, order, indentation and mode, and makes a backup; --remove undoes the change', async () => {
   const path = put('.config/zed/settings.json', SETTINGS);
   chmodSync(path, 0o640);
   const { code, err } = await write('zed', '--http', '--write', '--yes', '--key', 'sd_x');
@@ -91,7 +91,7 @@ test('keeps comments, order, indentation and what is unknown, and a copy of the 
   assert.match((await write('zed', '--remove', '--yes')).out, 'needs no change');
 });
 
-test('keeps what a person added to the entry, and drops what the other transport needed', async () => {
+test('keeps members that a person added to the entry, and drops those of the other transport', async () => {
   const mine = { command: 'old', args: ['x'], env: { MINE: '1' }, alwaysAllow: ['a'], timeout: 60 };
   const path = put('.cursor/mcp.json', JSON.stringify({ mcpServers: { weather: mine } }));
   await write('cursor', '--stdio', '--write', '--yes');
@@ -108,7 +108,7 @@ test('keeps what a person added to the entry, and drops what the other transport
 });
 
 for (const kind of CONNECT_KINDS.filter(({ file }) => file !== undefined)) {
-  test(`writes a new file for ${kind.name}, twice alike, and takes the entry out again`, async () => {
+  test(`writes a new file for ${kind.name}, changes nothing the second time, and removes the entry`, async () => {
     const { file, name } = kind;
     assert.ok(file);
     const path = locate(file.locations, { env: { HOME: home() }, folder: home() });
@@ -127,14 +127,14 @@ for (const kind of CONNECT_KINDS.filter(({ file }) => file !== undefined)) {
 
 for (const [what, text] of [
   [
-    'commas between',
+    'comments between members',
     '{\n  "mcpServers": {\n    "a": { "command": "x" } // a\n  }, // b\n  "c": [1,  2]\n}\n',
   ],
   ['tabs and CRLF', '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n'],
-  ['nothing', '{\n  "c": 1\n}\n'],
+  ['no section', '{\n  "c": 1\n}\n'],
   ['one line', '{"mcpServers":{"a":{"command":"x"}},"c":1}'],
 ] as const) {
-  test(`writes into and takes out of a file with ${what}`, async () => {
+  test(`adds an entry to, and removes it from, a file with ${what}`, async () => {
     const path = put('.cursor/mcp.json', text);
     const { code, err } = await write('cursor', '--write', '--yes');
     assert.is(code, 0, err);
@@ -143,12 +143,12 @@ for (const [what, text] of [
     if (what === 'tabs and CRLF') assert.match(read(path), '\r\n\t\t\t"command": ');
     await write('cursor', '--remove', '--yes');
     const after = read(path);
-    if (what === 'commas between' || what === 'tabs and CRLF') assert.is(after, text);
+    if (what === 'comments between members' || what === 'tabs and CRLF') assert.is(after, text);
     else assert.equal(parseJson(after), { mcpServers: {}, ...parseJson(text) });
   });
 }
 
-test('keeps comments and other extensions of YAML', async () => {
+test('keeps comments and other extensions in YAML', async () => {
   const before = '# mine\nGOOSE_MODE: auto # careful\nextensions:\n  # on\n  developer:\n    enabled: true\n';
   const path = put('.config/goose/config.yaml', before);
   await write('goose', '--write', '--yes');
@@ -160,7 +160,7 @@ test('keeps comments and other extensions of YAML', async () => {
   assert.is(read(path), before);
 });
 
-test('keeps what a person added to an entry of YAML', async () => {
+test('keeps members that a person added to an entry in YAML', async () => {
   const mine = 'cmd: old\n    type: stdio\n    envs: { MINE: "1" }\n    bundled: false # mine\n';
   const path = put('.config/goose/config.yaml', `extensions:\n  weather:\n    ${mine}`);
   await write('goose', '--http', '--write', '--yes');
@@ -172,7 +172,7 @@ test('keeps what a person added to an entry of YAML', async () => {
   assert.equal([both, uri], [{ MINE: '1', A: '1' }, undefined]);
 });
 
-test('puts an entry into a list of YAML, in place of the one with its name, and into one without any', async () => {
+test('replaces the entry of the same name in a YAML list, or appends it, also to an empty or missing list', async () => {
   const path = put(
     '.continue/mcpServers/stagedoor.yaml',
     'mcpServers:\n  - name: other\n  - name: weather\n    command: old\n  - 7\n',
@@ -191,7 +191,7 @@ test('puts an entry into a list of YAML, in place of the one with its name, and 
   assert.is(parseYaml(read(home('.config/goose/config.yaml'))).extensions.weather.uri, entry.url);
 });
 
-test('appends to TOML and touches nothing else', async () => {
+test('appends to TOML and changes nothing else', async () => {
   const before = '# mine\nmodel = "x"\n\n[mcp_servers.weather-eu]\ncommand = "other" # theirs\n';
   const path = put('.codex/config.toml', before);
   await write('codex', '--write', '--yes');
@@ -214,18 +214,18 @@ for (const [what, kind, text, reason] of [
   ['a list', 'cursor', '[]', /has no object at its top/],
   ['a section of another type', 'cursor', '{"mcpServers": 3}', /has no object at mcpServers/],
   ['broken YAML', 'goose', 'a: [', /is not YAML/],
-  ['a sentence of YAML', 'goose', 'hello\n', /has no map at its top/],
-  ['a reference to nothing', 'goose', 'a: *b\n', /is not YAML: Unresolved alias .*b/],
+  ['a YAML document that is not a map', 'goose', 'hello\n', /has no map at its top/],
+  ['an unresolved YAML alias', 'goose', 'a: *b\n', /is not YAML: Unresolved alias .*b/],
   ['a table of TOML that a person wrote', 'codex', OWN_TABLE, /change it by hand/],
   ['an inline table of TOML', 'codex', 'mcp_servers = { }\n', /change it by hand/],
   ['a table below one of TOML', 'codex', '[mcp_servers."weather".env]\nA = "b"\n', /change it by hand/],
   ['a member of a table of TOML', 'codex', '[mcp_servers]\nweather = {}\n', /change it by hand/],
   ['a dotted key of TOML', 'codex', 'mcp_servers.weather.url = "x"\n', /change it by hand/],
   ['half a block of TOML', 'codex', '# stagedoor weather: begin\n', /has only one of the lines/],
-  ['bytes that are no text', 'cursor', Buffer.from([0x7b, 0xff, 0x7d]), /is not UTF-8/],
+  ['invalid UTF-8', 'cursor', Buffer.from([0x7b, 0xff, 0x7d]), /is not UTF-8/],
   ['10 MB', 'cursor', ' '.repeat(10 * 1024 * 1024), /has 10485760 bytes/],
 ] as const) {
-  test(`leaves ${what} as it is`, async () => {
+  test(`refuses to change ${what}`, async () => {
     const path = put(PLACES[kind], text);
     const err = await complaint(write(kind, '--write', '--yes'));
     assert.match(err, reason);
@@ -235,7 +235,7 @@ for (const [what, kind, text, reason] of [
   });
 }
 
-test('leaves a read-only file as it is, and says so', async () => {
+test('refuses to change a read-only file', async () => {
   const path = put('.cursor/mcp.json', '{}');
   chmodSync(path, 0o444);
   const refused = await complaint(write('cursor', '--write', '--yes'));
@@ -243,7 +243,7 @@ test('leaves a read-only file as it is, and says so', async () => {
   assert.is(read(path), '{}');
 });
 
-test('follows a link to the file, and refuses a circle of links and a folder', async () => {
+test('follows a symbolic link, and refuses a loop of links and a folder', async () => {
   const real = put('dotfiles/mcp.json', '{}');
   mkdirSync(home('.cursor'));
   symlinkSync(real, home('.cursor/mcp.json'));
@@ -257,7 +257,7 @@ test('follows a link to the file, and refuses a circle of links and a folder', a
   assert.match(await complaint(write('cursor', '--write', '--yes', '--file', home())), 'is not a file');
 });
 
-test('refuses options that do not fit together, and clients without a file', async () => {
+test('refuses incompatible options, and clients without a file', async () => {
   const cases: [string, RegExp][] = [
     ['curl --write', /curl has no configuration file/],
     [
@@ -275,7 +275,7 @@ test('refuses options that do not fit together, and clients without a file', asy
   }
 });
 
-test('finds the file of each system', () => {
+test('finds the file on each operating system', () => {
   const places = { macos: '~/Library/x', windows: '%APPDATA%\\x', linux: '.x' };
   const at = (platform: NodeJS.Platform) =>
     locate(places, { env: { HOME: '/home/ada', APPDATA: '/roaming' }, folder: '/project' }, platform);

@@ -1,5 +1,4 @@
-// Exports and imports of a registry that are not seen at a command: functions, other machines' instances, and changes of a store.
-// The commands are spec/cli/commands/database.spec.ts.
+// Exports and imports of a registry: cases that the commands do not show. The commands: spec/cli/commands/database.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { importDocument, registryDocument } from '../../../src/cli/database/registry-document.ts';
@@ -12,7 +11,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('registry document');
 
-test('leaves out functions of a program and instances that a sync finds again', () => {
+test('exports no in-process functions and no instances of a sync', () => {
   const definitions = [
     definition('one', { template: 'files', transport: 'in-process' }),
     definition('two', { template: 'files', transport: 'stdio', command: 'node', source: 'sync' }),
@@ -32,7 +31,7 @@ const document = {
   servers: { far: { template_name: 'search', url: 'http://127.0.0.1:9', weight: 3 } },
 };
 
-test('replaces what has the same id, keeps its server id, and leaves the rest alone', async () => {
+test('imports over instances of the same id, keeps their server ids, and changes no others', async () => {
   const store = new MemoryStore();
   await take(store, { templates: { other: { instances: [{ id: 'one', endpoint: 'http://a' }] } } });
   await take(store, document);
@@ -56,7 +55,7 @@ test('replaces what has the same id, keeps its server id, and leaves the rest al
   assert.is(await store.findTombstone('files', 'one'), undefined);
 });
 
-test('keeps the settings that a gateway stores at the same time', async () => {
+test('keeps template settings that a gateway stores during the import', async () => {
   const store = new MemoryStore();
   const reading = store.listTemplates.bind(store);
   const meanwhile = [{ max_retries: 5 }, { max_retries: 5, health_check_interval: 7 }];
@@ -71,7 +70,7 @@ test('keeps the settings that a gateway stores at the same time', async () => {
   assert.equal(files?.loadBalancer, { timeout: 9, max_retries: 5, health_check_interval: 7 });
 });
 
-test('an export that is imported elsewhere gives every server the id that it had', async () => {
+test('keeps every server id when an export is imported into another store', async () => {
   const store = new MemoryStore();
   const http = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp' } as const;
   for (const [template, serverId] of [
@@ -91,7 +90,7 @@ test('an export that is imported elsewhere gives every server the id that it had
   assert.is((await elsewhere.listInstances()).at(-1)?.serverId, 'y', 'no other name than its own');
 });
 
-test('ends when the database is gone, and goes on when one entry is refused', async () => {
+test('ends the import when the database is unavailable, and continues when one entry is refused', async () => {
   class Refusing extends MemoryStore {
     override saveInstance(): Promise<boolean> {
       return Promise.reject(databaseUnavailable(new Error('gone')));
