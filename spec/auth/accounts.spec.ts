@@ -1,4 +1,4 @@
-// Accounts and keys: what they are made of, what is refused, and what a change voids.
+// Accounts and keys: their fields, refused values, and the changes that revoke tokens.
 
 import * as assert from 'uvu/assert';
 import type { NewApiKey, NewUser } from '../../src/auth/accounts.ts';
@@ -9,12 +9,12 @@ const test = suite('accounts');
 
 const startsAt = new Date(START_MS).toISOString();
 
-test('an API key has an owner that exists', async () => {
+test('an API key with an unknown owner is refused', async () => {
   const orphan = { name: 'robot', permissions: ['admin'], ownerId: 'nobody' } as const;
   assert.is(await codeOf(() => authHarness().auth.accounts.createApiKey(orphan)), 'USER_NOT_FOUND');
 });
 
-test('a change voids tokens when it is about password, role or activity, and only then', async () => {
+test('a change revokes tokens exactly if it changes the password, the role or the activity', async () => {
   const harness = authHarness();
   const { accounts } = harness.auth;
   const user = await harness.createUser('ada');
@@ -71,7 +71,7 @@ test('an API key is active until it expires, and while its owner is', async () =
   assert.equal(await active(), [null]);
 });
 
-test('a new password of the first admin is reported, that of others is not', async () => {
+test('a new password or a deletion of the first admin is reported, that of others is not', async () => {
   const harness = authHarness();
   const [admin, other] = [
     await harness.createUser('Admin', 'admin'),
@@ -114,7 +114,7 @@ test('invalid user names and e-mail addresses are refused', async () => {
     assert.is(await issuesOf({ email }), 1, JSON.stringify(email));
 });
 
-test('an API key needs a name and known permissions', async () => {
+test('an API key without a name, with unknown permissions or duplicate templates is refused', async () => {
   const unknown = ['tools:call', 'root', 'tools:*'] as unknown[] as NewApiKey['permissions'];
   assert.equal(
     await findingsOf(() => accounts.createApiKey({ name: '', permissions: [], templates: ['a', 'a'] })),
@@ -126,7 +126,7 @@ test('an API key needs a name and known permissions', async () => {
   ]);
 });
 
-test('an expiry is a time in the future with an offset, stored in UTC', async () => {
+test('an expiry must be a future time with an offset, and is stored in UTC', async () => {
   const expiry = async (expiresAt?: string) =>
     (await accounts.createApiKey({ ...key, expiresAt })).apiKey.apiKey.expiresAt;
   assert.is(await expiry(), undefined);

@@ -31,7 +31,7 @@ const test = suite('the audit log');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('writes what was recorded after a second, or at a thousand changes, together', async () => {
+test('writes changes in batches, after a second or at a thousand changes', async () => {
   const { audit, appended } = made();
   for (let index = 0; index < 3; index += 1) audit.record(entry(`subject ${index}`));
   await pass(999);
@@ -43,7 +43,7 @@ test('writes what was recorded after a second, or at a thousand changes, togethe
   assert.equal(appended, [3, 500, 500]);
 });
 
-test('gives others their turn between two chunks; what comes meanwhile waits for the next writing', async () => {
+test('yields between two chunks; entries that are recorded meanwhile wait for the next write', async () => {
   const { audit, appended, database } = made();
   const inBetween: number[] = [];
   let left = [200, 200];
@@ -61,7 +61,7 @@ test('gives others their turn between two chunks; what comes meanwhile waits for
   assert.equal(appended, [500, 500, 400]);
 });
 
-test('writes calls in blocks: full ones at once, the rest after a second, and none that spans more than ten', async () => {
+test('writes calls in blocks: full blocks at once, others after a second; no block spans more than ten seconds', async () => {
   const { audit, appended, clock } = made({ ...SETTINGS, storesArguments: true });
   for (let index = 0; index < 2_010; index += 1) audit.recordCall(call('echo'), undefined);
   await pass();
@@ -84,13 +84,13 @@ test('writes calls in blocks: full ones at once, the rest after a second, and no
   assert.is((await audit.list({ limit: 3_000 })).length, 2_111);
 });
 
-test('has ids of UUID version 7 that begin with the time', () => {
+test('has ids of UUID version 7, which begin with the time', () => {
   const id = timeOrderedIds(() => START_MS)();
   assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   assert.is(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16), START_MS);
 });
 
-test('has ids that rise within a millisecond, beyond its 4,096, and when the clock is set back', () => {
+test('has ids that rise for over 4,096 entries in a millisecond, and when the clock is set back', () => {
   const clock = stoppedClock();
   const nextId = timeOrderedIds(clock.now);
   const ids: string[] = [];
@@ -102,13 +102,13 @@ test('has ids that rise within a millisecond, beyond its 4,096, and when the clo
   assert.is(new Set(ids).size, ids.length);
 });
 
-test('has other ids than another node at the same time', () => {
+test('has ids that differ from those of another node at the same time', () => {
   const [one, other] = [timeOrderedIds(() => START_MS), timeOrderedIds(() => START_MS)];
   const ids = Array.from({ length: 100 }, () => [one(), other()]).flat();
   assert.is(new Set(ids).size, 200);
 });
 
-test('cuts what is longer than its column, and no character in half', async () => {
+test('truncates values that are longer than their column, and no character in half', async () => {
   const { audit } = made();
   const long = (units: number) => `${'x'.repeat(units - 1)}😀`;
   audit.record({
@@ -124,7 +124,7 @@ test('cuts what is longer than its column, and no character in half', async () =
   });
 });
 
-test('while the database is away it keeps 10,000 entries, warns once, and writes when it is back', async () => {
+test('keeps 10,000 entries while the database is unavailable, warns once, and writes them afterwards', async () => {
   const { audit, store, database, warnings, appended } = made();
   database.failure = databaseUnavailable(new Error('refused'));
   for (let index = 0; index < 10_020; index += 1) audit.record(entry(`subject ${index}`));
@@ -143,7 +143,7 @@ test('while the database is away it keeps 10,000 entries, warns once, and writes
   assert.is(warnings.length, 2);
 });
 
-test('entries that the database refuses hold up nobody', async () => {
+test('drops entries that the database refuses with a warning, and writes later entries', async () => {
   const { audit, store, database, warnings } = made();
   database.failure = duplicateServer('x');
   audit.record(entry('refused'));
@@ -160,7 +160,7 @@ test('entries that the database refuses hold up nobody', async () => {
   ]);
 });
 
-test('is cut at its old end at the first writing and after each 5,000 entries; a failure to cut is none', async () => {
+test('deletes old entries at the first write and after each 5,000 entries, and ignores a failure of it', async () => {
   const { audit, database } = made();
   audit.record(entry('first'));
   await audit.list({ limit: 1 });
@@ -173,7 +173,7 @@ test('is cut at its old end at the first writing and after each 5,000 entries; a
   assert.equal(database.trims, [bounds, bounds]);
 });
 
-test('digests the arguments of a call as they came, and stores them only where that is switched on', async () => {
+test('digests the arguments of a call as they were sent, and stores them only if configured', async () => {
   const text = '{"b":1, "a":"é"}';
   const sha256 = createHash('sha256').update(text).digest('hex');
   for (const storesArguments of [false, true]) {
@@ -195,7 +195,7 @@ test('digests the arguments of a call as they came, and stores them only where t
   }
 });
 
-test('digests after the turn of the call, and no megabytes in one turn', async () => {
+test('writes calls with large arguments, which are digested in later turns', async () => {
   const { audit, appended } = made(SETTINGS);
   const large = JsonText.ofText(`"${'x'.repeat(600_000)}"`);
   for (let index = 0; index < 3; index += 1) audit.recordCall(call('echo'), large);
@@ -205,7 +205,7 @@ test('digests after the turn of the call, and no megabytes in one turn', async (
   await audit.close();
 });
 
-test('calls that cannot be written push out no change, and are counted once a minute', async () => {
+test('keeps changes when calls are dropped, and warns of dropped calls once a minute', async () => {
   const { audit, database, warnings, clock, store } = made(SETTINGS);
   database.failure = databaseUnavailable(new Error('refused'));
   for (let index = 0; index < 10_050; index += 1) audit.recordCall(call('echo'), undefined);
@@ -222,7 +222,7 @@ test('calls that cannot be written push out no change, and are counted once a mi
   );
 });
 
-test('finds entries by time, and deletes those that are too old', async () => {
+test('filters entries by time, and keeps recent entries when it trims', async () => {
   const { audit, clock, database, store } = made({ ...SETTINGS, keptDays: 2 });
   audit.recordCall(call('first'), undefined);
   clock.pass(1_000);
@@ -243,7 +243,7 @@ test('finds entries by time, and deletes those that are too old', async () => {
   assert.is(bounds?.calls, 1_000);
 });
 
-test('readers during a write share the next one; neither they nor the end wait for a write that hangs', async () => {
+test('lets readers during a write share the next one, and bounds the wait for a write that hangs', async () => {
   const { audit, appended, database } = made();
   const gate = Promise.withResolvers<void>();
   database.gate = gate.promise;
@@ -263,7 +263,7 @@ test('readers during a write share the next one; neither they nor the end wait f
   assert.equal(appended, [1, 3, 1]);
 });
 
-test('nothing is written after the end', async () => {
+test('writes nothing after close', async () => {
   const { audit, appended } = made();
   audit.record(entry('before'));
   await audit.close();
@@ -272,7 +272,7 @@ test('nothing is written after the end', async () => {
   assert.equal(appended, [1]);
 });
 
-test('an end without a database loses what was not written, and says how much', async () => {
+test('reports at close how many entries were lost without a database', async () => {
   const { audit, database, warnings } = made();
   database.failure = databaseUnavailable(new Error('refused'));
   audit.record(entry('lost'));
@@ -280,7 +280,7 @@ test('an end without a database loses what was not written, and says how much', 
   assert.equal(warnings, [[{ entries: 1 }, 'entries of the audit log were lost']]);
 });
 
-/** Lets time pass, and what begins then end. */
+/** Advances the time, and waits for the work that this starts. */
 async function pass(ms = 0): Promise<void> {
   if (ms > 0) mock.timers.tick(ms);
   await turnsPass(100);

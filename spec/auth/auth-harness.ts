@@ -1,4 +1,5 @@
-// A harness for specs of this room: authentication on a memory store that can go away, with a clock and news of its own.
+// A harness for specs of this room: authentication on a memory store that can become unavailable, with a simulated clock and
+// simulated reports of the store.
 
 import { Subject } from 'rxjs';
 import type { NewApiKey } from '../../src/auth/accounts.ts';
@@ -15,7 +16,7 @@ export const SECRET = new TextEncoder().encode('the secret of the specs, long en
 export const START_MS = Date.parse('2030-05-06T07:08:09.250Z');
 export const LIFETIME_MS = 3_600_000;
 
-/** The cheapest bcrypt there is, which notes what it was asked to compare. */
+/** bcrypt at its lowest cost, which records its comparisons. */
 export class CountedPasswords extends Passwords {
   readonly compared: { readonly password: string; readonly hash: string }[] = [];
 
@@ -29,7 +30,7 @@ export class CountedPasswords extends Passwords {
   }
 }
 
-/** A clock that stands still until it is told otherwise. */
+/** A clock that stands still until `pass`. */
 export function stoppedClock(nowMs = START_MS) {
   const clock = {
     nowMs,
@@ -41,7 +42,7 @@ export function stoppedClock(nowMs = START_MS) {
   return clock;
 }
 
-/** The accounts of a store, noting what is asked; `isAway` makes them reject, `gate` makes them wait. */
+/** The accounts of a store, with a record of the calls; `isAway` makes them reject, `gate` makes them wait. */
 export function watchedAccounts(accounts: AccountStore) {
   const watch = {
     isAway: false,
@@ -66,9 +67,9 @@ export function watchedAccounts(accounts: AccountStore) {
 
 interface HarnessOptions {
   readonly enabled?: boolean;
-  /** The store was heard of once, as it is behind every start. Default true. */
+  /** Whether the store has answered once, as after every start. Default true. */
   readonly hasAnswered?: boolean;
-  /** What the store reports. Default: what the spec does, by `hear`. */
+  /** The reports of the store. Default: those of the spec, by `hear`. */
   readonly reports$?: AuthOptions['storeChanges$'];
 }
 

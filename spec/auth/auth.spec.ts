@@ -6,7 +6,7 @@ import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { authHarness, LIFETIME_MS, passwordOf, SECRET } from './auth-harness.ts';
 
-const test = suite('the whole of authentication');
+const test = suite('authentication as a whole');
 
 test('reports principals whose credentials or permissions change on this node', async () => {
   const { auth, createUser, createKey } = authHarness();
@@ -30,7 +30,7 @@ test('reports principals whose credentials or permissions change on this node', 
   assert.equal(told, ['end']);
 });
 
-test('the end writes the audit log and the times of use of keys', async () => {
+test('close writes the audit log and the last use of API keys', async () => {
   const harness = authHarness();
   const { key, apiKey } = await harness.createKey();
   await harness.auth.authenticate({ apiKey: key });
@@ -42,7 +42,7 @@ test('the end writes the audit log and the times of use of keys', async () => {
   assert.is(harness.storeChanges$.observed, false);
 });
 
-test('credentials are verified every 10 s when reports of the store end or fail', async () => {
+test('cached credentials are verified again after 10 s when reports of the store end or fail', async () => {
   const broken$ = throwError(() => new Error('watch broke'));
   for (const reports$ of [NEVER, of({ kind: 'answered' as const }), broken$]) {
     const { auth, store, clock, warnings, createKey, codeFor } = authHarness({ reports$ });

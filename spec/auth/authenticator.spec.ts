@@ -1,4 +1,4 @@
-// Who a request comes from: what is verified, what is remembered of it for how long, and what ends that.
+// Authentication of requests: verification, how long its result is cached, and what ends that.
 
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
@@ -37,7 +37,7 @@ test('verified credentials are accepted again without a promise and without a qu
   assert.is(idOf(harness.auth.authenticate(shouted)), `user:${user.id}`);
 });
 
-test('bad credentials are refused with the right code, in words that repeat nothing of them', async () => {
+test('invalid credentials are refused with the right code and a message that does not repeat them', async () => {
   const harness = authHarness();
   const [ada, bob, eve, ida, joe] = await Promise.all(
     ['ada', 'bob', 'eve', 'ida', 'joe'].map((name) => harness.createUser(name)),
@@ -150,7 +150,7 @@ test('a token issued right after a change of the password is good, one issued ri
   assert.is(await harness.codeFor(await harness.bearer(again)), 'none');
 });
 
-test('a revocation during a query is in force for all later requests', async () => {
+test('a revocation during a query applies to all later requests', async () => {
   const harness = authHarness();
   const { key, apiKey } = await harness.createKey();
   const gate = Promise.withResolvers<void>();
@@ -201,7 +201,7 @@ test('credentials are verified again when a change is reported during their quer
   assert.ok(harness.auth.authenticate(token) instanceof Promise);
 });
 
-test('while the database is away: those known are served for 15 min, others get DATABASE_UNAVAILABLE', async () => {
+test('without the database cached credentials are served for 15 min, and others get DATABASE_UNAVAILABLE', async () => {
   for (const story of ['away', 'changed, then away', 'away without a word']) {
     const { user, token: known, ...harness } = await verifiedUser();
     const unknown = await harness.bearer(await harness.createUser('bob'));
@@ -244,7 +244,7 @@ test('one request a second queries a database that does not answer', async () =>
   assert.equal(harness.watch.asked, ['findUsers', 'findUsers']);
 });
 
-test('credentials that were revoked here, or refused since, are not accepted while the database is away', async () => {
+test('credentials that were revoked here, or refused since, are not accepted without the database', async () => {
   for (const isRevokedHere of [true, false]) {
     const harness = authHarness();
     const { key, apiKey } = await harness.createKey();
@@ -293,7 +293,7 @@ function idOf(principal: Principal | Promise<Principal>): string {
   return principal.id;
 }
 
-/** A cache that has heard of its store, with one entry. */
+/** A cache whose store has answered, with one entry. */
 function cached(startMs = 0, verifiedAtMs = startMs) {
   const cache = new CredentialCache<Verified>();
   cache.onStoreChange('answered', startMs);
@@ -302,7 +302,7 @@ function cached(startMs = 0, verifiedAtMs = startMs) {
   return { cache, entry };
 }
 
-test('10,000 credentials are cached; the next one replaces the one that was used least recently', () => {
+test('10,000 credentials are cached; the next replaces the least recently used', () => {
   const { entries } = cached().cache;
   for (let index = 0; index < 10_000; index += 1)
     entries.set(`${index}`, { verifiedAtMs: 0, staleSinceMs: undefined, retryAtMs: 0 });
@@ -321,12 +321,12 @@ test('a store that reports changes but does not answer queries does not extend t
   assert.is(cache.mayServe(entry, 15 * minuteMs + 1), false);
 });
 
-test('an entry does not get fresh again when the clock is set back', () => {
+test('an entry does not become fresh again when the clock is set back', () => {
   const { cache, entry } = cached(60 * minuteMs);
   assert.is(cache.judge(entry, 30 * minuteMs), 'stale');
 });
 
-test('for any order of reports both limits of the age hold', () => {
+test('for any order of reports both age limits hold', () => {
   const news = fc.constantFrom<StoreChange>('changed', 'answered', 'away');
   fc.assert(
     fc.property(

@@ -1,4 +1,4 @@
-// Credentials: passwords, API keys, tokens, and what users and keys may do with them.
+// Credentials: passwords, API keys, tokens, and the permissions of users and keys.
 
 import { createHmac, hash } from 'node:crypto';
 import { mock } from 'node:test';
@@ -16,7 +16,7 @@ import { CountedPasswords, codeOf, LIFETIME_MS, SECRET, START_MS } from './auth-
 
 const test = suite('passwords');
 
-test('a hash is bcrypt of the given cost, salted, and matches its password alone', async () => {
+test('a hash is bcrypt of the given cost, salted, and matches only its password', async () => {
   const passwords = new Passwords(4);
   const hash = await passwords.hash('correct horse');
   assert.match(hash, /^\$2b\$04\$.{53}$/);
@@ -26,11 +26,11 @@ test('a hash is bcrypt of the given cost, salted, and matches its password alone
   assert.is(await passwords.matches('Correct horse', hash), false);
 });
 
-test('the cost is 12 unless somebody says otherwise', async () => {
+test('the default cost is 12', async () => {
   assert.match(await new Passwords().hash('correct horse'), /^\$2b\$12\$/);
 });
 
-test('a password longer than 72 bytes matches nothing, although bcrypt reads its beginning only', async () => {
+test('a password longer than 72 bytes matches nothing, although bcrypt reads only the first 72', async () => {
   const passwords = new CountedPasswords();
   const password = 'x'.repeat(72);
   const hash = await passwords.hash(password);
@@ -39,7 +39,7 @@ test('a password longer than 72 bytes matches nothing, although bcrypt reads its
   assert.is(passwords.compared.length, 2, 'compared all the same');
 });
 
-test('a new one that breaks the rule is one issue, which does not repeat it', () => {
+test('an invalid new password is one validation issue, which does not repeat it', () => {
   for (const [password, type] of [
     ['1234567', 'string_too_short'],
     ['x'.repeat(73), 'string_too_long'],
@@ -57,7 +57,7 @@ test.run();
 
 const keys = suite('API keys');
 
-keys('a new key is told apart by its id and kept as the SHA-256 of its secret', () => {
+keys('a new key contains its id, and is stored as the SHA-256 of its secret', () => {
   const { key, id, secretHash } = newKey();
   assert.match(key, /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/);
   const parts = parseKey(key);
@@ -66,7 +66,7 @@ keys('a new key is told apart by its id and kept as the SHA-256 of its secret', 
   assert.not.ok(secretHash.includes(parts?.secret ?? ''));
 });
 
-keys('any other form is no key', () => {
+keys('a text in any other form is not a key', () => {
   const { key } = newKey();
   for (const text of [
     ...['', 'sd_', key.slice(1), key.slice(0, -1), `${key}A`, `${key}\n`, ` ${key}`, key.toUpperCase()],
@@ -75,7 +75,7 @@ keys('any other form is no key', () => {
     assert.is(parseKey(text), undefined, JSON.stringify(text));
 });
 
-keys('only the secret itself belongs to its hash, and a broken hash belongs to nobody', () => {
+keys('only the secret itself matches its hash, and nothing matches a broken hash', () => {
   const { key, secretHash } = newKey();
   const secret = parseKey(key)?.secret ?? '';
   assert.is(isSecretOf(secret, secretHash), true);
@@ -89,7 +89,7 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 keys.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 keys.after.each(() => mock.timers.reset());
 
-keys('the last use is written once a minute, the last use of each key', async () => {
+keys('the last use of each key is written once a minute', async () => {
   const { keyUse, written } = made();
   for (let use = 0; use < 100; use += 1) keyUse.used(`key${use % 2}`, START_MS + use);
   mock.timers.tick(59_999);
@@ -110,7 +110,7 @@ keys('the last use is written once a minute, the last use of each key', async ()
   assert.equal(written[1], new Map([['key0', iso(START_MS + 700)]]));
 });
 
-keys('the last use is kept while the database is away, and what is newer wins', async () => {
+keys('the last use is kept while the database is unavailable, and the newest use wins', async () => {
   const { keyUse, written, database } = made();
   database.isAwayAfter = 0;
   keyUse.used('a', START_MS);
@@ -129,7 +129,7 @@ keys('the last use is kept while the database is away, and what is newer wins', 
   ]);
 });
 
-keys('the last use is remembered for 10,000 keys and written at the end', async () => {
+keys('the last use of up to 10,000 keys is kept, and written at close', async () => {
   const { keyUse, written } = made();
   for (let key = 0; key < 10_005; key += 1) keyUse.used(`key${key}`, START_MS);
   keyUse.used('key9', START_MS + 1);
@@ -142,7 +142,7 @@ keys('the last use is remembered for 10,000 keys and written at the end', async 
 });
 
 keys(
-  'a last use that was not written yet when the database went away is written later, and asked for once',
+  'last uses that could not be written are written later, and a flush stops at the first failure',
   async () => {
     const { keyUse, written, database } = made();
     for (let key = 0; key < 350; key += 1) keyUse.used(`key${key}`, START_MS);
@@ -176,7 +176,7 @@ const seconds = Math.floor(START_MS / 1000);
 const tokenSuite = suite('tokens');
 const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: () => START_MS });
 
-tokenSuite('carry the claims that are promised, and are read back', async () => {
+tokenSuite('carry the documented claims, and are read back', async () => {
   const { accessToken, expiresInSeconds } = await tokens.issue(user);
   assert.is(expiresInSeconds, 3_600);
   const { jti, ...claims } = claimsOf(accessToken);
@@ -198,7 +198,7 @@ tokenSuite('carry the claims that are promised, and are read back', async () => 
   });
 });
 
-tokenSuite('every other token is refused', async () => {
+tokenSuite('are refused in any other form', async () => {
   const { accessToken } = await tokens.issue(user);
   const claims = claimsOf(accessToken);
   const [head = '', body = '', signature = ''] = accessToken.split('.');
@@ -216,15 +216,11 @@ tokenSuite('every other token is refused', async () => {
     'alg none, the old signature': `${encode({ alg: 'none' })}.${body}.${signature}`,
     'alg NONE': `${encode({ alg: 'NONE' })}.${body}.`,
     RS256: sign({ alg: 'RS256' }, claims),
-    'a key of its own in the header': sign(
-      { alg: 'HS256', jwk: { kty: 'oct', k: 'AAAA' } },
-      claims,
-      Buffer.alloc(3),
-    ),
+    'a key in the header': sign({ alg: 'HS256', jwk: { kty: 'oct', k: 'AAAA' } }, claims, Buffer.alloc(3)),
     'an unknown critical extension': sign({ ...jwt, crit: ['b64'], b64: false }, claims),
     'not yet valid': sign(jwt, { ...claims, nbf: seconds + 60 }),
     'another issuer': sign(jwt, { ...claims, iss: 'somebody' }),
-    'an expiry that is a text': sign(jwt, { ...claims, exp: String(claims.exp) }),
+    'an expiry that is a string': sign(jwt, { ...claims, exp: String(claims.exp) }),
     'a subject that is a number': sign(jwt, { ...claims, sub: 5 }),
     'an id that is a number': sign(jwt, { ...claims, jti: 5 }),
     'no stamp': sign(jwt, without('credentials_at')),
@@ -238,10 +234,10 @@ tokenSuite('every other token is refused', async () => {
     'a cut signature': `${head}.${body}.${signature.slice(0, -2)}`,
     'no signature': `${head}.${body}`,
     'four parts': `${accessToken}.x`,
-    'a body that is no JSON': `${head}.!!!.${signature}`,
+    'a body that is not JSON': `${head}.!!!.${signature}`,
     empty: '',
     dots: '..',
-    'an expired one of another secret': sign(jwt, { ...claims, exp: 1 }, Buffer.alloc(32, 7)),
+    'an expired token of another secret': sign(jwt, { ...claims, exp: 1 }, Buffer.alloc(32, 7)),
   };
   for (const [what, token] of Object.entries(table))
     assert.is(await codeOf(() => tokens.read(token)), 'INVALID_CREDENTIALS', what);
@@ -250,7 +246,7 @@ tokenSuite('every other token is refused', async () => {
   assert.is(await codeOf(() => tokens.read(sign(jwt, { ...claims, exp: 1 }))), 'TOKEN_EXPIRED');
 });
 
-tokenSuite('another size of HMAC with the right secret is refused, however long the secret is', async () => {
+tokenSuite('with another size of HMAC are refused, even with the right secret', async () => {
   const secret = Buffer.alloc(128, 'long enough for every HMAC');
   const tokens = new Tokens({ secret, lifetimeMs: LIFETIME_MS, now: () => START_MS });
   const { accessToken } = await tokens.issue(user);
@@ -260,7 +256,7 @@ tokenSuite('another size of HMAC with the right secret is refused, however long 
   }
 });
 
-tokenSuite('a secret under 32 bytes is no secret', () => {
+tokenSuite('need a secret of at least 32 bytes', () => {
   const options = { lifetimeMs: LIFETIME_MS, now: Date.now };
   assert.throws(() => new Tokens({ ...options, secret: new Uint8Array(31) }), /fewer than 32 bytes/);
   assert.not.throws(() => new Tokens({ ...options, secret: new Uint8Array(32) }));
@@ -279,26 +275,23 @@ const at = '2030-01-01T00:00:00.000Z';
 const admin: User = { ...user, role: 'admin' };
 const key: ApiKey = { id: 'k', name: 'robot', permissions: ['tools:call'], secretHash: 'y', createdAt: at };
 
-permissions(
-  'a key does what both its permissions and the present role of its owner allow, for every set of permissions',
-  () => {
-    const scopesOf = (permissions: readonly Scope[], owner: User | undefined) =>
-      keyPrincipal({ ...key, permissions }, owner, limits).scopes;
-    const mayRole = { admin: [...SCOPES], user: ['gateway:read', 'tools:call'] };
-    for (let bits = 1; bits < 2 ** SCOPES.length; bits += 1) {
-      const permissions = SCOPES.filter((_, index) => bits & (1 << index));
-      const wanted: readonly Scope[] = permissions.includes('admin') ? SCOPES : permissions;
-      assert.equal(scopesOf(permissions, undefined), new Set(wanted), 'the operator made it');
-      for (const role of ROLES) {
-        const expected = wanted.filter((scope) => mayRole[role].includes(scope));
-        const found = scopesOf(permissions, { ...user, role });
-        assert.equal(found, new Set(expected), `${permissions} of ${role}`);
-      }
+permissions('a key has the scopes that both its permissions and the current role of its owner allow', () => {
+  const scopesOf = (permissions: readonly Scope[], owner: User | undefined) =>
+    keyPrincipal({ ...key, permissions }, owner, limits).scopes;
+  const mayRole = { admin: [...SCOPES], user: ['gateway:read', 'tools:call'] };
+  for (let bits = 1; bits < 2 ** SCOPES.length; bits += 1) {
+    const permissions = SCOPES.filter((_, index) => bits & (1 << index));
+    const wanted: readonly Scope[] = permissions.includes('admin') ? SCOPES : permissions;
+    assert.equal(scopesOf(permissions, undefined), new Set(wanted), 'the operator made it');
+    for (const role of ROLES) {
+      const expected = wanted.filter((scope) => mayRole[role].includes(scope));
+      const found = scopesOf(permissions, { ...user, role });
+      assert.equal(found, new Set(expected), `${permissions} of ${role}`);
     }
-  },
-);
+  }
+});
 
-permissions('a key uses the templates that it and its owner may use', () => {
+permissions('a key may use the templates that both it and its owner may use', () => {
   const templatesOf = (own?: string[], owners?: string[]) =>
     keyPrincipal(
       { ...key, ...(own && { templates: own }) },
@@ -312,7 +305,7 @@ permissions('a key uses the templates that it and its owner may use', () => {
   assert.equal(templatesOf(['a'], ['c']), new Set());
 });
 
-permissions('the stamp of a key is that of its owner for a key, until it ends', () => {
+permissions('the stamp of a key is the stamp of its owner, and ends when the key expires', () => {
   const { id: userId } = user;
   const { stamp } = userStatus(user);
   assert.equal(userStatus(user), { userId, stamp, endsAtMs: Number.POSITIVE_INFINITY });

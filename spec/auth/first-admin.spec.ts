@@ -25,7 +25,7 @@ const options = (accounts: AccountStore) => ({
   now: () => START_MS,
 });
 
-test('a start deletes a file whose password is not that of the admin', async () => {
+test('the password file is deleted at a start if the admin has another password', async () => {
   const { accounts } = new MemoryStore();
   await ensureFirstAdmin(options(accounts));
   const [admin] = await accounts.listUsers();
@@ -36,7 +36,7 @@ test('a start deletes a file whose password is not that of the admin', async () 
   assert.equal(await readdir(folder('state')), []);
 });
 
-test('an invalid configured password is an error that does not repeat it', async () => {
+test('is refused with an invalid configured password, which the error does not repeat', async () => {
   for (const configuredPassword of ['short', 'x'.repeat(73), '']) {
     const { accounts } = new MemoryStore();
     await rejects(
@@ -60,7 +60,7 @@ test('is not created again after other admins deleted it', async () => {
   assert.equal(await readdir(folder('state')), []);
 });
 
-test('is created beside users without the role, but not beside an admin or a user of its name', async () => {
+test('is created if no user is an admin or has its name', async () => {
   for (const [username, role, kind] of [
     ['ada', 'user', 'created'],
     ['ada', 'admin', 'exists'],
@@ -73,7 +73,7 @@ test('is created beside users without the role, but not beside an admin or a use
   }
 });
 
-test('gateways that start at once leave the file of the admin or none', async () => {
+test('is created once by gateways that start concurrently, and its file has the valid password', async () => {
   const way = fc.constantFrom({ isTerminal: true }, {}, {}, { configuredPassword: 'configured password' });
   await fc.assert(
     fc.asyncProperty(fc.array(way, { minLength: 2, maxLength: 6 }), async (ways) => {
@@ -94,7 +94,7 @@ test('gateways that start at once leave the file of the admin or none', async ()
   );
 });
 
-test('a start after a crash between file and admin uses the password in the file', async () => {
+test('after a crash between file and admin is created with the password in the file', async () => {
   const { accounts } = new MemoryStore();
   const { passwordFile } = options(accounts);
   const { insertUser } = accounts;
@@ -112,7 +112,7 @@ test('a start after a crash between file and admin uses the password in the file
   assert.is(await passwords.matches(password, admin?.passwordHash), true);
 });
 
-test('the password is in the file when the outcome in the database is unknown', async () => {
+test('has the password in the file when the outcome in the database is unknown', async () => {
   const { accounts } = new MemoryStore();
   const insertUser = accounts.insertUser.bind(accounts);
   accounts.insertUser = async (user) => {
@@ -126,7 +126,7 @@ test('the password is in the file when the outcome in the database is unknown', 
   assert.is(await passwords.matches(password, admin?.passwordHash), true);
 });
 
-test('a file that cannot be created, that others can read, or without a password is an error, without an admin', async () => {
+test('is not created if its password file cannot be created, is readable for others or is empty', async () => {
   const { accounts } = new MemoryStore();
   const refusal = () => messageOf(ensureFirstAdmin(options(accounts)), ConfigError);
   await writeFile(folder('state'), '');
@@ -143,7 +143,7 @@ test('a file that cannot be created, that others can read, or without a password
 
 test.run();
 
-/** One start for each of `ways`, on one database; all of them have seen it empty before one of them goes on. */
+/** One start for each of `ways`, on one database; all find it empty before any of them continues. */
 async function startAtOnce(ways: readonly Partial<Parameters<typeof ensureFirstAdmin>[0]>[]) {
   const watch = watchedAccounts(new MemoryStore().accounts);
   const gate = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-// Logins: what they give, what they do not tell, and how many may fail; and the end of a token before its time.
+// Logins: their results, what a refusal does not reveal, and how many may fail; and the end of a token at a logout.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -12,7 +12,7 @@ const test = suite('login and logout');
 
 const address = '10.0.0.1';
 
-test('every refused login has the same message and takes the same work', async () => {
+test('every refused login has the same message and makes one comparison of passwords', async () => {
   const { auth, createUser, passwords } = authHarness();
   await createUser('ada');
   const disabled = await createUser('bob');
@@ -40,7 +40,7 @@ test('every refused login has the same message and takes the same work', async (
   assert.is(words.size, 1);
 });
 
-test('an unavailable database is not counted as a failure', async () => {
+test('a login that fails for an unavailable database is not counted as a failure', async () => {
   const { auth, createUser, watch } = authHarness();
   await createUser('ada');
   const login = () => codeOf(() => auth.login({ username: 'ada', password: passwordOf('ada'), address }));
@@ -50,7 +50,7 @@ test('an unavailable database is not counted as a failure', async () => {
   assert.is(await login(), 'none');
 });
 
-test('a full queue of hashes is not counted as a failure', async () => {
+test('a login that a full hashing queue refuses is not counted as a failure', async () => {
   const { auth, createUser } = authHarness();
   await createUser('ada');
   const from = (host: number) =>
@@ -72,7 +72,7 @@ function throttled() {
 test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
 
-test('ten failures a minute of one user from one address, whatever the case of the name; a refusal tells the time until the next', async () => {
+test('after ten failures in a minute of one user from one address the next is refused, with the time to wait', async () => {
   const { throttle, admit } = throttled();
   for (let attempt = 0; attempt < 10; attempt += 1)
     assert.is(await admit(attempt % 2 ? 'Ada' : 'ada'), 'none');
@@ -88,13 +88,13 @@ test('ten failures a minute of one user from one address, whatever the case of t
   assert.is(await admit('ada'), 'none');
 });
 
-test('attempts that are refused for a user do not count for the address', async () => {
+test('attempts that are refused for a user do not count against the address', async () => {
   const { admit } = throttled();
   for (let attempt = 0; attempt < 500; attempt += 1) await admit('ada');
   assert.is(await admit('bob'), 'none');
 });
 
-test('a success after the end of its minute does not allow another failure in the next one', async () => {
+test('a success after the end of its minute does not allow an extra failure in the next', async () => {
   for (const isCountedBefore of [false, true]) {
     const throttle = new LoginThrottle();
     const attempt = { username: 'ada', address: '10.0.0.1' };
@@ -108,7 +108,7 @@ test('a success after the end of its minute does not allow another failure in th
   }
 });
 
-test('sixty failures a minute from one address, for any user names; those that are refused for it do not count for the user', async () => {
+test('after sixty failures in a minute from one address the next is refused, and not counted against its user', async () => {
   const { throttle, admit } = throttled();
   for (let user = 0; user < 59; user += 1) assert.is(await admit(`user${user}`), 'none');
   const uncount = throttle.countAttempt({ username: 'last', address: '10.0.0.1' });
@@ -118,7 +118,7 @@ test('sixty failures a minute from one address, for any user names; those that a
   assert.is(await admit('ada'), 'none');
 });
 
-test('addresses of one IPv6 network are one, and an IPv4 address is itself in either writing', async () => {
+test('addresses of one IPv6 /64 network count as one, and an IPv4 address counts as itself in either form', async () => {
   const throttle = new LoginThrottle();
   const same = [
     '2001:db8::1',
@@ -140,7 +140,7 @@ test('addresses of one IPv6 network are one, and an IPv4 address is itself in ei
   assert.is(await blocked('::ffff:10.0.0.8'), false);
 });
 
-test('a logout on another node is in force when the store reports it', async () => {
+test('a logout on another node applies once the store reports a change', async () => {
   const { store, user, token, hear, tokens, codeFor } = await verifiedUser();
   const { id, expiresAtMs } = await tokens.read((token.authorization ?? '').slice('Bearer '.length));
   await store.accounts.endToken(user.id, { id, expiresAtMs }, 0);
@@ -148,7 +148,7 @@ test('a logout on another node is in force when the store reports it', async () 
   assert.is(await codeFor(token), 'INVALID_CREDENTIALS');
 });
 
-test('a logout during the verification of its token is in force at once', async () => {
+test('a logout during the verification of its token applies at once', async () => {
   const { auth, watch, createUser, bearer, codeFor } = authHarness();
   const token = await bearer(await createUser('ada'));
   const gate = Promise.withResolvers<void>();
@@ -163,7 +163,7 @@ test('a logout during the verification of its token is in force at once', async 
   assert.is(await codeFor(token), 'INVALID_CREDENTIALS');
 });
 
-test('the logout over the limit ends all tokens of the user', async () => {
+test('the 101st logout of a user ends all tokens of the user', async () => {
   const { auth, user, token: kept, bearer, codeFor } = await verifiedUser();
   const ended = await Promise.all(Array.from({ length: 101 }, () => bearer(user)));
   for (const token of ended) await auth.logout(token);

@@ -1,4 +1,4 @@
-// How many requests a caller may make in an hour, counted here or together with other nodes.
+// The number of requests that a caller may make in an hour, counted on this node or shared with other nodes.
 
 import { mock } from 'node:test';
 import fc from 'fast-check';
@@ -23,7 +23,7 @@ const principal = (id: string, hourlyLimit?: number): Principal => ({
 test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: startMs }));
 test.after.each(() => mock.timers.reset());
 
-test('counts several requests at once, or none of them over the limit; peek does not count', () => {
+test('consumes several requests at once, or none over the limit; peek consumes none', () => {
   const limiter = new RateLimiter(Date.now);
   const ada = principal('ada', 5);
   const resetAtSeconds = (startMs + hourMs) / 1000;
@@ -37,7 +37,7 @@ test('counts several requests at once, or none of them over the limit; peek does
   assert.is(limiter.peek(principal('admin')), undefined);
 });
 
-test('the shared counter counts and refuses in one step', async () => {
+test('consumes and refuses in one step of the shared counter', async () => {
   const asked: string[] = [];
   const shared: SharedCounter = {
     add: async (key, added, limit) => {
@@ -52,7 +52,7 @@ test('the shared counter counts and refuses in one step', async () => {
   assert.is(limiter.peek(principal('ada', 5)), undefined);
 });
 
-test('counts in this process while the shared counter is unavailable', async () => {
+test('counts locally while the shared counter is unavailable', async () => {
   let isAway = false;
   const shared: SharedCounter = {
     add: async () => (isAway ? undefined : { count: 8, endsInMs: 500 }),
@@ -67,7 +67,7 @@ test('counts in this process while the shared counter is unavailable', async () 
   assert.is((await limiter.take('ada', 10)).remaining, 2);
 });
 
-test('for any order of requests a window allows at most its limit, and reports its state', () => {
+test('allows at most the limit in a window, and reports its state, for any order of requests', () => {
   const step = fc.record({ who: fc.nat(3), laterMs: fc.nat(1_000_000) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
@@ -98,7 +98,7 @@ test('for any order of requests a window allows at most its limit, and reports i
 
 const hourly = (keys = 10) => new WindowCounter({ windowSeconds: 3_600, keys });
 
-test('a count over the limit is not counted and opens no window', () => {
+test('does not count requests over the limit, which open no window', () => {
   const counts = hourly();
   assert.equal(counts.add('a', START_MS, 6, 5), { count: 6, endsInMs: hourMs });
   assert.equal(counts.add('a', START_MS + 1, 3, 5), { count: 3, endsInMs: hourMs });
@@ -106,7 +106,7 @@ test('a count over the limit is not counted and opens no window', () => {
   assert.equal(counts.add('a', START_MS + 3, 2, 5), { count: 5, endsInMs: hourMs - 2 });
 });
 
-test('a count is subtracted from its window only, not from a later one', () => {
+test('gives a count back to its own window only, not to a later one', () => {
   const counts = hourly(2);
   const endsAtMs = START_MS + hourMs;
   counts.add('a', START_MS, 2);
@@ -117,7 +117,7 @@ test('a count is subtracted from its window only, not from a later one', () => {
   assert.is(counts.add('a', START_MS, 0).count, 0);
   counts.giveBack('b', endsAtMs);
   assert.is(counts.add('b', START_MS).count, 1);
-  // Over; and forgotten, with a new window under the same key.
+  // The window has ended; then the key was dropped and has a new window.
   assert.is(counts.add('a', endsAtMs).count, 1);
   counts.giveBack('a', endsAtMs);
   assert.is(counts.add('a', endsAtMs, 0).count, 1);
@@ -126,25 +126,25 @@ test('a count is subtracted from its window only, not from a later one', () => {
   assert.is(counts.add('b', START_MS + 5, 0).count, 1);
 });
 
-test('over its bound it drops the least recently counted key', () => {
+test('drops the least recently counted key over the limit of keys', () => {
   const counts = hourly(3);
   for (const key of ['a', 'b', 'c', 'a', 'd']) counts.add(key, START_MS);
   const next = (key: string) => counts.add(key, START_MS).count;
   assert.equal([next('a'), next('c'), next('b'), next('d')], [3, 2, 1, 1]);
 });
 
-test('a window does not get longer when the clock is set back', () => {
+test('does not extend a window when the clock is set back', () => {
   const counts = hourly();
   for (let count = 0; count < 5; count += 1) counts.add('a', START_MS);
   assert.equal(counts.add('a', START_MS - 365 * 24 * hourMs), { count: 1, endsInMs: hourMs });
   assert.equal(counts.add('a', START_MS - 365 * 24 * hourMs + 5), { count: 2, endsInMs: hourMs - 5 });
 });
 
-test('an empty counter takes no memory, however many keys it may have', () => {
+test('reserves no memory for an empty counter of a million keys', () => {
   const taken = (): number => process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers;
   const before = taken();
   const counters = Array.from({ length: 20 }, () => hourly(1_000_000));
-  // Reserved at once, each would take 24 MB.
+  // A counter that reserved its keys would take 24 MB.
   assert.ok(taken() - before < 20_000_000, `${taken() - before} bytes`);
   assert.is(counters.length, 20);
 });

@@ -1,5 +1,4 @@
-// Those who have something open: what happens to their accounts on other nodes (the store changes and there is news), and
-// when their keys expire.
+// Principals with open sessions: changes of their accounts on other nodes (the store reports a change), and expiring keys.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -45,14 +44,14 @@ test('reports keys and users that another node deleted, disabled or changed, exc
   const lost = [...ids].filter(([name]) => !name.endsWith('untouched')).map(([, id]) => id);
   assert.equal(told.toSorted(), lost.toSorted());
 
-  // Once: who is still there stands as he stands now.
+  // Changed users are reported once; their current state is the new baseline.
   told.length = 0;
   await storeChanged(harness);
   const gone = ['free key', 'deleted', 'disabled'].flatMap((name) => [name, `key of ${name}`]);
   assert.equal(told.toSorted(), gone.flatMap((name) => ids.get(name) ?? []).toSorted());
 });
 
-test('reports an expired key at the next check, without a query', async () => {
+test('reports an expired key at the next check without a query', async () => {
   const { harness, told, enter, key } = made();
   const short = await enter(await key(undefined, START_MS + 5_000));
   await enter(await key(undefined, START_MS + 50_000));
@@ -78,7 +77,7 @@ test('does not report a user whose token expires', async () => {
   assert.equal(told, []);
 });
 
-test('queries all principals at once, and only when the store may have changed', async () => {
+test('queries all principals together, and only when the store may have changed', async () => {
   const { harness, open, enter, key } = made();
   for (let count = 0; count < 20; count += 1) await enter(await key());
   open.add('anonymous');
@@ -89,7 +88,7 @@ test('queries all principals at once, and only when the store may have changed',
   assert.equal(harness.watch.asked, ['findApiKeys', 'findUsers']);
   await tick(harness);
   assert.is(harness.watch.asked.length, 2);
-  // No news at all for long: then it is asked anyway.
+  // Without any report for long it queries anyway.
   for (let count = 0; count < 6; count += 1) await tick(harness, 'silent');
   assert.is(harness.watch.asked.length, 4);
 });
@@ -103,7 +102,7 @@ test('queries many principals in chunks', async () => {
   assert.is(told.length, MOST_FOUND + 1, 'those without an account');
 });
 
-test('reports nobody while the database is unavailable, and queries it when it is back', async () => {
+test('reports no principal while the database is unavailable, and queries it afterwards', async () => {
   const { harness, told, enter, key } = made();
   const id = await enter(await key());
   await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
@@ -122,7 +121,7 @@ test('logs an unexpected error of the store', async () => {
   const { harness, enter, key } = made();
   await enter(await key());
   harness.watch.gate = Promise.reject(new TypeError('a fault of ours'));
-  harness.watch.gate.catch(() => undefined); // before anybody waits for it
+  harness.watch.gate.catch(() => undefined); // before the first await
   await storeChanged(harness);
   assert.is(harness.warnings.length, 1);
 });
@@ -144,7 +143,7 @@ test('queries again after a change during a query', async () => {
   assert.equal(told, [id]);
 });
 
-test('reports a user once that logs in again after a change on another node', async () => {
+test('reports a user that logs in again after a change on another node only once', async () => {
   const { harness, told, enter } = made();
   const ada = await harness.createUser('ada');
   const id = await enter(await harness.bearer(ada));
@@ -172,7 +171,7 @@ test('reports a principal that was verified during its revocation on this node',
   await harness.auth.accounts.revokeApiKey(id.slice('key:'.length));
   gate.resolve();
   assert.is((await entering).id, id);
-  open.add(id); // a session, say, that nobody will be able to use
+  open.add(id); // for example a session that no caller will be able to use
   assert.equal(told.splice(0), [id]);
   await tick(harness);
   assert.equal(told, [id]);
@@ -205,7 +204,7 @@ function made() {
     harness,
     open,
     told,
-    /** Lets somebody in who opens something. */
+    /** Authenticates a principal that opens a session. */
     enter: async (credentials: Parameters<typeof harness.auth.authenticate>[0]): Promise<string> => {
       const { id } = await harness.auth.authenticate(credentials);
       open.add(id);
@@ -219,13 +218,13 @@ function made() {
   };
 }
 
-/** The store reports a change, and what it begins has ended. */
+/** Reports a change of the store, and waits for the work that this starts. */
 async function storeChanged(harness: ReturnType<typeof authHarness>): Promise<void> {
   harness.hear('changed');
   await turnsPass(20);
 }
 
-/** One look later. */
+/** Advances the time to the next check. */
 async function tick(
   harness: ReturnType<typeof authHarness>,
   news: 'answered' | 'silent' = 'answered',
