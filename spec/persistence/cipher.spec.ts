@@ -1,4 +1,4 @@
-// An encrypted text can be decrypted with the same keys for the same purpose, and not otherwise.
+// An encrypted text can be decrypted only with its key and for its purpose.
 
 import { createHash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
@@ -27,7 +27,7 @@ test('decrypts any text that it encrypted', () => {
   assert.is(cipher.decrypt(cipher.encrypt(long, purpose), purpose), long);
 });
 
-test('an encrypted text names its version and key, never comes twice, and shows nothing of the text', () => {
+test('makes encrypted texts that name version and key, never repeat, and show nothing of the text', () => {
   const encrypted = createCipher([one, other]).encrypt('hunter2'.repeat(20), purpose);
   const [version, keyId, body = '', ...rest] = encrypted.split('.');
   assert.equal([version, keyId, rest], ['v1', oneId, []]);
@@ -39,11 +39,11 @@ test('an encrypted text names its version and key, never comes twice, and shows 
   assert.is(message, 'the text to be encrypted is not well-formed Unicode');
 });
 
-test('decrypts a text that was encrypted elsewhere', () => {
+test('decrypts a text that another implementation encrypted', () => {
   assert.is(createCipher([one]).decrypt(knownText, purpose), 'Bearer äöü');
 });
 
-test('after a rotation the new key encrypts and both decrypt', () => {
+test('encrypts with the new key after a rotation, and decrypts with both', () => {
   const before = createCipher([one]).encrypt('old', purpose);
   const rotated = createCipher([other, one]);
   const after = rotated.encrypt('new', purpose);
@@ -52,13 +52,13 @@ test('after a rotation the new key encrypts and both decrypt', () => {
   assert.is(createCipher([other]).decrypt(after, purpose), 'new');
 });
 
-test('without its key a text stays closed, and the error names the key', () => {
+test('refuses a text whose key is missing, and names that key', () => {
   const encrypted = createCipher([one]).encrypt('hunter2', purpose);
   const { message } = refusal(() => createCipher([other]).decrypt(encrypted, purpose));
   assert.is(message, `encrypted with the key ${oneId}, which is not among the encryption keys`);
 });
 
-test('a text encrypted for one purpose is not decrypted for another', () => {
+test('does not decrypt a text for another purpose', () => {
   const cipher = createCipher([one]);
   const encrypted = cipher.encrypt('hunter2', purpose);
   for (const wrong of ['', 'demo/files-2/env', `${purpose} `]) {
@@ -70,7 +70,7 @@ test('a text encrypted for one purpose is not decrypted for another', () => {
   }
 });
 
-test('notices a change of any single bit', () => {
+test('refuses a text of which any single bit was changed', () => {
   const cipher = createCipher([one]);
   const [, , body = ''] = cipher.encrypt('hunter2', purpose).split('.');
   const bytes = Buffer.from(body, 'base64url');
@@ -101,7 +101,7 @@ test('needs a key, of 32 bytes', () => {
     assert.throws(() => createCipher([randomBytes(length)]).encrypt('text', purpose), /Invalid key length/);
 });
 
-test('derives a key by HKDF-SHA256: the same for the same secret and label only', () => {
+test('derives a key by HKDF-SHA256, which depends on secret and label', () => {
   const secret = 'a secret of at least thirty-two bytes';
   const hex = (key: Uint8Array): string => Buffer.from(key).toString('hex');
   assert.is(hex(encryptionKeyFrom(secret, 'stagedoor encryption')), knownKey);

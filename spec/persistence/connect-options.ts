@@ -5,7 +5,7 @@ import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../src/persistence/
 import { Sockets } from '../../src/persistence/mikro-orm-patches.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
 
-/** What the URL of a database says that is not in the memory of the gateway. */
+/** The parsed URL of a database other than memory. */
 export function parsed(url: string): ParsedDatabaseUrl {
   const found = parseDatabaseUrl(url, '/srv');
   if (found === undefined) throw new Error('this URL has no address');

@@ -1,4 +1,4 @@
-// How database URLs read.
+// Parsing of database URLs.
 
 import * as assert from 'uvu/assert';
 import { describeDatabase, parseDatabaseUrl } from '../../src/persistence/database-url.ts';
@@ -8,7 +8,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('database URL');
 
-test('names SQLite files relative to the given folder, absolute ones by four slashes, and memory', () => {
+test('names SQLite files relative to the given folder, or absolute with four slashes; none in memory', () => {
   const files = {
     'sqlite:///gateway.db': '/srv/gateway/gateway.db',
     'sqlite+aiosqlite:///data/a%20b.db': '/srv/gateway/data/a b.db',
@@ -55,7 +55,7 @@ test('reads every part of an address, decoded', () => {
   assert.is(parseDatabaseUrl('postgresql:///x?host=/run/postgresql', '/')?.address.host, 'localhost');
 });
 
-test('says in one line what is wrong, and never the password', async () => {
+test('is refused with one line that names the mistake, and never the password', async () => {
   const cases: readonly (readonly [url: string, words: string])[] = [
     ['', 'is named by a URL'],
     ['gateway.db', 'sqlite:///gateway.db'],

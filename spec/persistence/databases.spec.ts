@@ -1,5 +1,5 @@
-// The kinds of databases without a server: options from their URLs, what they set on connections, their locks, and what their errors
-// mean. The servers themselves are spec/system/databases.
+// The kinds of databases without a server: options from their URLs, statements on new connections, locks, and classes of errors.
+// The servers: spec/system/databases.
 
 import * as assert from 'uvu/assert';
 import type { Database, Failure } from '../../src/persistence/database.ts';
@@ -82,7 +82,7 @@ const FAILURES: [Database, Partial<Record<Failure | 'of the statement', readonly
   ],
 ];
 
-test('tell their failures apart', () => {
+test('classify their errors', () => {
   for (const [database, failures] of FAILURES)
     for (const [expected, errors] of Object.entries(failures))
       for (const error of errors) {
@@ -96,7 +96,7 @@ test('tell their failures apart', () => {
   for (const database of [postgresql, mysql]) assert.is(database.failure(lost), 'unavailable');
 });
 
-test('SQLite writes ahead, waits for the disk at every commit, and holds foreign keys', async () => {
+test('SQLite uses WAL, syncs at every commit, and enforces foreign keys', async () => {
   const { orm, connection, close } = await connect(`sqlite:///${folder('x.db')}`);
   try {
     const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1, busy_timeout: 25 };
@@ -110,7 +110,7 @@ test('SQLite writes ahead, waits for the disk at every commit, and holds foreign
   }
 });
 
-test('SQLite waits for the lock of migrations, not longer than asked', async () => {
+test('SQLite waits for the migration lock, but not longer than the given time', async () => {
   const open = () => connect(`sqlite:///${folder('x.db')}`);
   const [one, other] = [await open(), await open()];
   try {
@@ -151,7 +151,7 @@ test('take host, port, user, password and name from the URL', () => {
   assert.is(postgresql.options(connectOptions('postgresql://h/x')).pool?.max, 10);
 });
 
-test('encrypt connections as the URL says, and refuse what it cannot mean', () => {
+test('encrypt connections by the options of the URL, and refuse invalid options', () => {
   const driver = (database: Database, url: string) =>
     Object(database.options(connectOptions(url)).driverOptions);
   const ssl = (mode: string) => driver(postgresql, `postgresql://h/x${mode}`).ssl;
@@ -180,20 +180,20 @@ test('encrypt connections as the URL says, and refuse what it cannot mean', () =
   assert.throws(() => protocol('on'), /tls must be true or false/);
 });
 
-test('PostgreSQL fixes on every connection what backslashes mean, and how long anything may take', async () => {
+test('PostgreSQL sets the meaning of backslashes and the timeouts on every connection', async () => {
   const [statement = ''] = await statementsOnConnect(postgresql, 'postgresql://h/x');
   for (const part of ['standard_conforming_strings = on', 'statement_timeout = 4000', 'lock_timeout = 4000'])
     assert.match(statement, part);
 });
 
-test('MySQL takes no charset that cannot hold every text', () => {
+test('MySQL refuses every charset but utf8mb4', () => {
   const charset = (name: string) => mysql.options(connectOptions(`mysql://h/x?charset=${name}`)).charset;
   assert.is(charset('utf8mb4'), 'utf8mb4');
   for (const name of ['latin1', 'utf8', 'UTF8MB4', ''])
     assert.throws(() => charset(name), /charset must be utf8mb4/);
 });
 
-test('MySQL fixes on every connection what backslashes mean, before anything else', async () => {
+test('MySQL sets the meaning of backslashes first on every connection, and uses none where that fails', async () => {
   const [first = '', second = ''] = await statementsOnConnect(mysql, 'mysql://h/x');
   assert.match(first, /^set session sql_mode = '[^']*STRICT_TRANS_TABLES/);
   assert.not.match(first, /BACKSLASH|ANSI_QUOTES/);
@@ -205,7 +205,7 @@ test('MySQL fixes on every connection what backslashes mean, before anything els
   assert.is(await thrownBy(created), refused, 'such a connection is not used');
 });
 
-test('MySQL names the lock by its database, and says when it was not granted', async () => {
+test('MySQL names the lock after its database, and fails when it is not granted', async () => {
   const asked: string[] = [];
   const answering = (granted: number | null) => async (sql: string) => {
     asked.push(sql);
@@ -227,7 +227,7 @@ test('SQL Server can close every connection at once', async () => {
   assert.is(isClosed, true);
 });
 
-test('Oracle limits the time of calls, and compares by code points, on every session', async () => {
+test('Oracle limits the time of calls, and compares by code points, in every session', async () => {
   const session = { callTimeout: 0, execute: async () => {} };
   await oracle.options(connectOptions('oracle://a@h/S')).onCreateConnection?.(session);
   assert.is(session.callTimeout, 4_000);
@@ -235,7 +235,7 @@ test('Oracle limits the time of calls, and compares by code points, on every ses
   assert.match(statements, 'nls_comp = binary nls_sort = binary');
 });
 
-test('Oracle locks a table of its own, which may be there already', async () => {
+test('Oracle locks a separate table, which may exist already', async () => {
   const asked: string[] = [];
   await oracle.lock.take(
     async (sql) => {

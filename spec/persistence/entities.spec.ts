@@ -1,4 +1,4 @@
-// Values as JSON in the tables. The columns are compared with the migrations: migrations.spec.ts; long values and empty texts on every
+// Values as JSON in the tables. Comparison of columns and migrations: migrations.spec.ts; long values and empty texts on every
 // database: spec/conformance.
 
 import fc from 'fast-check';
@@ -8,12 +8,12 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('entities');
 
-test('escapes what is not ASCII, control characters and quotes', () => {
+test('escape non-ASCII characters, control characters and quotes in JSON', () => {
   assert.is(toDocument("it's 'ü' 😀\n"), '"it\\u0027s \\u0027\\u00fc\\u0027 \\ud83d\\ude00\\n"');
   assert.is(toDocument('\x7f\u2028'), '"\\u007f\\u2028"');
 });
 
-test('has printable ASCII without a quote, and comes back, whatever the value', () => {
+test('store any value as printable ASCII without a quote, and read it back', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.string({ unit: 'binary' }), (value, text) => {
       const document = toDocument([value, text, { [text]: value }]);

@@ -1,4 +1,4 @@
-// The store in memory does what every store does.
+// The store in memory passes the conformance suites of every store.
 
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';

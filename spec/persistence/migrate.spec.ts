@@ -1,4 +1,4 @@
-// Migrations on SQLite. Several processes, and the servers, are in orm-store.*.spec.ts.
+// Migrations on SQLite. Several processes: orm-store.spec.ts; the servers: spec/system/databases.
 
 import * as assert from 'uvu/assert';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
@@ -17,7 +17,7 @@ test.before.each(async () => {
 });
 test.after.each(() => orm.close());
 
-test('applies everything once, and the tables are what the entities say', async () => {
+test('applies every migration once, after which the tables match the entities', async () => {
   assert.equal(await readMigrationStatus(sqlite, orm), { applied: [], pending: ours, unknown: [] });
   for (let round = 0; round < 2; round += 1)
     assert.equal(await migrate(sqlite, orm, 1_000), { applied: ours, pending: [], unknown: [] });
@@ -26,7 +26,7 @@ test('applies everything once, and the tables are what the entities say', async 
   assert.match(await schemaDifference(orm), 'email');
 });
 
-test('brings a database of the first version up to date, with what is in it', async () => {
+test('brings a database of the first version up to date, and keeps its rows', async () => {
   await migrate(sqlite, orm, 1_000);
   const entry = `insert into audit_log (id, at, actor, action, status) values ('a', 0, 'ada', 'POST /servers', 201)`;
   await orm.connection.execute(entry);
@@ -39,7 +39,7 @@ test('brings a database of the first version up to date, with what is in it', as
   assert.equal(await orm.connection.execute('select actor from audit_log'), [{ actor: 'ada' }]);
 });
 
-test('does nothing to a database of a newer version', async () => {
+test('changes nothing in a database of a newer version', async () => {
   await migrate(sqlite, orm, 1_000);
   await orm.connection.execute(`delete from stagedoor_migrations`);
   await orm.connection.execute(`insert into stagedoor_migrations (name) values ('Migration29991231_newer')`);
@@ -51,7 +51,7 @@ test('does nothing to a database of a newer version', async () => {
   assert.equal(await migrate(sqlite, orm, 1_000), status);
 });
 
-test('a migration that fails leaves nothing behind', async () => {
+test('rolls back completely when a migration fails', async () => {
   await orm.connection.execute('create table users (other integer)');
   assert.match(String(await thrownBy(migrate(sqlite, orm, 1_000))), 'already exists');
   const tables = await orm.connection.execute(
@@ -60,7 +60,7 @@ test('a migration that fails leaves nothing behind', async () => {
   assert.equal(tables, [{ name: 'users' }]);
 });
 
-test('tells what went wrong, not that it could not be undone', async () => {
+test('reports the error of the migration, not the failure of the rollback', async () => {
   await orm.connection.execute('create table users (other integer)');
   // A lock that began no transaction: there is nothing to roll back.
   const withoutTransaction = { ...sqlite, lock: { scope: 'alone', take: async () => {} } } as const;

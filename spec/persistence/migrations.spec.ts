@@ -1,4 +1,4 @@
-// Migrations and entities say the same, for every database, without one. On real servers the schema itself is compared:
+// Migrations match the entities for every kind of database, without a connection. On real servers the schema itself is compared:
 // server-behaviour.ts, migrate.spec.ts.
 
 import { cp, readFile, writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ const folder = folderOfEach(test);
 const root = fileURLToPath(new URL('../../src/persistence/migrations', import.meta.url));
 
 for (const kind of KINDS) {
-  test(`${kind}: nothing is left to migrate, and a column that no migration has made would be noticed`, async () => {
+  test(`${kind}: no migration is missing, and a column without a migration is detected`, async () => {
     await cp(root, folder(), { recursive: true });
     const { database } = await offline(kind);
     assert.is(await writeMigration(database, 'nothing', folder()), undefined);
@@ -29,8 +29,8 @@ for (const kind of KINDS) {
     for (const name of Object.keys(await database.migrations())) assert.match(written, `"${name}": [`);
   });
 
-  // True while each of them only makes and drops tables; once one changes a table, compare what all make together.
-  test(`${kind}: they make every table as the entities say, and the row of the revision`, async () => {
+  // Valid while each migration only creates and drops tables; once one changes a table, compare the sum of all.
+  test(`${kind}: they create every table of the entities, and the row of the revision`, async () => {
     const { database, orm } = await offline(kind);
     const schema = await orm.schema.getCreateSchemaSQL({ wrap: false });
     const statements = schema.split('\n').filter((line) => line !== '');

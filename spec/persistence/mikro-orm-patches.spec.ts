@@ -1,5 +1,5 @@
-// What is changed of MikroORM's own behaviour: statements on new connections, and sockets that are ended at once. Texts that Oracle or
-// SQL Server would read otherwise than they were written are in spec/conformance.
+// Changes of MikroORM's behaviour: statements on new connections, and sockets that are destroyed at once. Texts that Oracle or SQL
+// Server would read differently: spec/conformance.
 
 import { EventEmitter } from 'node:events';
 import * as assert from 'uvu/assert';
@@ -9,12 +9,12 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('MikroORM patches');
 
-test('never takes silence of a new connection for success', async () => {
+test('throw when a new connection cannot run its first statement', async () => {
   for (const nothing of [undefined, null, {}, { executeQuery: 1 }])
     assert.instance(await thrownBy(runOn(nothing, 'set x = 1')), TypeError);
 });
 
-test('destroys what a pool opened, and closes what can only be closed, once', () => {
+test('destroy the connections of a pool once, or close those that can only be closed', () => {
   const ended: string[] = [];
   const pool = new EventEmitter();
   const sockets = new Sockets();
@@ -28,7 +28,7 @@ test('destroys what a pool opened, and closes what can only be closed, once', ()
   assert.equal(ended, ['plain', 'inner', 'closed']);
 });
 
-test('forgets what closed by itself', () => {
+test('do not destroy connections that closed by themselves', () => {
   for (const event of ['close', 'end']) {
     const sockets = new Sockets();
     let isDestroyed = false;
@@ -40,7 +40,7 @@ test('forgets what closed by itself', () => {
   }
 });
 
-test('refuses a pool that cannot be watched', () => {
+test('refuse a pool that cannot be watched', () => {
   assert.throws(() => new Sockets().watch({}, 'connect'), /no pool/);
 });
 

@@ -1,4 +1,4 @@
-// An ORM without a database, for specs that look at statements only.
+// An ORM without a database, for specs of statements.
 
 import { MikroORM, type Options } from '@mikro-orm/sql';
 import { offlineOptions } from '../../mikro-orm.config.ts';

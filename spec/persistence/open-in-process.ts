@@ -1,4 +1,4 @@
-// A process that opens the database whose URL it is sent, changes it once and says how that went.
+// A process that receives the URL of a database, opens and changes it once, and reports the outcome.
 
 import { openStore } from '../../src/persistence/open.ts';
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const child = fileURLToPath(new URL('open-in-process.ts', import.meta.url));
 
-/** Resolves with `open`, or with the error, of each. All processes are loaded before the first one opens. */
+/** Resolves with `open` or the error of each process. All processes are loaded before the first one opens. */
 export async function openInProcesses(url: string, count: number): Promise<string[]> {
   const processes = Array.from({ length: count }, () =>
     fork(child, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }),

@@ -1,4 +1,4 @@
-// From a URL to a store, and every way in which that fails. Servers that answer are in spec/system/databases.
+// From a URL to a store, and every way in which that fails. Reachable servers: spec/system/databases.
 
 import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
@@ -13,18 +13,18 @@ import { suite } from '../helpers/suite.ts';
 import { connect } from './connect-options.ts';
 import { failureOf } from './open-failure.ts';
 
-const test = suite('open', { timeoutMs: 60_000 });
+const test = suite('openStore', { timeoutMs: 60_000 });
 const folder = folderOfEach(test);
 const apply = () => ({ cwd: folder(), migrations: 'apply' }) as const;
 const require = (cwd = folder()) => ({ cwd, migrations: 'require' }) as const;
 
-test('gives the store in memory for memory://, with nothing to migrate', async () => {
+test('returns the memory store for memory://, which has no migrations', async () => {
   const store = await openStore('memory://', require());
   assert.is(store.kind, 'memory');
   assert.equal(await migrationStatus('memory://', { cwd: '/' }), { applied: [], pending: [], unknown: [] });
 });
 
-test('makes a SQLite file for its owner only, where the URL says, and finds it again', async () => {
+test('creates a SQLite file of the URL for its owner only, and opens it again', async () => {
   const store = await openStore('sqlite:///gateway.db', apply());
   await store.saveTemplate({ name: 'demo', loadBalancer: {} });
   await store.close();
@@ -38,7 +38,7 @@ test('makes a SQLite file for its owner only, where the URL says, and finds it a
   assert.is((await stat(file)).mode & 0o777, 0o640, 'the rights of an existing file are kept');
 });
 
-test('says when it made a database, once, and nothing when it was there', async () => {
+test('reports once that it created a database, and nothing for an existing one', async () => {
   const told: string[] = [];
   const options = { ...apply(), onNotice: (line: string) => void told.push(line) };
   const stores = await Promise.all([1, 2, 3].map(() => openStore('sqlite:///gatway.db', options)));
@@ -47,7 +47,7 @@ test('says when it made a database, once, and nothing when it was there', async 
   assert.equal(told, [`created the database "${folder('gatway.db')}"`]);
 });
 
-test('is away while its file is not where it was opened, and acknowledges nothing', async () => {
+test('fails with DATABASE_UNAVAILABLE while its file is moved or replaced', async () => {
   const store = await openStore('sqlite:///gateway.db', apply());
   const [file, aside] = [folder('gateway.db'), folder('aside.db')];
   const demo = { name: 'demo', loadBalancer: {} };
@@ -62,7 +62,7 @@ test('is away while its file is not where it was opened, and acknowledges nothin
   await store.close();
 });
 
-test('makes nothing unless it is told to', async () => {
+test('creates nothing and migrates nothing without migrations: apply', async () => {
   assert.match(await failureOf(openStore('sqlite:///x.db', require())), 'there is no database');
   assert.match(await failureOf(migrationStatus('sqlite:///x.db', { cwd: folder() })), 'there is no database');
   assert.equal(await readdir(folder()), []);
@@ -72,7 +72,7 @@ test('makes nothing unless it is told to', async () => {
   assert.equal([applied.length, pending.length > 0], [0, true]);
 });
 
-test('says what is wrong with a file, and what to do', async () => {
+test('names the problem of a file, and the remedy', async () => {
   await mkdir(folder('folder'));
   await writeFile(folder('text'), 'this is not a database, but longer than the header of one '.repeat(20));
   for (const [url, words] of [
@@ -83,7 +83,7 @@ test('says what is wrong with a file, and what to do', async () => {
     assert.match(await failureOf(openStore(url, apply())), words);
 });
 
-test('says that nothing answers, and where', async () => {
+test('names the address of a server that cannot be reached', async () => {
   const port = await freePort();
   for (const scheme of ['postgresql', 'mysql', 'mssql', 'oracle']) {
     const message = await failureOf(openStore(`${scheme}://ada:s3cret@127.0.0.1:${port}/name`, apply()));
@@ -97,7 +97,7 @@ test('says that nothing answers, and where', async () => {
   assert.match(unknown, 'no-such-host.invalid:5432 cannot be reached (unknown host)');
 });
 
-test('says which package to install when a driver is missing', async () => {
+test('names the package to install when a driver is missing', async () => {
   const { stdout } = await inChild(`
     registerHooks({ resolve: (specifier, context, next) => {
       if (/^@mikro-orm\\/(?:postgresql|sqlite)$/.test(specifier)) {
@@ -119,7 +119,7 @@ test('says which package to install when a driver is missing', async () => {
   );
 });
 
-test('loads nothing of any driver before a URL asks for it, and then that one only', async () => {
+test('loads only the driver of the URL, and only when it is opened', async () => {
   const { stdout } = await inChild(`
     const loaded = [];
     registerHooks({ resolve: (specifier, context, next) => {
@@ -141,7 +141,7 @@ test('loads nothing of any driver before a URL asks for it, and then that one on
   ]);
 });
 
-test('waits for a process that has the file for itself', async () => {
+test('waits for a process that has locked the file', async () => {
   const url = 'sqlite:///x.db';
   await (await openStore(url, apply())).close();
   const orm = await connect(`sqlite:////${folder('x.db')}`);
@@ -159,7 +159,7 @@ test('waits for a process that has the file for itself', async () => {
   await (await opening).close();
 });
 
-test('leaves the migrator alone when the tables are up to date', async () => {
+test('does not load the migrator when the tables are up to date', async () => {
   await (await openStore('sqlite:///x.db', apply())).close();
   const { stdout } = await inChild(`
     registerHooks({ resolve: (specifier, context, next) => {

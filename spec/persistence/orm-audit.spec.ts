@@ -1,4 +1,4 @@
-// The audit log on SQLite, beyond the suite that every store runs.
+// The audit log on SQLite, beyond the conformance suite.
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
@@ -19,7 +19,7 @@ const test = suite('audit log on SQLite');
 const folder = folderOfEach(test);
 const open = () => openStore('sqlite://', { cwd: '/', migrations: 'apply' });
 
-test('takes a batch again whose answer was lost, cut differently this time', async () => {
+test('accepts entries again whose answer was lost, in a batch of another size', async () => {
   const store = await open();
   const entries = Array.from({ length: 250 }, (_, index) => entry(index));
   await store.audit.append(entries.slice(0, 120));
@@ -28,11 +28,11 @@ test('takes a batch again whose answer was lost, cut differently this time', asy
   await store.close();
 });
 
-test('a killed process leaves every call that was appended, and a stop does', async () => {
+test('keeps every appended call after a kill and after a stop', async () => {
   const calls = [call(1), call(2)];
   const store = await openFile(folder('x.db'));
   await store.audit.appendCalls(blockOf(calls));
-  // What the system has of the files is what a kill leaves.
+  // The files as the operating system has them are what a kill leaves.
   for (const end of ['', '-wal']) await copyFile(folder(`x.db${end}`), folder(`killed.db${end}`));
   await store.close();
   for (const name of ['killed', 'x']) {
@@ -42,20 +42,20 @@ test('a killed process leaves every call that was appended, and a stop does', as
   }
 });
 
-test('a block fails while the file is away, and is taken once when it is back', async () => {
+test('fails to append while the file is missing, and stores a repeated block once afterwards', async () => {
   const store = await openFile(folder('x.db'));
   await store.audit.appendCalls(blockOf([call(1)]));
   await rename(folder('x.db'), folder('away.db'));
   const next = blockOf([call(2), call(3)]);
   assert.is(await codeOf(store.audit.appendCalls(next)), 'DATABASE_UNAVAILABLE');
   await rename(folder('away.db'), folder('x.db'));
-  // The second time is one whose answer was lost.
+  // The second attempt stands for a block whose answer was lost.
   for (let attempt = 0; attempt < 2; attempt += 1) await store.audit.appendCalls(next);
   assert.equal(await store.audit.list({ limit: 5 }), [call(3), call(2), call(1)]);
   await store.close();
 });
 
-test('merges the blocks of several nodes, which overlap', async () => {
+test('merges overlapping blocks of several nodes', async () => {
   const store = await open();
   const numbers = Array.from({ length: 9_000 }, (_, index) => index);
   for (const node of [0, 1, 2])
@@ -79,7 +79,7 @@ test('merges the blocks of several nodes, which overlap', async () => {
   await store.close();
 });
 
-test('a filter looks through as many windows as it needs, and others have their turn in between', async () => {
+test('searches as many windows as a filter needs, and yields in between', async () => {
   const store = await open();
   const rare = new Set([0, 1, 4_999, 5_000, 10_000, 11_999]);
   const calls = Array.from({ length: 12_000 }, (_, index) => call(index, rare.has(index) ? 'rare' : 'echo'));
@@ -101,7 +101,7 @@ test('a filter looks through as many windows as it needs, and others have their 
   await store.close();
 });
 
-test('cuts thousands of entries in slices', async () => {
+test('deletes thousands of old entries in slices', async () => {
   const store = await open();
   await store.audit.append(Array.from({ length: 1_300 }, (_, index) => entry(index)));
   const calls = Array.from({ length: 6_300 }, (_, index) => call(index));

@@ -1,5 +1,5 @@
-// How operations reach a database: in turn, in time, again after a conflict, on SQLite. Servers that are slow, silent or
-// lost are in spec/system/databases.
+// Operations on a database: one at a time, within a time limit, repeated after a conflict, on SQLite. Servers that are slow,
+// silent or lost: spec/system/databases.
 
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
@@ -20,7 +20,7 @@ test.after.each(async () => {
   for (const each of ends.splice(0)) await each.close();
 });
 
-test('a change counts the revision once and gives its number, a refused one leaves nothing', async () => {
+test('increments the revision once per change, and leaves nothing of a refused change', async () => {
   const { session, revision } = await opened();
   assert.is(await session.change(async (_em, _tables, number) => number), 1);
   const refusal = new Error('refused');
@@ -36,7 +36,7 @@ test('a change counts the revision once and gives its number, a refused one leav
   assert.is(await revision(), 2);
 });
 
-test('nobody sees the middle of a transaction', async () => {
+test('does not show an unfinished transaction to other operations', async () => {
   const { session } = await opened();
   const writing = session.write(async (em, { settings }) => {
     await em.insert(settings, { name: 'one', value: 'v' });
@@ -50,7 +50,7 @@ test('nobody sees the middle of a transaction', async () => {
   await writing;
 });
 
-test('tries again while another process writes', async () => {
+test('repeats a change while another process writes', async () => {
   const { session, other, revision } = await opened();
   await other('begin immediate');
   const saving = session.change(async () => 'saved');
@@ -63,7 +63,7 @@ test('tries again while another process writes', async () => {
   assert.is(await revision(), 1);
 });
 
-test('says that the database does not answer when that takes too long, and nothing has happened then', async () => {
+test('fails with DATABASE_UNAVAILABLE after the time limit, and then has changed nothing', async () => {
   const { session, other, revision } = await opened({ timeoutMs: 300 });
   await other('begin immediate');
   const startedAt = performance.now();
@@ -76,7 +76,7 @@ test('says that the database does not answer when that takes too long, and nothi
   assert.is(await revision(), 1);
 });
 
-test('tells the kind and the code of an error of the statement, and not the statement', async () => {
+test('reports the code of a failed statement, and not the statement', async () => {
   const { session } = await opened();
   const failure = await thrownBy(session.run((em) => em.execute('select nonsense')));
   assert.match(String(failure), 'SQLITE_ERROR');
@@ -84,7 +84,7 @@ test('tells the kind and the code of an error of the statement, and not the stat
   assert.not.instance(failure, GatewayError);
 });
 
-test('finishes what was asked for before it closes, closes once, and then refuses', async () => {
+test('finishes pending changes before it closes, closes once, and refuses later operations', async () => {
   const { session, other } = await opened();
   const changes = Promise.all([1, 2, 3].map(() => session.change(async (_em, _tables, number) => number)));
   await Promise.all([session.close(), session.close()]);
@@ -93,7 +93,7 @@ test('finishes what was asked for before it closes, closes once, and then refuse
   assert.is(await endOf(session.run(async () => 1)), 'DATABASE_UNAVAILABLE');
 });
 
-test('a change that nobody waits for any more is not made', async () => {
+test('does not commit a change whose time limit has passed', async () => {
   const { session } = await opened({ timeoutMs: 200 });
   const gate = Promise.withResolvers<void>();
   const writing = session.write(async (em, { settings }) => {
@@ -105,7 +105,7 @@ test('a change that nobody waits for any more is not made', async () => {
   assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
 });
 
-test('a commit behind does not wait for the disk, and every other one does', async () => {
+test('waits for the disk at every commit except in writeBehind', async () => {
   const { session, other } = await opened();
   const level = async () =>
     Object.values((await session.run((em) => em.execute('pragma synchronous')))[0] ?? {});
@@ -125,10 +125,10 @@ test('a commit behind does not wait for the disk, and every other one does', asy
   assert.equal(await other('select name from settings'), [{ name: 'false' }]);
 });
 
-test('a file that had no room for a change is usable again when there is room', async () => {
+test('works again when a full disk has space again', async () => {
   const options = optionsOf();
   const opened: unknown[] = [];
-  // The size that SQLite allows stands for a disk that is full, in the real driver and for every connection.
+  // The maximum size of SQLite stands for a full disk, in the real driver and for every connection.
   let isFull = false;
   const open = async () => {
     const orm = await connectOrm(sqlite, options);
@@ -150,7 +150,7 @@ test('a file that had no room for a change is usable again when there is room', 
     const { code, facts } = await errorOf(add(name, 1_000_000));
     assert.is(code, 'DATABASE_UNAVAILABLE');
     assert.match(String(facts.cause), 'SQLITE_FULL');
-    // Reads go on, but it is not said to be well: it takes no changes.
+    // Reads work, but the probe fails, since the database accepts no changes.
     assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
   }
   await errorOf(session.probe());
@@ -163,7 +163,7 @@ test('a file that had no room for a change is usable again when there is room', 
   for (const each of opened) assert.is(Reflect.get(Object(each), 'open'), false);
 });
 
-test('a store that is closed while it connects again leaves no connection', async () => {
+test('leaves no connection when it is closed during a reconnect', async () => {
   const options = optionsOf();
   const late = await connectOrm(sqlite, options);
   const connecting = Promise.withResolvers<Orm>();
@@ -173,7 +173,7 @@ test('a store that is closed while it connects again leaves no connection', asyn
     timeoutMs: 100,
     reconnect: () => connecting.promise,
   });
-  // Nothing is heard, so that it lets go of what it has.
+  // Without an answer it gives up its connection.
   await session.run(() => new Promise(() => {})).catch(() => undefined);
   const waiting = fateOf(session.run((em) => em.execute('select 1')));
   await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-// The store on SQLite. The servers have files of their own: orm-store.*.spec.ts.
+// The store on SQLite. The servers: spec/system/databases.
 
 import * as assert from 'uvu/assert';
 import { createCipher } from '../../src/persistence/cipher.ts';
@@ -23,7 +23,7 @@ const secret = definition('i', {
   ...{ env: { TOKEN: 'planted-secret' }, headers: { Authorization: 'planted-secret' } },
 });
 
-inFile('eight processes that start at once end with one clean schema', async () => {
+inFile('has one clean schema after eight processes started concurrently', async () => {
   const url = `sqlite:////${folder()}/gateway.db`;
   assert.equal(await openInProcesses(url, 8), Array(8).fill('open'));
   const { applied, pending, unknown } = await migrationStatus(url, { cwd: folder() });
@@ -33,7 +33,7 @@ inFile('eight processes that start at once end with one clean schema', async () 
   await store.close();
 });
 
-inFile('one unreadable secret locks its instance, and no other', async () => {
+inFile('locks only the instance whose secrets cannot be decrypted', async () => {
   const url = 'sqlite:///x.db';
   const open = secret;
   const encryptedOtherwise = { ...secret, id: 'other', serverId: 'other', headers: {} };
@@ -63,7 +63,7 @@ inFile('one unreadable secret locks its instance, and no other', async () => {
       ['other', true],
     ],
   );
-  // What was read without its secrets must not be written back over them.
+  // An instance that was read without its secrets must not overwrite them.
   const [unreadable] = listed;
   assert.ok(unreadable);
   const refused = await errorOf(keyless.saveInstance({ ...unreadable, weight: 2 }));
@@ -75,7 +75,7 @@ inFile('one unreadable secret locks its instance, and no other', async () => {
   await keyless.close();
 });
 
-inFile('without a cipher it takes no instance with secrets, and says what to set', async () => {
+inFile('refuses an instance with secrets without a cipher, and names the setting', async () => {
   const store = await openStore('sqlite://', { cwd: '/', migrations: 'apply' });
   for (const part of [{ headers: {} }, { env: {} }]) {
     const failure = await errorOf(store.saveInstance({ ...secret, ...part }));

@@ -1,4 +1,4 @@
-// One pool and its end.
+// One pool of connections and its end.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -21,7 +21,7 @@ test('knows when its database last answered', async () => {
 });
 
 for (const end of ['close', 'destroy'] as const) {
-  test(`opens nothing anew for a statement that comes after ${end}`, async () => {
+  test(`opens no connection for a statement after ${end}`, async () => {
     const { connection, ...orm } = await connect('sqlite://');
     await orm[end]();
     await turn();

@@ -1,4 +1,4 @@
-// What one entry of a registry document may say, by which names, and what is said about one that cannot be used.
+// The fields of one entry of a registry document, their names, and the problems of invalid entries.
 
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
@@ -19,7 +19,7 @@ function inputOf(value: unknown, key?: string) {
   return entry?.input;
 }
 
-test('reads each field by each of its names', () => {
+test('accepts each field under each of its aliases', () => {
   const values: Readonly<Record<string, unknown>> = {
     id: 'one',
     endpoint: 'http://127.0.0.1:1',
@@ -39,7 +39,7 @@ test('reads each field by each of its names', () => {
   }
 });
 
-test('knows every name that docs/guides/registry-file.md lists, and lists every name it knows', () => {
+test('accepts exactly the field names that docs/guides/registry-file.md lists', () => {
   const text = readFileSync(new URL('../../docs/guides/registry-file.md', import.meta.url), 'utf8');
   const fields = text.slice(text.indexOf('## Fields of an entry'));
   const documented = [...fields.matchAll(/^\| `(\w+)` +\|([^|]*)\|/gm)].map(([, name = '', others = '']) => [
@@ -51,7 +51,7 @@ test('knows every name that docs/guides/registry-file.md lists, and lists every 
   for (const word of TRANSPORT_WORDS.keys()) assert.ok(fields.includes(`\`${word}\``), word);
 });
 
-test('reads the fields of `config`, which give way to those of the entry', () => {
+test('reads the fields of `config`, unless the entry has them, too', () => {
   const input = inputOf({ id: 'one', weight: 2, config: { url: 'http://127.0.0.1:1', weight: 3 } });
   assert.equal(input, { id: 'one', endpoint: 'http://127.0.0.1:1', weight: 2 });
 });
@@ -64,14 +64,14 @@ test('takes the id from the entry, else from its key, else from its content', ()
   assert.match(entry?.input.id ?? '', /^demo-[0-9a-f]{8}$/);
 });
 
-test('understands other words for the transports', () => {
+test('accepts other names of the transports', () => {
   for (const [word, transport] of TRANSPORT_WORDS) {
     const way = transport === 'stdio' ? { command: 'run' } : { url: 'http://127.0.0.1:1' };
     assert.is(inputOf({ type: word.toUpperCase(), ...way })?.transport, transport);
   }
 });
 
-test('takes a list of words for a command, and numbers for texts', () => {
+test('accepts a list of words as a command, and numbers as strings', () => {
   const input = inputOf({ id: 'one', command: ['my run', '-x'], args: ['y'], env: { PORT: 8080, ON: true } });
   assert.equal(input, {
     id: 'one',
@@ -81,7 +81,7 @@ test('takes a list of words for a command, and numbers for texts', () => {
   });
 });
 
-test('reads over null and over the facts of a running gateway', () => {
+test('ignores null and the runtime fields of a running gateway', () => {
   const nulls = { command: null, working_dir: null, env_vars: {} };
   const running = { status: 'healthy', in_flight: 3, created_at: '2026-01-02T03:04:05.000Z' };
   const endpoint = 'http://127.0.0.1:1/mcp';
@@ -89,7 +89,7 @@ test('reads over null and over the facts of a running gateway', () => {
   assert.equal(input, { id: 'one', endpoint: 'http://127.0.0.1:1/mcp' });
 });
 
-test('leaves out a record of what runs in a container, and reads over every other field that the API shows', () => {
+test('refuses a record of an instance in a container, and accepts every field that the API shows', () => {
   const contained = read({ id: 'one', command: 'node', args: [], container: 'a'.repeat(64) });
   assert.equal([contained.entry, contained.problems.length], [undefined, 1]);
   assert.match(contained.problems.join(), 'runs in a container');
@@ -99,7 +99,7 @@ test('leaves out a record of what runs in a container, and reads over every othe
   }
 });
 
-test('uses an entry in spite of fields that have no effect, and names them', () => {
+test('accepts an entry with fields that have no effect, and reports these', () => {
   const { entry, problems } = read({
     id: 'one',
     endpoint: 'http://127.0.0.1:1',
@@ -120,7 +120,7 @@ test('uses an entry in spite of fields that have no effect, and names them', () 
   ]);
 });
 
-test('refuses an entry that cannot be used, naming the field as it was written', () => {
+test('refuses an invalid entry, and names the field as it was written', () => {
   const cases: [unknown, string][] = [
     [7, 'here: must be an object'],
     [{ command: 'run', template_name: 'other' }, 'here: says that it belongs to another template'],
@@ -153,7 +153,7 @@ test('refuses an entry that cannot be used, naming the field as it was written',
   for (const [value, problem] of cases) assert.equal(read(value), { problems: [problem] });
 });
 
-test('does not use an entry whose secrets are masked, as in an answer of the API that was saved', () => {
+test('refuses an entry with masked secrets, as in a saved answer of the API', () => {
   const value = {
     command: 'run',
     endpoint: 'http://h',
@@ -168,7 +168,7 @@ test('does not use an entry whose secrets are masked, as in an answer of the API
   });
 });
 
-test('does not follow an entry that contains itself', () => {
+test('refuses an entry that contains itself', () => {
   const metadata: Record<string, unknown> = {};
   metadata.again = metadata;
   assert.equal(read({ command: 'run', metadata }).problems, [
@@ -176,7 +176,7 @@ test('does not follow an entry that contains itself', () => {
   ]);
 });
 
-test('has a fingerprint of what the entry means, not of how it is written', () => {
+test('has a fingerprint of the meaning of the entry, not of its notation', () => {
   const print = (value: unknown) => read(value).entry?.fingerprint;
   const written = print({
     id: 'one',

@@ -1,4 +1,4 @@
-// Registry documents: their four shapes as docs/guides/registry-file.md shows them, and documents that are broken.
+// Registry documents: their four shapes as docs/guides/registry-file.md shows them, and invalid documents.
 
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const examples = [...documentation.matchAll(/```(json|yaml)\n([\s\S]*?)```/g)].m
 const LONG = 'x'.repeat(129);
 const failureOf = (read: Promise<unknown>) => messageOf(read, RegistryFileError);
 
-/** What a document says, without fingerprints. */
+/** The content of a document, without fingerprints. */
 async function contentsOf(document: unknown) {
   const text = typeof document === 'string' ? document : JSON.stringify(document);
   const { templates, entries, problems } = await parseRegistryDocument(text, 'registry');
@@ -66,7 +66,7 @@ test('reads every example of docs/guides/registry-file.md without a problem', as
   assert.equal({ template, ...input }, { ...facts, env_vars: { LOG_LEVEL: 'debug', PORT: '8080' } });
 });
 
-test('reads the servers of MCP clients, each a template of its own', async () => {
+test('reads each server of mcpServers as a template', async () => {
   const contents = await contentsOf({
     mcpServers: {
       github: { command: 'npx', args: ['-y', 'x'], env: { TOKEN: 'a' } },
@@ -96,7 +96,7 @@ test('reads the servers of MCP clients, each a template of its own', async () =>
   assert.equal((await contentsOf({ mcpServers: [] })).problems, ['mcpServers: must be an object by name']);
 });
 
-test('reports what cannot be used with its path and uses the rest', async () => {
+test('reports invalid parts with their path and uses the rest', async () => {
   const contents = await contentsOf({
     templates: {
       demo: {
@@ -151,7 +151,7 @@ test('reports what cannot be used with its path and uses the rest', async () => 
   });
 });
 
-test('says whether entries were lost', async () => {
+test('reports whether invalid entries were dropped', async () => {
   const table: readonly (readonly [document: unknown, isPartial: boolean])[] = [
     [{ servers: { a: { url: 'http://h', colour: 'red' } }, zap: 1 }, false],
     [{ templates: { a: { load_balancer: { pool: 1 }, instances: [] } } }, false],
@@ -166,14 +166,14 @@ test('says whether entries were lost', async () => {
   }
 });
 
-test('takes an empty document for one without instances', async () => {
+test('reads an empty document as one without instances', async () => {
   const nothing = { templates: [], entries: [], problems: [] };
   for (const text of ['', '{}', '# later\n', '{"servers": null}', '\uFEFF{"templates": {}}']) {
     assert.equal(await contentsOf(text), nothing, text);
   }
 });
 
-test('fails in one line for what is no registry document', async () => {
+test('is refused with one line if it is not a registry document', async () => {
   const parse = (text: string, name = 'registry') => failureOf(parseRegistryDocument(text, name));
   for (const text of ['[]', 'words', '{"servants": []}', '7']) {
     const found = await parse(text);
@@ -185,20 +185,20 @@ test('fails in one line for what is no registry document', async () => {
   assert.match(await parse('servers: *nobody'), /not YAML: Unresolved alias/);
 });
 
-test('does not repeat the text around a mistake, which may be a secret', async () => {
+test('does not repeat the text around a syntax error, which may be a secret', async () => {
   const failure = await failureOf(parseRegistryDocument('{"headers": {"A": s3cret\n}}', 'r.json'));
   assert.match(failure, /^registry file r\.json: not JSON: Unexpected token/);
   assert.not.match(failure, '3cret');
 });
 
-test('goes by the extension, else by the first character', async () => {
+test('is JSON or YAML by its extension, else by its first character', async () => {
   const yaml = 'servers: {}';
   assert.match(await failureOf(parseRegistryDocument(yaml, 'r.JSON')), 'not JSON');
   assert.equal((await parseRegistryDocument('{servers: {}}', 'r.yml')).problems, []);
   assert.equal((await parseRegistryDocument(yaml, 'r')).problems, []);
 });
 
-test('reads a file, and says which one cannot be read', async () => {
+test('is read from a file, and named if it cannot be read', async () => {
   const path = folder('registry.yaml');
   await writeFile(path, 'servers: { weather: { url: "http://127.0.0.1:1" } }');
   assert.is((await readRegistryFile(path)).entries[0]?.template, 'weather');

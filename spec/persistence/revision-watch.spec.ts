@@ -12,7 +12,7 @@ const test = suite('revision watch');
 test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'setTimeout', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-test('asks at once, then at every interval, and tells a change from an answer', async () => {
+test('reads the revision at once and at every interval, and reports `changed` or `answered`', async () => {
   const { news, step, stop } = watch([4, 4, 5, 5, 3]);
   await step(0);
   assert.equal(news, ['answered']);
@@ -21,7 +21,7 @@ test('asks at once, then at every interval, and tells a change from an answer', 
   stop();
 });
 
-test('says away for every question without an answer, and compares with what was seen before', async () => {
+test('reports `away` for every failed read, and compares with the revision before', async () => {
   const { news, step, stop } = watch(['fails', 1, 'fails', 'throws', 1, 'fails', 2]);
   await step(0);
   for (let left = 6; left > 0; left -= 1) await step(2_000);
@@ -29,7 +29,7 @@ test('says away for every question without an answer, and compares with what was
   stop();
 });
 
-test('says why the store is away, in words of what is behind it', async () => {
+test('reports with `away` the cause of the failure', async () => {
   const failure = databaseUnavailable(new Error('no answer within 5000 ms'));
   const storeChanges$ = watchRevision({ revision: () => Promise.reject(failure) });
   const first = firstValueFrom(storeChanges$);
@@ -37,7 +37,7 @@ test('says why the store is away, in words of what is behind it', async () => {
   assert.equal(await first, { kind: 'away', reason: 'no answer within 5000 ms' });
 });
 
-test('asks nothing new while a question is open', async () => {
+test('starts no read while another is pending', async () => {
   const { news, step, stop, asked, release } = watch([1, 'hangs', 2]);
   await step(0);
   for (let left = 5; left > 0; left -= 1) await step(2_000);
@@ -49,7 +49,7 @@ test('asks nothing new while a question is open', async () => {
   stop();
 });
 
-test('stops asking when nobody listens, and every subscriber sees for itself', async () => {
+test('reads for each subscriber separately, and stops at the last unsubscribe', async () => {
   const { step, stop, asked, again } = watch([1, 2, 3, 4]);
   await step(0);
   const second: string[] = [];

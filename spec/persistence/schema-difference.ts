@@ -2,7 +2,7 @@
 
 import type { Orm } from '../../src/persistence/orm.ts';
 
-/** The statements that would make the database what the entities say; '' when it is. */
+/** The statements that would adapt the database to the entities; '' if it matches them. */
 export async function schemaDifference({ orm }: Orm): Promise<string> {
   const statements = await orm.schema.getUpdateSchemaSQL({ wrap: false, dropTables: false });
   return statements
@@ -11,5 +11,5 @@ export async function schemaDifference({ orm }: Orm): Promise<string> {
     .join('\n');
 }
 
-/** MariaDB says that a column without a default has the default NULL: the driver for MySQL takes that for a difference. */
+/** MariaDB reports the default NULL for a column without a default, which the driver for MySQL takes for a difference. */
 const NO_DIFFERENCE = /^alter table `\w+` modify `\w+` \w+\(\d+\) null;$/;

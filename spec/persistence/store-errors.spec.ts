@@ -1,4 +1,4 @@
-// Errors of databases: their properties, however they are wrapped, and the lines for people about databases that cannot be opened.
+// Errors of databases: their properties, also when wrapped, and the messages about databases that cannot be opened.
 
 import * as assert from 'uvu/assert';
 import { explain } from '../../src/persistence/open-failures.ts';
@@ -8,7 +8,7 @@ import { parsed } from './connect-options.ts';
 
 const test = suite('store errors');
 
-test('reads of pg and mysql2 whether the connection is lost with it', () => {
+test('recognises errors of pg and mysql2 that end the connection', () => {
   const of = (facts: object) => driverErrorOf(Object.assign(new Error('m'), facts))?.isFatal;
   const sqlState = 'HY000';
   for (const [facts, isFatal] of [
@@ -25,7 +25,7 @@ test('reads of pg and mysql2 whether the connection is lost with it', () => {
     assert.is(of(facts), isFatal, JSON.stringify(facts));
 });
 
-test('looks into causes and into several tries to connect', () => {
+test('read the code from a cause and from an AggregateError', () => {
   const refused = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
   const inner = { code: 'ECONNREFUSED', number: 0, isFatal: false };
   assert.equal(driverErrorOf(new Error('outer', { cause: refused })), {
@@ -38,13 +38,13 @@ test('looks into causes and into several tries to connect', () => {
   });
 });
 
-test('has nothing to say of what is no error', () => {
+test('are undefined for thrown values that are no Error', () => {
   for (const thrown of [undefined, null, 'text', { code: 'ECONNREFUSED' }])
     assert.is(driverErrorOf(thrown), undefined);
   assert.equal(driverErrorOf(new Error('plain')), { code: '', number: 0, isFatal: false, message: 'plain' });
 });
 
-test('says which constraint refused, and no value of the statement', () => {
+test('name the table and the constraint, and no value of the statement', () => {
   const inner = Object.assign(new Error('Failing row contains (hash)'), {
     code: '23514',
     constraint: 'c',
@@ -56,13 +56,13 @@ test('says which constraint refused, and no value of the statement', () => {
   assert.is(said instanceof Error && said.cause, undefined);
 });
 
-test('leaves alone what no driver threw', () => {
+test('leave errors unchanged that no driver threw', () => {
   const own = new TypeError('a defect of ours');
   assert.is(withoutValues(own, driverErrorOf(own)), own);
   assert.is(withoutValues('no error', undefined), 'no error');
 });
 
-test('explains why a database cannot be opened, and what to do, in one line', () => {
+test('explain in one line why a database cannot be opened, and the remedy', () => {
   const lines = [
     say('postgresql', { code: '28P01' }),
     say('mysql', { errno: 1049 }),
@@ -81,7 +81,7 @@ test('explains why a database cannot be opened, and what to do, in one line', ()
   ]);
 });
 
-test('explains errors of files as files', () => {
+test('explain errors of SQLite with the path of the file', () => {
   const url = parsed('sqlite:////srv/x.db');
   const of = (code: string) => explain(url, Object.assign(new Error('native words'), { code })).message;
   const restore = 'restore a backup of it and of the files beside it, or move it away';
@@ -96,7 +96,7 @@ test('explains errors of files as files', () => {
   );
 });
 
-test('explains nothing that is explained already, and keeps the cause of everything else', () => {
+test('are not explained twice, and keep their cause', () => {
   const url = parsed('mysql://h/x');
   const line = urlRefused('ssl must be one of true, no-verify, false');
   assert.is(explain(url, line), line);

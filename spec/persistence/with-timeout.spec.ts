@@ -1,4 +1,4 @@
-// What is in time comes through, what is not becomes an error with a code, and what comes too late is handed on.
+// Results in time are passed on, a timeout is an error with a code, and late results go to a callback.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -7,11 +7,11 @@ import { withTimeout } from '../../src/persistence/with-timeout.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('in time');
+const test = suite('withTimeout');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('comes to what the work comes to', async () => {
+test('settles as the work does', async () => {
   const failure = new Error('its own');
   const late: number[] = [];
   assert.is(await withTimeout(Promise.resolve(7), 5, (value) => late.push(value)), 7);
@@ -21,7 +21,7 @@ test('comes to what the work comes to', async () => {
   assert.is(await thrownBy(withTimeout(Promise.reject(failure), 1_000)), failure);
 });
 
-test('ends when the time is over, and hands on what comes later', async () => {
+test('rejects with ETIMEDOUT after the time limit, and passes a late result to the callback', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const late: string[] = [];
   const ended = thrownBy(withTimeout(promise, 5, (value) => late.push(value)));
