@@ -1,4 +1,4 @@
-// CallMap and LinkedSet against Map and Set, and what they leave to minor garbage collections.
+// CallMap and LinkedSet compared with Map and Set, and the garbage that they leave to minor collections.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -20,7 +20,7 @@ class Item implements Linked {
   }
 }
 
-test('is a map by numbers, texts and large integers, which are different ids', () => {
+test('distinguishes ids that are numbers, strings and large integers', () => {
   const map = new CallMap<string>();
   const ids = [1, '1', 1n, -1, 1.5, '', ':1', '1n', '__proto__', 'constructor', 2n ** 70n];
   for (const id of ids) {
@@ -34,7 +34,7 @@ test('is a map by numbers, texts and large integers, which are different ids', (
   assert.equal([map.size, map.values()], [0, []]);
 });
 
-test('does what a Map does, whatever comes and goes', () => {
+test('behaves like a Map for any sequence of changes', () => {
   const random = seeded(7);
   const map = new CallMap<number>();
   const expected = new Map<number, number>();
@@ -49,7 +49,7 @@ test('does what a Map does, whatever comes and goes', () => {
   assert.equal(map.values().sort(), [...expected.values()].sort());
 });
 
-test('is a set in the order in which its objects came, whatever comes and goes', () => {
+test('LinkedSet behaves like a Set, in insertion order, for any sequence of changes', () => {
   const random = seeded(8);
   const items = Array.from({ length: 30 }, (_, id) => new Item(id));
   const set = new LinkedSet<Item>();
@@ -71,7 +71,7 @@ test('is a set in the order in which its objects came, whatever comes and goes',
   assert.ok(items.every(({ links }) => links === undefined));
 });
 
-test('leaves what was deleted to minor collections, even when it is old itself', async () => {
+test('leaves deleted objects to minor collections, even when the map itself is old', async () => {
   const map = new CallMap<Item>();
   const leftByMap = await bytesLeft(
     (item) => map.set(item.id, item),
@@ -88,7 +88,7 @@ test('leaves what was deleted to minor collections, even when it is old itself',
 
 test.run();
 
-/** What minor collections leave of 1,000 objects of 8 kB, after each was added and, sixteen later, deleted. */
+/** The bytes that minor collections leave of 1,000 objects of 8 kB, each added and, sixteen objects later, deleted. */
 async function bytesLeft(add: (item: Item) => void, remove: (item: Item) => void): Promise<number> {
   setFlagsFromString('--expose-gc');
   const collect: (options?: { type: 'minor' }) => void = runInNewContext('gc');
@@ -101,7 +101,7 @@ async function bytesLeft(add: (item: Item) => void, remove: (item: Item) => void
     if (oldest !== undefined) remove(oldest);
   };
   for (let id = 0; id < 100; id += 1) come(id);
-  // The collection, and what is in it, is old from then on.
+  // The map and its objects are old from then on.
   for (let time = 0; time < 2; time += 1) collect();
   const before = process.memoryUsage().heapUsed;
   for (let id = 100; id < 1_100; id += 1) come(id);

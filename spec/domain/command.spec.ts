@@ -1,11 +1,11 @@
-// How a command line becomes words, without anything that a shell would do, and which commands are allowed.
+// How a command line is split into words, without a shell, and which commands are allowed.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { type CommandRules, commandRefusal, splitCommand } from '../../src/domain/command.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('commands');
+const test = suite('command lines');
 
 function wordsOf(text: string): readonly string[] {
   const result = splitCommand(text);
@@ -13,27 +13,27 @@ function wordsOf(text: string): readonly string[] {
   return result.words;
 }
 
-/** What quotes and backslashes do. */
+/** The meaning of quotes and backslashes. */
 const WORDS: readonly (readonly [what: string, text: string, words: readonly string[]])[] = [
   ['splits at white space', 'npx -y  @s/server@1.2.3\tstdio\n', ['npx', '-y', '@s/server@1.2.3', 'stdio']],
-  ['has no words in nothing', '', []],
+  ['has no words in an empty text', '', []],
   ['has no words in white space', ' \t\r\n ', []],
   ['joins quoted and plain parts into one word', `a"b c"'d e'f`, ['ab cd ef']],
   ['keeps empty words', `'' "" x`, ['', '', 'x']],
-  ['keeps all in single quotes', String.raw`'a\b "$HOME" \\'`, [String.raw`a\b "$HOME" \\`]],
+  ['keeps every character in single quotes', String.raw`'a\b "$HOME" \\'`, [String.raw`a\b "$HOME" \\`]],
   [
-    'knows escaped quotes and backslashes in double quotes, and nothing else',
+    'unescapes only quotes and backslashes in double quotes',
     String.raw`"say \"hi\" \n a\\b $HOME"`,
     [String.raw`say "hi" \n a\b $HOME`],
   ],
   [
-    'takes the meaning from a space, a quote and a backslash outside quotes',
+    'unescapes a space, a quote and a backslash outside quotes',
     String.raw`my\ file it\'s \" a\\b`,
     ['my file', "it's", '"', String.raw`a\b`],
   ],
   ['joins lines that end in a backslash', 'npx \\\n  -y \\\r\n  server', ['npx', '-y', 'server']],
   [
-    'lets Windows paths survive',
+    'keeps backslashes of Windows paths',
     String.raw`C:\tools\run.exe --dir D:\data "C:\Program Files\node.exe" 'D:\data\'`,
     [
       String.raw`C:\tools\run.exe`,
@@ -44,12 +44,12 @@ const WORDS: readonly (readonly [what: string, text: string, words: readonly str
     ],
   ],
   [
-    'lets network paths survive',
+    'keeps backslashes of network paths',
     String.raw`\\server\share\a.exe "\\server\my share\b.exe"`,
     [String.raw`\\server\share\a.exe`, String.raw`\\server\my share\b.exe`],
   ],
   [
-    'does nothing a shell would do',
+    'expands nothing that a shell would expand',
     '$HOME `id` $(id) *.ts ~ a;b a|b a&&b >out #note',
     ['$HOME', '`id`', '$(id)', '*.ts', '~', 'a;b', 'a|b', 'a&&b', '>out', '#note'],
   ],
@@ -62,13 +62,13 @@ test('names the quote that is never closed', () => {
   assert.equal(splitCommand(String.raw`"C:\data\"`), { problem: 'the " at character 1 is never closed' });
 });
 
-test('gives back any words that were quoted the POSIX way', () => {
+test('splits any words with POSIX quoting into the same words', () => {
   const quoted = (word: string) => `'${word.replaceAll("'", String.raw`'\''`)}'`;
   const escaped = (word: string) => word.replaceAll(/[ \t'"\\]/g, String.raw`\$&`);
   const anyWord = fc.string({
     unit: fc.constantFrom('a', 'Z', '0', ' ', '\t', "'", '"', '\\', '$', 'é', '😀'),
   });
-  // Escaping by hand cannot say an empty word, nor two backslashes at the start: those are a network path.
+  // Backslashes cannot write an empty word, nor two backslashes at the start, which are a network path.
   const escapable = anyWord.filter((word) => word !== '' && !word.startsWith('\\'));
   const pair = fc.oneof(
     anyWord.map((word) => [word, quoted(word)] as const),
@@ -129,21 +129,21 @@ for (const words of [
   test(`refuses ${JSON.stringify(words)}`, () => assert.ok(refused(...words)));
 }
 
-test('takes no wildcard for the program itself', () => {
+test('allows no wildcard for the program itself', () => {
   assert.ok(refused('sh', 'x'));
   assert.ok(refused('*anything', 'x'));
 });
 
-test('allows nothing when nothing is listed', () => {
+test('allows no command when the list is empty', () => {
   assert.ok(commandRefusal({ words: ['serve'] }, { allowed: [], declaredNames: [] }));
   assert.ok(commandRefusal({ words: [] }, { allowed: [[]], declaredNames: [] }), 'no command at all');
 });
 
-test('lets no working directory be chosen', () => {
+test('refuses a working directory', () => {
   assert.match(String(commandRefusal({ words: ['serve'], workingDir: '/' }, rules)), /working directory/);
 });
 
-test('lets only declared variables be set', () => {
+test('refuses variables that are not declared, without repeating their values', () => {
   assert.is(commandRefusal({ words: ['serve'], env: { MEMORY_FILE: '/x' } }, rules), undefined);
   for (const name of ['OTHER', 'memory_file', 'constructor', '__proto__']) {
     const refusal = String(commandRefusal({ words: ['serve'], env: { [name]: 'secret' } }, rules));
@@ -156,7 +156,7 @@ for (const name of [
   ...['PATH', 'Path', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'DYLD_INSERT_LIBRARIES', 'NODE_OPTIONS'],
   ...['node_options', 'PYTHONPATH', 'PYTHONSTARTUP', 'BASH_ENV', 'ENV', 'PERL5OPT', 'RUBYOPT'],
 ]) {
-  test(`never lets ${name} be set, even when it is declared`, () => {
+  test(`refuses the variable ${name}, even when it is declared`, () => {
     const declared = { ...rules, declaredNames: [name] };
     const refusal = String(commandRefusal({ words: ['serve'], env: { [name]: 'x' } }, declared));
     assert.match(refusal, /what code runs/);

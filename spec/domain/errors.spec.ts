@@ -1,5 +1,5 @@
-// The catalogue of errors: code, status, message and facts of each; what is derived from an error; and what the JSON-RPC error of
-// a backend means for a caller who does not speak JSON-RPC.
+// The error catalogue: code, status, message and facts of each error; errors derived from others; and the mapping of a backend's
+// JSON-RPC error for a caller that does not use JSON-RPC.
 
 import * as assert from 'uvu/assert';
 import { errorOfAnswer, needsList, toolExecutionFailed } from '../../src/domain/answer-errors.ts';
@@ -17,14 +17,14 @@ import {
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('errors');
+const test = suite('the error catalogue');
 const cause = new Error('the cause');
 const full = new GatewayError('QUEUE_FULL', 'full');
 const LOST = { delivered: 'no', reason: 'it is gone' };
 const again = (retryAfterSeconds: number) => ({ delivered: 'no', retryAfterSeconds });
 const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 
-/** Those that specs of HTTP do not name. Status, code, and `delivered` where it is not `no`; the facts; a part of the message. */
+/** Errors that no spec of HTTP covers: status, code, and `delivered` if it is not `no`; the facts; a part of the message. */
 const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: object, message?: string])[] = [
   [errors.accountsNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', { requiredPermissions: ['admin'] }],
   [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'Limit of 2 instances reached;'],
@@ -39,7 +39,7 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
   [errors.tooManySearches(), '429 QUEUE_FULL', again(1)],
 ];
 
-test('has a code, a status, facts and a message for every failure', () => {
+test('gives every error its code, status, facts and message', () => {
   for (const [error, outcome, facts, message] of ROWS) {
     const { code, status, delivered } = error;
     assert.is(`${status} ${code}${delivered === 'no' ? '' : ` ${delivered}`}`, outcome);
@@ -48,14 +48,14 @@ test('has a code, a status, facts and a message for every failure', () => {
   }
 });
 
-test('is an Error with a name, the status of its code, and a cause where there is one', () => {
+test('makes Errors with a name, the status of their code, and an optional cause', () => {
   assert.instance(full, Error);
   assert.equal([full.name, full.status, full.message], ['GatewayError', 429, 'full']);
   assert.is(new GatewayError('INTERNAL_ERROR', 'x', { cause }).cause, cause);
   assert.is(Object.hasOwn(full, 'cause'), false);
 });
 
-test('names the first issue of bad input and says how many more there are', () => {
+test('names the first validation issue and the number of further issues', () => {
   const items = [{ loc: ['body', 'weight'], msg: 'too small', type: 'greater_than_equal' }];
   const error = errors.validationFailed(items);
   assert.equal([error.status, error.code, error.delivered], [422, 'VALIDATION_ERROR', 'no']);
@@ -75,12 +75,12 @@ test('shortens a name of any length that its message repeats', () => {
     assert.ok(message.length < 200, message.slice(0, 40));
 });
 
-test('has no other instance tried when a request cannot be written', () => {
+test('marks a request that cannot be written as delivered, so that no other instance is tried', () => {
   const { code, delivered, facts } = errors.notWritable(cause);
   assert.equal([code, delivered, facts.cause], ['VALIDATION_ERROR', 'yes', cause]);
 });
 
-test('says when to try again only when nothing was delivered', () => {
+test('has a Retry-After only when nothing was delivered', () => {
   const retries = [
     noHealthyInstance('weather'),
     backendUnavailable('connection refused', { delivered: 'no' }),
@@ -91,7 +91,7 @@ test('says when to try again only when nothing was delivered', () => {
   assert.equal(retries, ['no 2', 'no 1', 'no 1', 'unknown undefined', 'yes undefined']);
 });
 
-test('keeps why a backend is unavailable, and suspects one that did not answer in time', () => {
+test('keeps the reason of an unavailable backend, and marks a timeout as suspicious', () => {
   const error = backendUnavailable('connection reset', { delivered: 'unknown', cause, suspicious: true });
   assert.is(error.message, 'The backend is unavailable: connection reset.');
   const reason = 'connection reset';
@@ -106,7 +106,7 @@ test('keeps why a backend is unavailable, and suspects one that did not answer i
   });
 });
 
-test('says of single instances why none is healthy, and where one runs that cannot be used here', () => {
+test('names why no instance is healthy, and why an instance cannot be used here', () => {
   const { message } = noHealthyInstance('files', 'a is starting; b: connection refused');
   assert.is(message, 'No instance of "files" is healthy right now: a is starting; b: connection refused.');
   assert.is(noHealthyInstance('files').message, 'No instance of "files" is healthy right now.');
@@ -117,7 +117,7 @@ test('says of single instances why none is healthy, and where one runs that cann
   assert.equal(elsewhere.facts, { delivered: 'no', plainMessage });
 });
 
-test('makes a GatewayError of anything thrown and leaves one that is one', () => {
+test('wraps any thrown value in a GatewayError, and keeps a GatewayError', () => {
   assert.is(asGatewayError(full), full);
   for (const thrown of [cause, 'text', undefined, null]) {
     const error = asGatewayError(thrown);
@@ -126,7 +126,7 @@ test('makes a GatewayError of anything thrown and leaves one that is one', () =>
   }
 });
 
-test('tells an error by its code, and nothing else by something that looks like one', () => {
+test('recognises an error by its code only if it is a GatewayError', () => {
   const twin = Object.assign(new Error(full.message), { code: 'QUEUE_FULL' });
   const found = [full, twin, cause, undefined, 'QUEUE_FULL'].map((thrown) => hasCode(thrown, 'QUEUE_FULL'));
   assert.equal([...found, hasCode(full, 'BACKEND_TIMEOUT')], [true, false, false, false, false, false]);
@@ -134,7 +134,7 @@ test('tells an error by its code, and nothing else by something that looks like 
 
 const refused = backendUnavailable('connection refused', { delivered: 'unknown', cause, unreachable: true });
 
-test('keeps everything when it is about an instance, and promises nothing of a call that was sent', () => {
+test('keeps all facts in atInstance, and drops Retry-After in perhapsDelivered', () => {
   const there = atInstance(refused, 'a');
   assert.equal([there.code, there.message, there.cause], [refused.code, refused.message, cause]);
   assert.equal(there.facts, { ...refused.facts, instanceId: 'a' });
@@ -143,7 +143,7 @@ test('keeps everything when it is about an instance, and promises nothing of a c
   assert.equal([sent.delivered, sent.facts.retryAfterSeconds], ['unknown', undefined]);
 });
 
-test('of an opening was never delivered, and carries the last words', () => {
+test('marks a failed opening as not delivered, with the standard error of the program', () => {
   const { facts, message } = openingFailed(refused, ['no key']);
   assert.is(message, 'The backend is unavailable: connection refused.');
   assert.equal(facts, {
@@ -158,7 +158,7 @@ test('of an opening was never delivered, and carries the last words', () => {
   assert.is(openingFailed(plain, []).cause, plain);
 });
 
-test('has a reason: the clause of a backend that failed, else the message', () => {
+test('gives the reason of a failed backend, or else the message', () => {
   assert.equal([refused, noHealthyInstance('t'), cause, 'a text'].map(reasonOf), [
     'connection refused',
     'No instance of "t" is healthy right now.',
@@ -172,7 +172,7 @@ const READ: ExchangeRequest = { method: 'resources/read', params: { uri: 'a:b' }
 const PROMPT: ExchangeRequest = { method: 'prompts/get', params: { name: 'greet' } };
 const LIST: ExchangeRequest = { method: 'tools/list' };
 
-test('blames the caller where the code says so, else the execution, and keeps the words of the backend', () => {
+test('maps the error of a backend to the caller or to the execution by its code, and keeps it as backend_error', () => {
   for (const [request, code, expected, message] of [
     [CALL, -32602, '400 INVALID_TOOL_ARGUMENTS', '"add" refused its arguments: no'],
     [CALL, -32603, '500 TOOL_EXECUTION_FAILED', '"add" failed: no'],
@@ -194,7 +194,7 @@ test('blames the caller where the code says so, else the execution, and keeps th
   }
 });
 
-test('blames the arguments of a prompt that is listed', () => {
+test('maps -32602 for a listed prompt to its arguments', () => {
   const backendError = { code: -32602, message: 'who is required' };
   const { code, status, delivered, facts } = errorOfAnswer(PROMPT, backendError, true);
   assert.equal([code, status, delivered], ['VALIDATION_ERROR', 422, 'yes']);
@@ -209,7 +209,7 @@ test('needs the list for nothing but -32602 to prompts/get', () => {
   assert.equal([needed(-32602), needed(-32603)], [[false, false, true, false], Array(4).fill(false)]);
 });
 
-test('tells a failed tool with an error result from one with an error', () => {
+test('includes the error result of a failed tool', () => {
   const result = { isError: true, content: [] };
   const { status, message, facts } = toolExecutionFailed('add', { result });
   assert.equal([status, message], [500, '"add" failed with an error result']);

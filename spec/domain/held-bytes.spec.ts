@@ -1,4 +1,4 @@
-// The bounds of everything, and bytes that are held in memory: which answer is cut, which body is refused, how much there may be.
+// Limits, and bytes that are held in memory: which answer is cut, which body is refused, and the bounds by the memory.
 
 import * as assert from 'uvu/assert';
 import { ByteBudget, HeldBytes, type Holding, memoryBounds } from '../../src/domain/held-bytes.ts';
@@ -22,7 +22,7 @@ function setUp() {
   return { held, cut, hold, clock };
 }
 
-test('over the bound of an owner cut what has held the most for the longest, of that owner', () => {
+test('over the limit of an owner cut the holding of that owner with the most bytes for the longest time', () => {
   const { held, cut, hold, clock } = setUp();
   hold('b1', 30);
   hold('a-slow', 20);
@@ -33,7 +33,7 @@ test('over the bound of an owner cut what has held the most for the longest, of 
   assert.equal([cut, held.bytes], [['a-slow'], 75]);
 });
 
-test('over the total cut the owner that holds the most, whoever asks', () => {
+test('over the total limit cut the owner that holds the most, not the one that adds', () => {
   const { held, cut, hold } = setUp();
   hold('a1', 50);
   hold('b1', 45);
@@ -41,7 +41,7 @@ test('over the total cut the owner that holds the most, whoever asks', () => {
   assert.equal([cut, held.bytes], [['a1'], 75]);
 });
 
-test('cut what asks when it is the worst, and tell it so, then and later', () => {
+test('cut the holding that grows if it is the largest, and refuse it from then on', () => {
   const { held, cut, hold } = setUp();
   const holding = hold('a1', 40);
   assert.not(holding.set(61));
@@ -49,7 +49,7 @@ test('cut what asks when it is the worst, and tell it so, then and later', () =>
   assert.equal([cut, held.bytes], [['a1'], 0]);
 });
 
-test('are given back once', () => {
+test('are released once', () => {
   const { held, hold } = setUp();
   const holding = hold('a1', 40);
   holding.set(20);
@@ -59,7 +59,7 @@ test('are given back once', () => {
   assert.is(held.bytes, 0);
 });
 
-test('press an owner that is near its bound, and when all are near theirs the owners that hold anything', () => {
+test('refuse calls of an owner near its limit, and near the total limit of every owner that holds bytes', () => {
   const { held, hold } = setUp();
   hold('a1', 40);
   assert.not(held.isPressed('a'));
@@ -73,19 +73,19 @@ test('press an owner that is near its bound, and when all are near theirs the ow
   assert.not(held.isPressed('c'));
 });
 
-test('of bodies are refused over the bound of one owner, and the others are served', () => {
+test('of bodies are refused over the limit of their owner, while other owners are served', () => {
   const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 40 });
   const taken = [budget.take('a', 40), budget.take('a', 1), budget.take('b', 40)];
   assert.equal([taken, budget.total], [[true, false, true], 80]);
 });
 
-test('of bodies are refused over the total, and not counted then', () => {
+test('of bodies are refused over the total limit, and are not counted then', () => {
   const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
   assert.equal([budget.take('a', 90), budget.take('b', 11), budget.held('b')], [true, false, 0]);
   assert.ok(budget.take('b', 10));
 });
 
-test('of bodies have no owner that gave everything back', () => {
+test('of bodies list no owner that released all bytes', () => {
   const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
   budget.take('a', 10);
   budget.take('b', 30);
@@ -93,7 +93,7 @@ test('of bodies have no owner that gave everything back', () => {
   assert.equal([...budget.owners], ['a']);
 });
 
-test('are bounded by the memory, with room for one message of the greatest size', () => {
+test('are bounded by the memory, but allow one message of the largest size', () => {
   const { requests, backendAnswers } = memoryBounds(GIB);
   assert.equal(requests, { totalBytes: GIB / 8, ownerBytes: GIB / 32 });
   assert.equal(backendAnswers, { totalBytes: GIB / 8, ownerBytes: LIMITS.backendMessageBytes });
@@ -102,7 +102,7 @@ test('are bounded by the memory, with room for one message of the greatest size'
   assert.ok(small.requests.ownerBytes >= LIMITS.requestBodyBytes);
 });
 
-test('keeps bounds in order: of messages, of the end of a child, of waits in line, and of waits for a restart', () => {
+test('have limits in a consistent order: messages, the end of a child, queue waits and restart delays', () => {
   const { inspectedResultBytes, parsedMessageBytes, backendMessageBytes, callLongestMs } = LIMITS;
   assert.ok(inspectedResultBytes < parsedMessageBytes && parsedMessageBytes < backendMessageBytes);
   assert.ok(LIMITS.stdinEndMs + LIMITS.terminateMs < LIMITS.graceMs);

@@ -18,12 +18,12 @@ const test = suite('json');
 
 const text = (json: JsonText) => Buffer.from(json.bytes).toString();
 
-test('takes a plain object for an object, and nothing else', () => {
+test('accepts only plain objects as JSON objects', () => {
   const values = [{}, { a: 1 }, [], null, undefined, 'text', 1, true];
   assert.equal(values.map(isJsonObject), [true, true, false, false, false, false, false, false]);
 });
 
-test('keeps the bytes and the value it was made of as they are, and makes the other once', () => {
+test('keeps the bytes or the value that a JsonText was made of, and makes the other form once', () => {
   const bytes = Buffer.from('{ "a" : 1.0 }');
   const value = { a: 'ä€😀' };
   const [ofBytes, ofValue, ofBoth] = [
@@ -40,17 +40,17 @@ test('keeps the bytes and the value it was made of as they are, and makes the ot
   assert.equal([ofBoth.bytes === bytes, ofBoth.value === value], [true, true]);
 });
 
-test('writes a value that is not there as null, and parses null', () => {
+test('writes undefined as null, and parses null', () => {
   assert.equal([text(JsonText.ofValue(undefined)), text(JsonText.ofValue(null))], ['null', 'null']);
   assert.is(JsonText.ofBytes(Buffer.from('null')).value, null);
 });
 
-test('writes equal values as equal texts, whatever the order of their keys', () => {
+test('writes equal values as the same canonical text for any order of keys', () => {
   const found = canonicalText({ roots: { listChanged: true }, sampling: {} });
   assert.is(found, canonicalText({ sampling: {}, roots: { listChanged: true } }));
 });
 
-test('writes different ones as different texts', () => {
+test('writes different values as different canonical texts', () => {
   const values = [{}, [], null, 'b', '{}', [1, 2], [2, 1], { b: {} }];
   const all = [{}, { 'a:{}': {} }, ...values.map((a) => ({ a }))];
   assert.is(new Set(all.map(canonicalText)).size, all.length);
@@ -73,7 +73,7 @@ const NUMBERS = fc.oneof(
   ),
 );
 
-test('writes every number as it was, when JavaScript would change it', () => {
+test('writes every number exactly as it was parsed, if JavaScript would change it', () => {
   fc.assert(
     fc.property(NUMBERS, NUMBERS, (one, other) => {
       const json = `{"a":[${one},{"b":${other}}],"c":"${one}"}`;
@@ -82,12 +82,12 @@ test('writes every number as it was, when JavaScript would change it', () => {
   );
 });
 
-test('takes a number that JavaScript writes otherwise, but as the same, for a number', () => {
+test('parses a number that JavaScript writes differently but equally as a number', () => {
   const found = parseExact('[1.0, 1e2, 0.10, 9007199254740991, 0.30000000000000004]');
   assert.equal(found, [1, 100, 0.1, 9007199254740991, 0.30000000000000004]);
 });
 
-test('is no object where it stands for a number', () => {
+test('does not treat the JsonText of a large number as a JSON object', () => {
   assert.not(isJsonObject(parseExact('12345678901234567890')));
   const found = JSON.stringify({ a: JsonText.ofBytes(Buffer.from('[12345678901234567890]')) });
   assert.is(found, '{"a":[12345678901234567890]}');
@@ -99,7 +99,7 @@ function excessIn(bytes: Buffer, levels: number): Excess | undefined {
   return source.excess;
 }
 
-/** The fields of the object in the text: the same ones whether it is read as one string or in its bytes. */
+/** The fields of the object in the text; asserts that reading it as a string or as bytes gives the same. */
 function fieldsOf(json: string): JsonFields {
   const bytes = Buffer.from(json);
   const bounds = { levels: 128, values: LIMITS.bodyValues };
@@ -113,7 +113,7 @@ function fieldsOf(json: string): JsonFields {
   return short;
 }
 
-/** Values in it, a key being one, as the parsed value has them. */
+/** The number of values in the parsed value; each key counts as one. */
 function countOf(value: unknown): number {
   if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + countOf(item), 1);
   if (!isJsonObject(value)) return 1;
@@ -123,7 +123,7 @@ function countOf(value: unknown): number {
 const OBJECTS = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 6 });
 const SPACES = fc.constantFrom(undefined, 1, '\t', '\r\n ');
 
-test('counts each value and each key once, whatever is written between them', () => {
+test('counts each value and each key once, with any white space between them', () => {
   fc.assert(
     fc.property(OBJECTS, SPACES, (value, space) => {
       const json = JSON.stringify(value, undefined, space);
@@ -136,7 +136,7 @@ test('counts each value and each key once, whatever is written between them', ()
   );
 });
 
-test('tells levels from brackets in strings, however long they are and whatever is escaped there', () => {
+test('does not count brackets in strings as nesting levels, at any length and with any escapes', () => {
   for (const length of [1, 62, 63, 64, 65, 200]) {
     for (const escapes of ['', '\\\\', '\\"', '\\\\\\"', '\\"\\"\\\\']) {
       const text = `"${'['.repeat(length)}${escapes}${'{'.repeat(length)}${escapes}"`;
@@ -146,7 +146,7 @@ test('tells levels from brackets in strings, however long they are and whatever 
   }
 });
 
-test('reads the fields of an object as they are: what is no text, and is written otherwise, as it came', () => {
+test('reads the fields of an object so that writing them gives an equal object', () => {
   fc.assert(
     fc.property(OBJECTS, SPACES, (value, space) => {
       const json = JSON.stringify(value, undefined, space);
@@ -158,7 +158,7 @@ test('reads the fields of an object as they are: what is no text, and is written
   );
 });
 
-test('keeps arrays, objects and unusual numbers as text, also inside of _meta, and takes the last field of a name', () => {
+test('keeps arrays, objects and unusual numbers as text, also in _meta, and takes the last of repeated fields', () => {
   const json =
     '{"a" : {"x": 1.0,"x":2} ,"b":1,"c":1.0,"d":12345678901234567890,"e":"\\u0041\\"","f":true,"\\u0061":[1e400 ] ,"g":null,"_meta":{"h":{"i":-0},"j":2}}';
   const fields = fieldsOf(json);
@@ -170,7 +170,7 @@ test('keeps arrays, objects and unusual numbers as text, also inside of _meta, a
   assert.is(fields.b, 1);
 });
 
-test('keeps a field named __proto__ from being a prototype', () => {
+test('reads a field named __proto__ as an ordinary field', () => {
   const json = '{"__proto__":{"polluted":true}}';
   const fields = fieldsOf(json);
   assert.is(Object.getPrototypeOf(fields), Object.prototype);

@@ -12,9 +12,9 @@ import {
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('jsonrpc');
+const test = suite('JSON-RPC messages');
 
-/** A message as a whole value: the bytes of a result as text, so that two messages can be compared. */
+/** A message with the bytes of its result as text, so that two messages can be compared. */
 function read(text: string | Buffer) {
   return plain(readMessage(Buffer.from(text)));
 }
@@ -33,7 +33,7 @@ const ORDERS = {
 };
 
 for (const [order, write] of Object.entries(ORDERS)) {
-  test(`takes the id of the answer, not one inside of its result, ${order}`, () => {
+  test(`have the id of the answer, not one inside of its result, ${order}`, () => {
     const inside = {
       id: 99,
       text: '},"jsonrpc":"2.0","id":99}',
@@ -44,7 +44,7 @@ for (const [order, write] of Object.entries(ORDERS)) {
     assert.equal(read(write(1, result)), { kind: 'result', id: 1, result });
   });
 
-  test(`reads ids of any kind, and takes no notice of white space after a message, ${order}`, () => {
+  test(`may have ids of any type and white space at the end, ${order}`, () => {
     for (const id of ['7', -1, 1.5, Number.MAX_SAFE_INTEGER, 1e21])
       assert.equal(read(write(id, '{}')), { kind: 'result', id, result: '{}' });
     for (const end of ['\r\n', '\n', '  ', ' \t\r\n'])
@@ -52,19 +52,19 @@ for (const [order, write] of Object.entries(ORDERS)) {
   });
 }
 
-test('keeps the bytes of a result without copying them', () => {
+test('share the bytes of a result without a copy', () => {
   const bytes = Buffer.from(ORDERS['result first'](1, '{"a":1}'));
   const message = readMessage(bytes);
   assert.is(message?.kind === 'result' && message.result.bytes.buffer, bytes.buffer);
 });
 
-test('reads bytes that are a window of a larger buffer', () => {
+test('may be a window of a larger buffer', () => {
   const text = ORDERS['id first'](5, '{"a":1}');
   const window = new Uint8Array(Buffer.from(`..${text}..`)).subarray(2, 2 + text.length);
   assert.equal(plain(readMessage(window)), { kind: 'result', id: 5, result: '{"a":1}' });
 });
 
-test('reads a result in any order or layout of keys, beside others, and the last one of a repeated key', () => {
+test('may have keys in any order and layout, unknown keys, and repeated keys, of which the last one counts', () => {
   for (const text of [
     '{"id":1,"jsonrpc":"2.0","result":{"a":1}}',
     '{"jsonrpc":"2.0","result":{"a":1},"id":1}',
@@ -80,25 +80,25 @@ test('reads a result in any order or layout of keys, beside others, and the last
     assert.equal(read(text), { kind: 'result', id: 1, result: '{"a":1}' }, text);
 });
 
-test('keeps the layout of a result, and with it every number', () => {
+test('keep the layout of a result, and with it every number', () => {
   const result = '{ "n": 12345678901234567890,\n  "m": 1.50 }';
   assert.equal(read(`{ "id": 1, "jsonrpc": "2.0", "result": ${result} }`), { kind: 'result', id: 1, result });
 });
 
-test('forwards valid UTF-8 when a small message is not', () => {
+test('replace invalid UTF-8 in a small message', () => {
   const latin1 = Buffer.from(ORDERS['result first'](1, '{"a":"\u00e9"}'), 'latin1');
   const message = readMessage(latin1);
   const bytes = message?.kind === 'result' ? Buffer.from(message.result.bytes) : Buffer.alloc(0);
   assert.equal(bytes.toString('hex'), Buffer.from('{"a":"\ufffd"}').toString('hex'));
 });
 
-test('does not take for an id what JSON would not take for a number', () => {
+test('are refused with an id that is not a JSON number', () => {
   assert.is(read('{"result":{},"jsonrpc":"2.0","id":007}'), undefined);
   assert.is(read('{"jsonrpc":"2.0","id":007,"result":{}}'), undefined);
   assert.is(read(`{"result":{},"jsonrpc":"2.0","id":${'9'.repeat(400)}}`), undefined);
 });
 
-test('reads error answers: an error goes before a result, and to a message nobody could read it has no id', () => {
+test('are errors if they have an error and a result; an error may have a null id or none', () => {
   const error = { code: -32602, message: 'no', data: { a: 1 } };
   const internal = { code: RPC.internalError, message: 'the server gave no message' };
   for (const [fields, id, expected] of [
@@ -111,7 +111,7 @@ test('reads error answers: an error goes before a result, and to a message nobod
     assert.equal(read(JSON.stringify({ jsonrpc: '2.0', ...fields })), { kind: 'error', id, error: expected });
 });
 
-test('reads notifications and requests of the backend, with an object of params, if only an empty one', () => {
+test('are notifications or requests of the backend, with an empty object for missing params', () => {
   const progress = { method: 'notifications/progress', params: { progress: 1 } };
   const sampling = { id: 'r1', method: 'sampling/createMessage', params: { a: 1 } };
   assert.equal(read(JSON.stringify({ jsonrpc: '2.0', ...progress })), { kind: 'notification', ...progress });
@@ -122,7 +122,7 @@ test('reads notifications and requests of the backend, with an object of params,
   }
 });
 
-test('reads nothing from what is no JSON-RPC 2.0 message', () => {
+test('are refused in any form other than a JSON-RPC 2.0 message', () => {
   const texts = [
     ...['', '   ', 'Server listening on port 3000', '{"jsonrpc":"2.0","id":1,"result":{}'],
     ...['[{"jsonrpc":"2.0","id":1,"result":{}}]', '"text"', 'null', '{}', '{"id":1,"result":{}}'],
@@ -135,7 +135,7 @@ test('reads nothing from what is no JSON-RPC 2.0 message', () => {
   for (const text of texts) assert.is(read(text), undefined, text);
 });
 
-test('sorts a message that is parsed already', () => {
+test('can be classified from a parsed value', () => {
   assert.equal(plain(classifyMessage({ result: { a: 1 }, id: 1, jsonrpc: '2.0' })), {
     kind: 'result',
     id: 1,
@@ -144,13 +144,13 @@ test('sorts a message that is parsed already', () => {
   assert.is(classifyMessage('text'), undefined);
 });
 
-test('takes strings and finite numbers for ids', () => {
+test('have strings and finite numbers as ids', () => {
   const values = ['', 'a', 0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, null, undefined, {}, [], true];
   const found = values.map(readId).filter((id) => id !== undefined);
   assert.equal(found, ['', 'a', 0, -1, 1.5]);
 });
 
-test('takes whole numbers of any size for ids, and writes them as they came', () => {
+test('may have whole numbers of any size as ids, which are written unchanged', () => {
   for (const id of ['9007199254740993', '-9007199254740993', '1234567890123456789012345']) {
     const message = read(`{"jsonrpc":"2.0","id":${id},"method":"roots/list"}`);
     assert.is(message?.kind === 'request' && JSON.stringify(idValue(message.id)), id);
@@ -160,7 +160,7 @@ test('takes whole numbers of any size for ids, and writes them as they came', ()
   }
 });
 
-test('keeps numbers of errors, notifications and results that are written again as they came', () => {
+test('keep the numbers in errors, notifications and results unchanged', () => {
   const data = '{"n":[1234567890123456789,-0,1e400]}';
   const error = read(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no","data":${data}}}`);
   assert.ok(JSON.stringify(error).includes(data));
@@ -170,7 +170,7 @@ test('keeps numbers of errors, notifications and results that are written again 
   assert.equal(result, { kind: 'result', id: 1, result: data });
 });
 
-test('gives nobody the data of another when a broken-off answer and the next one share a line', () => {
+test('are refused if a truncated answer and the next one share a line, so that no caller gets data of another', () => {
   const broken = '{"result":{"content":[{"type":"text","text":"SECRET-OF-ALICE';
   const next = '{"result":{"content":[]},"jsonrpc":"2.0","id":2}';
   const firstOrder = '{"jsonrpc":"2.0","id":1,"result":{"content":["SECRET-OF-ALICE';
@@ -179,14 +179,14 @@ test('gives nobody the data of another when a broken-off answer and the next one
   }
 });
 
-test('takes nothing that is nested too deeply to be written again', () => {
+test('are refused if they are nested too deeply to be serialized', () => {
   const deep = '['.repeat(20_000) + ']'.repeat(20_000);
   assert.is(readMessage(Buffer.from(`{"id":1,"jsonrpc":"2.0","result":{"a":${deep}}}`)), undefined);
   const error = `{"code":-32000,"message":"no","data":${deep}}`;
   assert.is(readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"error":${error}}`)), undefined);
 });
 
-test('gives nobody the data of another when a large answer is followed by a second id and result', () => {
+test('take id and result from the same half of a large answer with a second id and result', () => {
   const text = 'x'.repeat(20_000);
   const line = `{"jsonrpc":"2.0","id":1,"result":{"t":"${text}"},"id":2,"result":{"t":"of another"}}`;
   assert.equal(read(line), { kind: 'result', id: 2, result: '{"t":"of another"}' });
@@ -195,7 +195,7 @@ test('gives nobody the data of another when a large answer is followed by a seco
   }
 });
 
-/** Texts that are JSON, or nearly. */
+/** Texts that are JSON or nearly JSON. */
 function mutated(): fc.Arbitrary<Buffer> {
   const write = fc.constantFrom(...Object.values(ORDERS));
   const answer = fc
@@ -222,12 +222,12 @@ function mutated(): fc.Arbitrary<Buffer> {
   );
 }
 
-test('accepts exactly what JSON.parse accepts, with the same id and result, whatever was changed in an answer', () => {
+test('are accepted exactly if JSON.parse accepts them, with the same id and result, for any mutation of an answer', () => {
   const shift = fc.nat(3);
   let accepted = 0;
   fc.assert(
     fc.property(mutated(), shift, (text, offset) => {
-      // At every place within a word of the memory.
+      // At every alignment in memory.
       const given = Buffer.alloc(text.length + offset).subarray(offset);
       text.copy(given);
       const message = plain(readMessage(given));
@@ -243,7 +243,7 @@ test('accepts exactly what JSON.parse accepts, with the same id and result, what
   assert.ok(accepted > 2_000, `only ${accepted} accepted`);
 });
 
-/** The oracle: what JSON.parse makes of an answer with a result. */
+/** The oracle: an answer with a result as JSON.parse reads it. */
 function parsedAnswer(text: Buffer): { id: unknown; result: unknown } | undefined {
   try {
     const message: unknown = JSON.parse(text.toString('utf8'));
@@ -260,7 +260,7 @@ function isResult(message: unknown): message is { id: unknown; result: unknown }
   );
 }
 
-test('does not parse what is larger than the limit and no plain answer', () => {
+test('over the size limit are refused unless they are plain answers', () => {
   const long = 'x'.repeat(LIMITS.parsedMessageBytes);
   const found = read(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"${long}"}}`);
   assert.is(found, undefined);

@@ -1,4 +1,4 @@
-// Which entries a full map evicts, in all and per owner.
+// Which entries a full map evicts, in total and per owner.
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
@@ -7,7 +7,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('LRU maps');
 
-test('replaces and removes; reports evicted values only', () => {
+test('report only evicted values, not replaced or deleted ones', () => {
   const forgotten: string[] = [];
   const map = new LruMap<string>(1, (value) => forgotten.push(value));
   map.set('a', 'a');
@@ -25,7 +25,7 @@ function put(map: QuotaLruMap<string>, ownerId: string, ...keys: readonly string
 const keysOf = (map: QuotaLruMap<string>, ownerId: string, keys: string) =>
   [...keys].filter((key) => map.get(ownerId, key) !== undefined).join('');
 
-test('keeps entries of owners apart', () => {
+test('keep entries of different owners apart', () => {
   const map = new QuotaLruMap<string>(8);
   put(map, 'ann', 'a');
   put(map, 'eve', 'a');
@@ -35,7 +35,7 @@ test('keeps entries of owners apart', () => {
   assert.is(map.size, 2);
 });
 
-test('an owner with more than a quarter loses its own least recently used entry', () => {
+test('evict the least recently used entry of an owner with more than a quarter', () => {
   const forgotten: string[] = [];
   const map = new QuotaLruMap<string>(12, (value) => forgotten.push(value));
   put(map, 'ann', 'a');
@@ -46,7 +46,7 @@ test('an owner with more than a quarter loses its own least recently used entry'
   assert.equal([map.size, forgotten], [4, ['eve b', 'eve c', 'eve a']]);
 });
 
-test('a full map evicts an entry of the owner with most entries', () => {
+test('evict an entry of the owner with the most entries when full', () => {
   const map = new QuotaLruMap<string>(8);
   put(map, 'dan', 'a');
   for (const owner of ['ann', 'bob', 'cat']) put(map, owner, 'a', 'b');
@@ -56,7 +56,7 @@ test('a full map evicts an entry of the owner with most entries', () => {
   assert.equal([map.size, keysOf(map, 'dan', 'a')], [8, '']);
 });
 
-test('callers that are all one owner have no share', () => {
+test('have no quota for anonymous callers', () => {
   const map = new QuotaLruMap<string>(8);
   put(map, ANONYMOUS.id, ...'abcdefghij');
   assert.equal([map.size, keysOf(map, ANONYMOUS.id, 'abcdefghij')], [8, 'cdefghij']);

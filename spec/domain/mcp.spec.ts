@@ -1,4 +1,4 @@
-// What is known of the protocol: methods and their traits, revisions, notices, levels of logs, `_meta`, URIs of resources.
+// Facts of the protocol: methods and their traits, revisions, notifications, log levels, `_meta`, URIs of resources.
 
 import * as assert from 'uvu/assert';
 import {
@@ -21,16 +21,16 @@ import {
 import { enclosingUris, isAboutOneOf } from '../../src/domain/resource-uris.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('mcp');
+const test = suite('MCP');
 
-test('repeats every method it knows but the call of a tool and what changes a task, and no other', () => {
+test('marks every known method as repeatable except tools/call, tasks/update and tasks/cancel', () => {
   const others = Object.keys(METHODS).filter((method) => !METHODS[method]?.repeatable);
   assert.equal(others, ['tools/call', 'tasks/update', 'tasks/cancel']);
   for (const method of ['tools/delete', '', 'constructor', '__proto__'])
     assert.is(METHODS[method]?.repeatable, undefined);
 });
 
-test('lists each field by a method of its own that may be repeated', () => {
+test('has a separate repeatable method for each list', () => {
   const methods = Object.entries(LIST_METHODS);
   assert.is(new Set(methods.map(([, method]) => method)).size, methods.length);
   for (const [list, method] of methods)
@@ -38,12 +38,12 @@ test('lists each field by a method of its own that may be repeated', () => {
   for (const method of ['tools/call', 'tools', 'constructor', '']) assert.is(listOf(method), undefined);
 });
 
-test('lists revisions newest first, and each in one era', () => {
+test('has every revision once, in one era, newest first', () => {
   const versions = [...MODERN_VERSIONS, ...LEGACY_VERSIONS];
   assert.equal(versions, [...new Set(versions)].sort().reverse());
 });
 
-test('repeats a tool that says it only reads or does the same twice, and no other', () => {
+test('marks only tools with readOnlyHint or idempotentHint as repeatable', () => {
   const repeats = [
     ...[{ readOnlyHint: true }, { idempotentHint: true }],
     ...[{}, { readOnlyHint: false, idempotentHint: false }, undefined],
@@ -51,7 +51,7 @@ test('repeats a tool that says it only reads or does the same twice, and no othe
   assert.equal([...repeats, isRepeatableTool(undefined)], [true, true, false, false, false, false]);
 });
 
-test('knows which list a notice is about: one for resources and for their templates', () => {
+test('maps each list_changed notification to its list, and resource templates to resources', () => {
   const known = ['tools', 'prompts', 'resources', 'roots'].map((list) =>
     changedList(`notifications/${list}/list_changed`),
   );
@@ -60,7 +60,7 @@ test('knows which list a notice is about: one for resources and for their templa
   assert.equal([...new Set(Object.values(LIST_NOTICES).map(changedList))], [...NOTICED_LISTS]);
 });
 
-test('expects notices from servers that announce them', () => {
+test('expects notifications only from servers whose capabilities announce them', () => {
   const announces = (tools: unknown) => announcesChanges({ tools, prompts: { listChanged: true } }, 'tools');
   const announced = [{ listChanged: true }, { listChanged: 1 }, {}, true, undefined].map(announces);
   assert.equal(announced, [true, false, false, false, false]);
@@ -70,18 +70,18 @@ test('expects notices from servers that announce them', () => {
   assert.equal(updates, [true, false, false, false]);
 });
 
-test('ranks levels of logs from debug to emergency, and knows them by name', () => {
+test('ranks log levels from debug to emergency, and refuses unknown ones', () => {
   assert.equal(['debug', 'emergency', 'toString', undefined].map(logRankOf), [0, 7, undefined, undefined]);
   assert.equal(['notice', 'loud', 3, null, undefined].map(isLogLevel), [true, false, false, false, false]);
 });
 
-test('includes levels that are more severe, and what is none', () => {
+test('includes log levels that are more severe, and unknown ones', () => {
   assert.equal([includesLevel('debug', 'error'), includesLevel('error', 'error')], [true, true]);
   assert.is(includesLevel('error', 'debug'), false);
   assert.equal([includesLevel('emergency', 'loud'), includesLevel('emergency', undefined)], [true, true]);
 });
 
-test('takes from _meta the keys that the other side must not hear, and the field when nothing is left in it', () => {
+test('removes the given keys from _meta, and an empty _meta', () => {
   const params = { uri: 'a:b', _meta: { mine: 1, theirs: 2 } };
   assert.equal(withoutMeta(params, ['mine', 'absent']), { uri: 'a:b', _meta: { theirs: 2 } });
   assert.equal(params._meta, { mine: 1, theirs: 2 });
@@ -89,7 +89,7 @@ test('takes from _meta the keys that the other side must not hear, and the field
   for (const odd of [{}, { _meta: 'mine' }, { _meta: null }]) assert.is(withoutMeta(odd, ['mine']), odd);
 });
 
-test('an update is about a resource, or about a part of it', () => {
+test('matches an update with the subscribed resource or a parent of it', () => {
   const wanted = new Set(['file:///a', 'memo://notes/', 'x:1', 'root:///', 'q:a?b']);
   const parts = ['file:///a/', 'file:///a/b/c', 'file:///a?x', 'file:///a#y', 'memo://notes/1', 'x:1/2'];
   for (const uri of [...wanted, ...parts, 'root:///a', 'q:a?b#c', 'q:a?b/c'])
@@ -99,7 +99,7 @@ test('an update is about a resource, or about a part of it', () => {
     assert.is(isAboutOneOf(uri, wanted), false, String(uri));
 });
 
-test('the enclosing URIs of a part are itself, then those around it, with their last character and without', () => {
+test('lists as enclosing URIs the URI itself and its parents, with and without their last character', () => {
   assert.equal(enclosingUris('a:b/c?x#y'), [
     'a:b/c?x#y',
     'a:b',
@@ -112,7 +112,7 @@ test('the enclosing URIs of a part are itself, then those around it, with their 
   assert.equal(['a/', 'a', '/', ''].map(enclosingUris), [['a/', 'a'], ['a'], ['/'], ['']]);
 });
 
-test('however long a URI is, it has few enclosing URIs, the outer ones', () => {
+test('limits the number of enclosing URIs to the outer ones', () => {
   const enclosing = enclosingUris('a/'.repeat(1_000_000));
   assert.is(enclosing.length, 1 + 2 * 64);
   assert.equal(enclosing.slice(1, 4), ['a', 'a/', 'a/a']);

@@ -1,4 +1,4 @@
-// What the input schema of a tool asks for in headers, and how it is written.
+// The headers that the input schema of a tool declares with x-mcp-header, and their values.
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -30,7 +30,7 @@ function headersOf(inputSchema: unknown, args: unknown) {
   return paramHeaders(declaredBy(inputSchema).declarations, args);
 }
 
-test('are written for the arguments that the schema names', () => {
+test('are sent for the arguments that declare one', () => {
   const args = { region: 'grüße', size: 42, dry: false, other: 'x', deep: { er: ' y' } };
   assert.equal(headersOf(schema, args), {
     'mcp-param-region': '=?base64?Z3LDvMOfZQ==?=',
@@ -41,7 +41,7 @@ test('are written for the arguments that the schema names', () => {
   assert.is(declaredBy(schema).fault, undefined);
 });
 
-test('are others when a name, a place or a type is another one, and not when their order is', () => {
+test('differ if a name, a place or a type differs, but not if only the order differs', () => {
   const b = { type: 'integer', 'x-mcp-header': 'B' };
   const before = schemaWith({ a: declared, b });
   for (const same of [
@@ -63,7 +63,7 @@ test('are others when a name, a place or a type is another one, and not when the
   assert.is(asksOtherwise(undefined, {}), false);
 });
 
-test('make a tool invalid when they break the rules, which says where and how', () => {
+test('make a tool invalid if they violate a rule, with the place and the rule in the fault', () => {
   const nowhere = (at: string) => `a header is declared at ${at}, which is not a single argument`;
   const nameless = 'the header for "a" has an invalid name';
   const mistyped = 'a header is declared for "a", which is not a string, integer or boolean';
@@ -90,7 +90,7 @@ test('make a tool invalid when they break the rules, which says where and how', 
   }
 });
 
-test('are named in a fault as far as there is room', () => {
+test('are shortened in a fault', () => {
   const long = 'x'.repeat(10_000);
   const named = (schema: JsonObject) => declaredBy(schema).fault ?? '';
   assert.ok(named(schemaWith({ [long]: { ...declared, type: 'object' } })).length < 200);
@@ -98,14 +98,14 @@ test('are named in a fault as far as there is room', () => {
   assert.ok(named(schemaWith({ a: twice, b: twice })).length < 200);
 });
 
-test('about a number are invalid, but written all the same', () => {
+test('of the type number are reported as a fault, but still sent', () => {
   const one = schemaWith({ ratio: { type: 'number', 'x-mcp-header': 'Ratio' } });
   const fault = 'a header is declared for "ratio", which is not a string, integer or boolean';
   assert.is(declaredBy(one).fault, fault);
   assert.equal(headersOf(one, { ratio: 0.5 }), { 'mcp-param-ratio': '0.5' });
 });
 
-test('are not looked for without end, and a schema without any is never invalid', () => {
+test('are found in a schema that contains itself, which is valid without any', () => {
   const loop: JsonObject = { type: 'object' };
   loop.properties = { self: loop };
   assert.equal(declaredBy(loop), { declarations: [], fault: undefined });
@@ -113,7 +113,7 @@ test('are not looked for without end, and a schema without any is never invalid'
   assert.match(declaredBy(loop).fault ?? '', 'two arguments');
 });
 
-test('that cannot be written are told from those that are not wanted', () => {
+test('are unwritable for values of another type, but not for null or missing arguments', () => {
   const { declarations } = declaredBy(schema);
   assert.is(isUnwritable(declarations, { size: 2 ** 60 }), true);
   assert.is(isUnwritable(declarations, { region: ['x'] }), true);
@@ -121,7 +121,7 @@ test('that cannot be written are told from those that are not wanted', () => {
   assert.is(isUnwritable(declarations, undefined), false);
 });
 
-test('take their names, their values and what stands around them', () => {
+test('count as bytes with names, values and separators', () => {
   assert.is(headerBytes({}), 0);
   assert.is(headerBytes({ a: 'xy', bc: '' }), 'a: xy\r\nbc: \r\n'.length);
 });

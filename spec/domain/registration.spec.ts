@@ -1,4 +1,4 @@
-// What an instance and its endpoint may look like, what becomes of a registration, and which error names what is wrong with it.
+// Valid instances and endpoints, the definition of a registration, and the errors of invalid ones.
 
 import * as assert from 'uvu/assert';
 import { readEndpoint } from '../../src/domain/endpoint.ts';
@@ -26,7 +26,7 @@ function define(input: InstanceInput, changes: Partial<RegistrationContext> = {}
   return defineInstance('demo', input, contextWith(changes));
 }
 
-/** The code and, for VALIDATION_ERROR, where its findings are. */
+/** The code and, for VALIDATION_ERROR, the fields of its issues. */
 function refusalOf(input: InstanceInput): string {
   try {
     define(input);
@@ -63,7 +63,7 @@ test('defines a stdio instance by its command, split into words', () => {
   });
 });
 
-test('keeps metadata as a database would hand them back', () => {
+test('normalizes metadata to what JSON can hold', () => {
   const metadata = { zero: -0, gone: undefined, at: new Date(0), list: [undefined], '': { deep: [1] } };
   assert.equal(define({ endpoint: 'http://h', metadata }).metadata, {
     zero: 0,
@@ -73,7 +73,7 @@ test('keeps metadata as a database would hand them back', () => {
   });
 });
 
-test('qualifies the server id when the id is taken elsewhere', () => {
+test('qualifies the server id when another instance has the id', () => {
   const taken = new Set(['one', 'two', 'demo.two']);
   const changes = { isServerIdTaken: (serverId: string) => taken.has(serverId) };
   assert.is(define({ id: 'one', command: 'x' }, changes).serverId, 'demo.one');
@@ -82,7 +82,7 @@ test('qualifies the server id when the id is taken elsewhere', () => {
     assert.is(define({ id, command: 'x' }, { ...changes, isDiscreet: true }).serverId, `demo~${id}`);
 });
 
-test('invents an id that is free and not too long', () => {
+test('generates an id that is unused and not too long', () => {
   const existing = define({ command: 'x' });
   const digits = ['0badcafe', '0badcafe', '12345678'];
   const { id } = define(
@@ -94,7 +94,7 @@ test('invents an id that is free and not too long', () => {
   assert.is(long.id, `${'t'.repeat(119)}-0badcafe`);
 });
 
-test('finds the weight in the metadata', () => {
+test('reads the weight from the metadata, and refuses an invalid one', () => {
   assert.is(define({ command: 'x', metadata: { weight: 5 } }).weight, 5);
   assert.is(define({ command: 'x', metadata: { weight: null } }).weight, 1);
   for (const weight of [0, 1.5, 1001, '5', true]) {
@@ -103,7 +103,7 @@ test('finds the weight in the metadata', () => {
   }
 });
 
-test('speaks the first transport for HTTP only when it is told to', () => {
+test('uses the transport sse only if it is given', () => {
   const way = ({ transport, endpoint }: InstanceDefinition) => [transport, endpoint];
   assert.equal(way(define({ transport: 'sse', endpoint: 'http://h' })), ['sse', 'http://h/sse']);
   assert.equal(way(define({ transport: 'sse', endpoint: 'http://h/events' })), ['sse', 'http://h/events']);
@@ -114,7 +114,7 @@ test('speaks the first transport for HTTP only when it is told to', () => {
   assert.equal(way(define({ endpoint: 'http://h/sse' })), ['http', 'http://h/sse']);
 });
 
-test('names what is missing to reach a server', () => {
+test('refuses an instance without endpoint or command with CONFIG_INCOMPLETE', () => {
   assert.throws(() => define({}), /neither "endpoint" nor "command"/);
   for (const input of [
     {},
@@ -130,7 +130,7 @@ test('names what is missing to reach a server', () => {
   }
 });
 
-test('refuses fields that contradict each other or would have no effect', () => {
+test('refuses fields that contradict each other or have no effect', () => {
   const cases: [InstanceInput, string][] = [
     [{ transport: 'stdio', endpoint: 'http://h', command: 'x' }, 'endpoint'],
     [{ endpoint: 'http://h', working_dir: '/srv' }, 'working_dir'],
@@ -158,7 +158,7 @@ test('refuses a command without words and one with an open quote', () => {
   }
 });
 
-test('refuses an instance that would hold too much', () => {
+test('refuses too many variables or headers, and too large metadata', () => {
   const many = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`N${index}`, '']));
   const http = { endpoint: 'http://127.0.0.1:9/mcp' };
@@ -171,7 +171,7 @@ test('refuses an instance that would hold too much', () => {
   assert.is(found, 'VALIDATION_ERROR body.instance.metadata');
 });
 
-/** The code, and for VALIDATION_ERROR the type of its only finding. */
+/** The code, and for VALIDATION_ERROR the type of its only issue. */
 function endpointRefusal(written: string): string {
   try {
     return `accepted as ${readEndpoint(written, ['body', 'endpoint'])}`;
@@ -183,7 +183,7 @@ function endpointRefusal(written: string): string {
   }
 }
 
-test('adds /mcp when there is no path, and uses one as it is given, even the bare slash', () => {
+test('adds /mcp to an endpoint without a path, and keeps a given path, even a single slash', () => {
   for (const [written, read] of [
     ['http://127.0.0.1:3001', 'http://127.0.0.1:3001/mcp'],
     [' HTTPS://Example.com ', 'https://example.com/mcp'],
@@ -196,7 +196,7 @@ test('adds /mcp when there is no path, and uses one as it is given, even the bar
   assert.is(readEndpoint('http://127.0.0.1:3001', [], '/sse'), 'http://127.0.0.1:3001/sse');
 });
 
-test('refuses what is no URL, other schemes, fragments and credentials, which it does not repeat', () => {
+test('refuses endpoints that are no URL, with another scheme, a fragment or credentials, without repeating these', () => {
   for (const [written, expected] of [
     ['example.com:80', 'VALIDATION_ERROR url_parsing'],
     ['http:/example.com', 'VALIDATION_ERROR url_parsing'],

@@ -1,4 +1,4 @@
-// What is done at once, what waits for a later turn, and who takes turns. The turns are the spec's own.
+// Which tasks run at once, which wait for a later turn, and how walks alternate. The spec simulates the turns.
 
 import { mock } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
@@ -6,9 +6,9 @@ import * as assert from 'uvu/assert';
 import { TaskScheduler, type TaskSchedulerOptions } from '../../src/domain/task-scheduler.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('scheduler');
+const test = suite('task scheduler');
 
-test('does a few things at once, and the rest a few in each turn, in the order of coming', async () => {
+test('runs perTurn tasks at once, and the rest perTurn in each turn, in order', async () => {
   const { scheduler, turn, done, task } = setUp({ perTurn: 2 });
   for (let number = 1; number <= 7; number += 1) scheduler.run(task(number));
   assert.equal([done, scheduler.waiting], [[1, 2], 5]);
@@ -20,7 +20,7 @@ test('does a few things at once, and the rest a few in each turn, in the order o
   assert.equal([done, scheduler.waiting], [[1, 2, 3, 4, 5, 6, 7], 0]);
 });
 
-test('begins nothing more in a turn that has taken long, but one thing in each', async () => {
+test('starts no further task in a turn that took too long, but at least one per turn', async () => {
   const { scheduler, turn, done, task, clock } = setUp({ perTurn: 10, turnMs: 5 });
   const slow = (number: number) => () => {
     clock.nowMs += 3;
@@ -35,7 +35,7 @@ test('begins nothing more in a turn that has taken long, but one thing in each',
   assert.equal(done, [1, 2, 3, 4, 5]);
 });
 
-test('does as many in a turn as is right for those that wait', async () => {
+test('adapts the tasks per turn to the number that wait', async () => {
   const { scheduler, turn, done, task } = setUp({ perTurn: (waiting) => (waiting < 3 ? 2 : 1) });
   for (let number = 1; number <= 6; number += 1) scheduler.run(task(number));
   const counts = [done.length];
@@ -46,7 +46,7 @@ test('does as many in a turn as is right for those that wait', async () => {
   assert.equal(counts, [2, 3, 4, 6]);
 });
 
-test('tells whoever asks when it is their turn', async () => {
+test('resolves turn() in the turn of the caller', async () => {
   const { scheduler, turn, done } = setUp({ perTurn: 1 });
   assert.is(scheduler.turn(), undefined);
   void scheduler.turn()?.then(() => done.push(1));
@@ -56,7 +56,7 @@ test('tells whoever asks when it is their turn', async () => {
   assert.equal(done, [1]);
 });
 
-test('visits all, a few in each turn, and waits for what the visits began', async () => {
+test('visits all items, perTurn in each turn, and waits for the promises of the visits', async () => {
   const { scheduler, turn, done, task } = setUp({ perTurn: 2 });
   const begun = Promise.withResolvers<void>();
   let isOver = false;
@@ -76,7 +76,7 @@ test('visits all, a few in each turn, and waits for what the visits began', asyn
   assert.is(done.length, 4);
 });
 
-test('lets several walks take turns', async () => {
+test('alternates between several walks', async () => {
   const { scheduler, turn, done, task } = setUp({ perTurn: 1 });
   void scheduler.each([1, 2, 3], (number) => task(number)());
   void scheduler.each([10, 20], (number) => task(number)());
@@ -84,7 +84,7 @@ test('lets several walks take turns', async () => {
   assert.equal(done, [1, 2, 10, 3, 20]);
 });
 
-test('ends a walk with what a visit throws, whether at once or later, and goes on with the rest', async () => {
+test('rejects a walk with the error of a visit, at once or later, and continues other tasks', async () => {
   const { scheduler, turn, done, task } = setUp({ perTurn: 2 });
   const failing = (at: number) => (number: number) => {
     if (number === at) throw new Error(`failed at ${number}`);
@@ -99,7 +99,7 @@ test('ends a walk with what a visit throws, whether at once or later, and goes o
   assert.equal(done, [2, 9]);
 });
 
-test('takes its turns in real time, whatever timers were simulated when it was made, and do not run any more', async () => {
+test('takes its turns in real time, even if it was created under simulated timers', async () => {
   mock.timers.enable({ apis: ['setImmediate'] });
   const done: number[] = [];
   const scheduler = new TaskScheduler({ perTurn: 1 });
@@ -110,7 +110,7 @@ test('takes its turns in real time, whatever timers were simulated when it was m
   assert.equal(done, [1, 2]);
 });
 
-test('leaves no rejection to nobody while a walk goes on: that would end the program', async () => {
+test('causes no unhandled rejection while a walk continues', async () => {
   const { scheduler, turn, done, task } = setUp({ perTurn: 1 });
   const unheard: unknown[] = [];
   const hear = (reason: unknown) => void unheard.push(reason);
@@ -120,7 +120,7 @@ test('leaves no rejection to nobody while a walk goes on: that would end the pro
       task(number)();
       if (number === 1) throw new Error('failed at 1');
     });
-    await immediate(); // when Node tells of rejections that nobody has heard
+    await immediate(); // when Node reports unhandled rejections
     const outcome = Promise.allSettled([walk]);
     for (let turns = 0; turns < 6; turns += 1) await turn();
     assert.equal([done, unheard], [[1, 2, 3], []]);
@@ -146,7 +146,7 @@ function setUp({
     nextTurn: (run) => next.push(run),
     now: () => clock.nowMs,
   });
-  /** Everything that was arranged for it, each with what follows from it as a promise. */
+  /** Runs all scheduled functions, each followed by its microtasks. */
   const turn = async (): Promise<void> => {
     const runs = next;
     next = [];

@@ -1,4 +1,4 @@
-// Texts: clean, cut, in headers, as points in time, and the last words of a program.
+// Texts: cut, and encoded in headers.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -7,7 +7,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('text');
 
-test('stays the beginning of itself, and proper, wherever it is cut', () => {
+test('is cut to a well-formed prefix at any length', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.nat(20), (text, units) => {
       const cut = cutText(text, units);
@@ -17,7 +17,7 @@ test('stays the beginning of itself, and proper, wherever it is cut', () => {
   );
 });
 
-test('is written to a header so that it is read again', () => {
+test('is encoded in a header and decoded to the same text', () => {
   const texts = ['add', 'a b', '', ' x', 'x ', 'grüße 日本', 'a\nb', '=?base64?YQ==?=', '=?base64?=', '🎭'];
   for (const text of texts) {
     const written = encodeHeader(text);
@@ -28,7 +28,7 @@ test('is written to a header so that it is read again', () => {
   assert.is(decodeHeader('=?base64?='), '=?base64?=');
 });
 
-test('is nothing when its encoding in a header is not canonical', () => {
+test('is undefined when its encoding in a header is not canonical', () => {
   const values = ['=?base64?Z3LDvMOfZQ?=', '=?base64?Z3!LD?=', '=?base64?/w==?='];
   assert.equal(values.map(decodeHeader), [undefined, undefined, undefined]);
 });

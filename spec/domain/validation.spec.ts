@@ -1,4 +1,4 @@
-// What is wrong with an input: the findings of a schema for programs and for people, and texts that no schema sees.
+// Validation of inputs: the issues of a schema for programs and for people, and strings that a schema does not check.
 
 import Type, { type TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -16,7 +16,7 @@ const firstIssue = (schema: TSchema, value: unknown) =>
     .issues({ a: value })
     .map(({ type, msg }) => `${type}: ${msg}`)[0];
 
-test('names what is missing and what is too much, each by its place', () => {
+test('names each missing and each extra field with its path', () => {
   const shape = compileShape(
     Type.Object({ a: Type.String(), b: Type.String() }, { additionalProperties: false }),
     'body',
@@ -29,7 +29,7 @@ test('names what is missing and what is too much, each by its place', () => {
   ]);
 });
 
-/** What is wrong, in the words of pydantic. */
+/** Invalid values, with the issue in the words of pydantic. */
 const WORDS: readonly (readonly [TSchema, unknown, string])[] = [
   [Type.String(), 1, 'string_type: Input should be a valid string'],
   [Type.Integer(), 'x', 'int_type: Input should be a valid integer'],
@@ -57,13 +57,13 @@ const WORDS: readonly (readonly [TSchema, unknown, string])[] = [
   [Type.Number({ exclusiveMaximum: 1 }), 1, 'less_than: Input should be less than 1'],
 ];
 
-test('uses the words of pydantic', () => {
+test('describes issues in the words of pydantic', () => {
   for (const [schema, value, words] of WORDS) assert.is(firstIssue(schema, value), words);
   const issue = firstIssue(Type.Array(Type.Any(), { uniqueItems: true }), [1, 1]) ?? '';
   assert.match(issue, /^value_error: Value error, /);
 });
 
-test('tells text that does not parse from a wrong type, in a query', () => {
+test('reports a parsing issue, not a wrong type, for a text in a query', () => {
   const shape = compileShape(
     Type.Object({ a: Type.Integer(), b: Type.Boolean(), c: Type.Number() }),
     'query',
@@ -76,7 +76,7 @@ test('tells text that does not parse from a wrong type, in a query', () => {
   ]);
 });
 
-test('counts list items by number and keeps odd keys', () => {
+test('has list indexes as numbers and unusual keys unchanged in the path of an issue', () => {
   const shape = compileShape(
     Type.Object({ list: Type.Array(Type.String()), '0': Type.String(), 'a/b~c': Type.String() }),
     'body',
@@ -89,7 +89,7 @@ test('counts list items by number and keeps odd keys', () => {
   ]);
 });
 
-test('never repeats the value', () => {
+test('never repeats the value of an invalid field', () => {
   const secret = 'hunter2';
   const value = {
     id: `-${secret}`,
@@ -103,7 +103,7 @@ test('never repeats the value', () => {
   assert.is(JSON.parse(text).length, 5);
 });
 
-test('takes of several forms the firstIssue that was probably meant', () => {
+test('reports the issues of the alternative that was probably meant', () => {
   const Flat = Type.Object({ name: Type.String(), x: Type.Integer() }, { additionalProperties: false });
   const Nested = Type.Object(
     { name: Type.String(), inner: Type.Object({ x: Type.Integer() }) },
@@ -119,7 +119,7 @@ test('takes of several forms the firstIssue that was probably meant', () => {
   assert.equal(locs(null), ['body']);
 });
 
-test('takes of several forms that are known as little the one that asks for less', () => {
+test('reports the issues of the alternative with fewer requirements if none fits better', () => {
   const Flat = Type.Object({ x: Type.Optional(Type.Integer()) }, { additionalProperties: false });
   const Nested = Type.Object({ inner: Flat }, { additionalProperties: false });
   const shape = compileShape(Type.Union([Nested, Flat]), 'body');
@@ -132,7 +132,7 @@ test('takes of several forms that are known as little the one that asks for less
   );
 });
 
-test('does not offer null where something else would do as well', () => {
+test('reports the issues of a nullable field without offering null', () => {
   const nullable = (schema: TSchema) => Type.Union([schema, Type.Null()]);
   const shape = compileShape(
     Type.Object({ a: nullable(Type.Enum(['x', 'y'])), b: nullable(Type.Integer({ minimum: 1 })) }),
@@ -144,7 +144,7 @@ test('does not offer null where something else would do as well', () => {
   assert.equal(said({ a: 1, b: 'x' }), ['body.a enum', 'body.b int_type']);
 });
 
-test('is bounded, however much is wrong', () => {
+test('limits the number of issues and the length of their paths', () => {
   const shape = compileShape(
     Type.Object({ a: Type.Array(Type.String()) }, { additionalProperties: false }),
     'body',
@@ -157,7 +157,7 @@ test('is bounded, however much is wrong', () => {
   assert.is(String(issue?.loc[1]).length, LIMITS.locCharacters);
 });
 
-test('is not confused by __proto__', () => {
+test('reports __proto__ as an extra field', () => {
   const shape = compileShape(
     Type.Object({ a: Type.Optional(Type.String()) }, { additionalProperties: false }),
     'body',
@@ -166,7 +166,7 @@ test('is not confused by __proto__', () => {
   assert.equal(found, [['body', '__proto__']]);
 });
 
-test('names each fault once, with its path and never its value', () => {
+test('describes each fault once in a line with its path and without its value', () => {
   const names = Type.Record(Type.String({ pattern: '^[A-Z]+$' }), Type.String(), {
     additionalProperties: false,
   });
@@ -190,7 +190,7 @@ test('names each fault once, with its path and never its value', () => {
   ]);
 });
 
-test('finds bad strings anywhere and says where', () => {
+test('finds strings with NUL or half surrogates at any place, with their path', () => {
   const body = { a: ['x', { b: '\ud800' }], c: '\0', 'd\0': 1, e: null, f: 3 };
   assert.equal(inspect(body), [
     { loc: ['body', 'a', 1, 'b'], ...NOT_UNICODE },
@@ -206,7 +206,7 @@ test('allows nesting up to the limit and not one level more', () => {
   assert.equal(found, [{ loc: ['body'], type: 'value_error' }]);
 });
 
-test('reports a bounded number of findings and never a whole key', () => {
+test('limits the number of invalid strings and the length of a key in their path', () => {
   const long = 'k'.repeat(10_000);
   const issues = inspect({ list: Array.from({ length: 1_000 }, () => '\0'), [long]: '\0' });
   assert.is(issues.length, LIMITS.validationIssues);

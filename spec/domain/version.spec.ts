@@ -1,4 +1,4 @@
-// The versions that the gateway tells, and how it is called.
+// The version of the gateway, and the name of its command.
 
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
@@ -7,12 +7,12 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('version');
 
-test('is the one of package.json', () => {
+test('is the version of package.json', () => {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   assert.is(VERSION, JSON.parse(text).version);
 });
 
-test('has a command that can be typed: by npx in a clone, by its name where it is installed', () => {
+test('names the command with npx in a clone, and without where it is installed', () => {
   const places: readonly (readonly [string, string])[] = [
     ['file:///home/ada/stagedoor/src/domain/version.ts', 'npx stagedoor db status'],
     ['file:///home/ada/stagedoor/dist/domain/own-command.js', 'npx stagedoor db status'],
