@@ -1,4 +1,4 @@
-// On which addresses a gateway listens, for every way to say so.
+// The addresses on which a gateway listens, for every way to set them.
 
 import * as assert from 'uvu/assert';
 import { addresses, load, refusal, type Written } from '../helpers/config.ts';
@@ -26,7 +26,7 @@ test('listens exactly on the ports that are set', () => {
   for (const [written, expected] of cases) assert.equal(addresses(written), expected);
 });
 
-test('gives each HOST variable to its own listener, and --host and the file to all', () => {
+test('applies each HOST variable to its own listener, and --host and the file to all', () => {
   const cases: [Written, string[]][] = [
     [{ env: { MCP_GATEWAY_HOST: '127.0.0.1' } }, ['127.0.0.1:8080 templates', '0.0.0.0:8000 servers']],
     [
@@ -42,7 +42,7 @@ test('gives each HOST variable to its own listener, and --host and the file to a
   for (const [written, expected] of cases) assert.equal(addresses(written), expected);
 });
 
-test('does not guess the host of --port when the two HOST variables differ', () => {
+test('refuses --port without --host when the two HOST variables differ', () => {
   const env = { MCP_GATEWAY_HOST: '10.0.0.1', GATEWAY_HOST: '10.0.0.2' };
   assert.match(refusal({ flags: { port: '1' }, env }), 'MCP_GATEWAY_HOST and GATEWAY_HOST differ');
   assert.equal(addresses({ flags: { port: '1', host: '::1' }, env }), ['::1:1 gateway']);
@@ -55,7 +55,7 @@ test('warns of a HOST variable whose listener is not open', () => {
   ]);
 });
 
-test('does not take a Kubernetes service link for a port', () => {
+test('ignores a Kubernetes service link in GATEWAY_PORT with a warning', () => {
   const { listeners, portsDefaulted, warnings } = load({ env: { GATEWAY_PORT: 'tcp://10.96.0.7:80' } });
   assert.equal([listeners.length, portsDefaulted, warnings.length], [2, true, 1]);
 });

@@ -1,4 +1,4 @@
-// How values are read from text and from YAML, and which are refused.
+// How values are parsed from text and from YAML, and which are refused.
 
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -24,9 +24,9 @@ import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('kinds of values');
+const test = suite('setting types');
 
-test('accepts numbers at their bounds and refuses what lies outside', () => {
+test('accept numbers at their bounds and refuse numbers outside', () => {
   const bounds: [string, string[], string[]][] = [
     ['health-interval', ['1', '3600'], ['0', '0.9', '3600.1', '-1', '1e3', ' 1', '']],
     ['call-timeout', ['0.1', '3600'], ['0', '0.09', '3601']],
@@ -39,9 +39,9 @@ test('accepts numbers at their bounds and refuses what lies outside', () => {
   }
 });
 
-/** Values that are read as they are. */
+/** Values that are read unchanged. */
 const same = (...values: unknown[]): [unknown, unknown][] => values.map((value) => [value, value]);
-/** Texts, and what they are read as. */
+/** Texts, and the values that they are read as. */
 const as = (values: Record<string, unknown>): [unknown, unknown][] => Object.entries(values);
 
 const redisUrl = url('a URL', ['redis', 'rediss']);
@@ -120,14 +120,14 @@ const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][
   ],
 ];
 
-test('reads what is of its kind and nothing else', () => {
+test('accept exactly the values of their type', () => {
   for (const [kind, good, bad] of KINDS) {
     for (const [raw, value] of good) assert.equal(kind.read(raw, cwd), value, `${kind.type}: ${raw}`);
     for (const raw of bad) assert.is(kind.read(raw, cwd), undefined, `${kind.type}: ${raw}`);
   }
 });
 
-test('shows values the way it reads them', () => {
+test('show values in the form in which they are read', () => {
   const values: [SettingType<unknown>, unknown][] = [
     [seconds(0, 600), 2_500],
     [boolean, false],
@@ -139,7 +139,7 @@ test('shows values the way it reads them', () => {
   assert.is(path.show(undefined), 'none');
 });
 
-test('says what is wrong with a secret, and nothing of it', () => {
+test('describe the fault of a secret without showing any of it', () => {
   const one = secretText(3, 5);
   const several = list(one);
   const cases: [SettingType<unknown>, unknown, string][] = [
@@ -164,7 +164,7 @@ test('says what is wrong with a secret, and nothing of it', () => {
   assert.match(redis, /found something else$/);
 });
 
-test('shows a URL without what is secret in it, and knows that it is', () => {
+test('mask the password and the options of a URL, and know whether it contains a secret', () => {
   const kind = url('a URL');
   const cases: [string, string, boolean][] = [
     ['sqlite:///gateway.db', 'sqlite:///gateway.db', false],

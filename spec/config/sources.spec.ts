@@ -1,4 +1,4 @@
-// Where values come from, what happens when two places disagree, and what is said about names that nobody knows.
+// The sources of values, their precedence, and messages about unknown names.
 
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -13,7 +13,7 @@ import { cwd, faultsOf, load, refusal } from '../helpers/config.ts';
 import { inFolder } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('sources');
+const test = suite('sources of settings');
 
 test('prefers flag to environment to file to default, for any combination', () => {
   const level = fc.option(fc.constantFrom('trace', 'debug', 'warn', 'error'), { nil: undefined });
@@ -42,7 +42,7 @@ test('reads the file that --config names instead of gateway.yaml, with paths rel
   assert.equal([logLevel, registryFile], ['warn', resolve(cwd, 'etc/registry.json')]);
 });
 
-test('takes a secret from the file that NAME_FILE names, and never shows it', () => {
+test('reads a secret from the file of NAME_FILE, and never shows it', () => {
   const files = { 'run/url': 'memory://\n', 'run/password': 'hunter22\n' };
   assert.is(load({ env: { GATEWAY_DATABASE_URL_FILE: 'run/url' }, files }).databaseUrl, 'memory://');
   const { adminPassword, rows } = load({ env: { GATEWAY_ADMIN_PASSWORD_FILE: 'run/password' }, files });
@@ -59,7 +59,7 @@ test('takes a secret from the file that NAME_FILE names, and never shows it', ()
   );
 });
 
-test('reads files as UTF-8, with a mark of it or without, and refuses every other encoding', () =>
+test('reads files as UTF-8 with or without a byte order mark, and refuses every other encoding', () =>
   inFolder(async (folder) => {
     const read = () => {
       const flags = { config: 'a.yaml' };
@@ -86,11 +86,11 @@ test('names the nearest key for an unknown one in gateway.yaml', () => {
   assert.match(line, 'load_balancer is a section of load_balancer.strategy');
 });
 
-test('names the first of keys that are equally near', () => {
+test('suggests the first of several equally near keys', () => {
   assert.is(nearest('ab', ['xb', 'ba']), 'xb');
 });
 
-test('says where gateway.yaml is not YAML, and takes an empty one or an empty section as nothing', () => {
+test('names the line of invalid YAML, and ignores an empty file or section', () => {
   assert.match(refusal({ yaml: 'port: [1' }), /^gateway\.yaml: .*line 1/);
   assert.match(refusal({ yaml: '- port' }), 'gateway.yaml: expected settings');
   assert.match(refusal({ yaml: 'port: 1\nport: 2' }), 'gateway.yaml: ');
@@ -99,24 +99,24 @@ test('says where gateway.yaml is not YAML, and takes an empty one or an empty se
 });
 
 const keys = ['port', 'auth.enabled', 'auth.secret_key', 'http.a.b'];
-/** Lets the first fault through. */
+/** Throws the first fault. */
 const attempt: Attempt = (work) => work();
 
-test('refuses a key that is set in both ways', () => {
+test('refuses a key that is set both nested and dotted', () => {
   assert.throws(
     () => readConfigFile('auth: { enabled: no }\nauth.enabled: yes\n', 'a.yaml', { keys, attempt }),
     /^a\.yaml:2: auth\.enabled is set twice$/,
   );
 });
 
-test('refuses a file that would explode or contain itself', () => {
+test('refuses a YAML file with excessive or circular aliases', () => {
   const bomb =
     'a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nport: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]';
   assert.throws(() => readConfigFile(bomb, 'a.yaml', { keys, attempt }), /Excessive alias count/);
   assert.match(refusal({ yaml: 'port: &p [*p]' }), 'gateway.yaml:1, port: expected a port');
 });
 
-test('says all that is wrong, each with its line', () => {
+test('reports all faults, each with its line', () => {
   const faults = [
     'gateway.yaml:1: unknown key prot; the nearest is port',
     '--port: expected a port from 0 to 65535; found "x"',
@@ -129,14 +129,14 @@ test('says all that is wrong, each with its line', () => {
   );
 });
 
-test('unknown variables are named with the nearest setting, in the warnings of the configuration', () => {
+test('warns of unknown variables, and suggests the nearest setting', () => {
   const { warnings } = load({ env: { MCP_GATEWAY_LOGLEVEL: 'debug', MCP_GATEWAY_LOG_LEVEL: 'info' } });
   assert.equal(warnings, [
     'MCP_GATEWAY_LOGLEVEL has no effect: unknown setting; the nearest is MCP_GATEWAY_LOG_LEVEL',
   ]);
 });
 
-test('unknown variables are none of these: settings, files of secrets, what is empty, service links, the other prefix', () => {
+test('does not warn of settings, files of secrets, empty variables, service links and the other prefix', () => {
   const known = {
     MCP_GATEWAY_PORT: '1',
     MCP_GATEWAY_SECRET_KEY_FILE: '/run/secret',
@@ -152,7 +152,7 @@ test('unknown variables are none of these: settings, files of secrets, what is e
   assert.is(unknownVariables({ MCP_GATEWAY_PORT_FILE: 'x' }, ALL_SETTINGS).length, 1, 'it is no secret');
 });
 
-test('unknown variables are near misses only under the prefix that others use, too', () => {
+test('warns of variables with the prefix GATEWAY_ only if they nearly match a setting', () => {
   const environment = {
     GATEWAY_API_KEY_LIMT: '3',
     GATEWAY_PROT: '1',

@@ -1,4 +1,4 @@
-// The samples of the load: what each reader gets, and that nothing is computed without one. Time is simulated.
+// The samples of the load: their content for each reader, and no work without one. Time is simulated.
 
 import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
@@ -12,13 +12,13 @@ import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
 import { snapshotSample } from '../helpers/http-samples.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('samples of the load');
+const test = suite('load samples');
 const ADMIN: Principal = ANONYMOUS;
 const USER: Principal = { ...ANONYMOUS, scopes: new Set(['gateway:read']) };
 
 let events$: Subject<GatewayEvent>;
 let templates: TemplateSnapshot[];
-/** How often the present load was looked at. */
+/** How often the load was read. */
 let looks: number;
 let samples: Samples;
 const open: Subscription[] = [];
@@ -39,7 +39,7 @@ test.after.each(() => {
   mock.timers.reset();
 });
 
-test('come at once with everything, then each second with what changed', () => {
+test('come at once with all parts, then each second with the changed parts', () => {
   const { seen } = read({ viewer: ADMIN });
   mock.timers.tick(0);
   assert.is(seen.length, 1);
@@ -59,7 +59,7 @@ test('come at once with everything, then each second with what changed', () => {
   assert.equal(idsIn(seen[3]), ['other', 'c'], 'their requests are 0 again');
 });
 
-test('count the calls that ended in the interval, with their times', () => {
+test('count the calls that ended in the interval, with their durations', () => {
   const { seen } = read({ viewer: ADMIN });
   mock.timers.tick(0);
   for (let ms = 1; ms <= 100; ms += 1) finish('demo', 'a', 'result', ms);
@@ -87,7 +87,7 @@ test('count the calls that ended in the interval, with their times', () => {
   );
 });
 
-test('count from their first reader on, and from zero what is registered anew', () => {
+test('count from the first reader on, and start at zero for an instance that is registered again', () => {
   for (let call = 0; call < 5; call += 1) finish('demo', 'a', 'result', 10);
   const { seen } = read({ viewer: ADMIN });
   mock.timers.tick(0);
@@ -105,7 +105,7 @@ test('count from their first reader on, and from zero what is registered anew', 
   );
 });
 
-test('show no sessions without the scope admin, and no caller the templates of others', () => {
+test('show sessions only with the scope admin, and only the templates of the caller', () => {
   const mine = read({ viewer: { ...USER, templates: new Set(['other']) } });
   const all = read({ viewer: USER });
   const one = read({ viewer: ADMIN, template: 'demo' });
@@ -117,7 +117,7 @@ test('show no sessions without the scope admin, and no caller the templates of o
   assert.equal([idsIn(one.seen[0]), one.seen[0]?.totals.sessions], [['demo', 'a', 'b'], 7]);
 });
 
-test('are made once for all readers, and not at all without one', () => {
+test('are computed once for all readers, and not at all without one', () => {
   mock.timers.tick(10_000);
   const readings = Array.from({ length: 50 }, () => read({ viewer: ADMIN }));
   mock.timers.tick(0);
@@ -139,7 +139,7 @@ test('come at once and with all parts to a later reader', () => {
   assert.equal([seen.length, idsIn(seen[1])], [2, []]);
 });
 
-test('leave out a reader that is behind, which gets all changes with its next one', () => {
+test('skip a reader that is behind, which gets all changes with its next sample', () => {
   const { seen, reader } = read({ viewer: ADMIN });
   mock.timers.tick(0);
   reader.isBehind = true;
@@ -151,7 +151,7 @@ test('leave out a reader that is behind, which gets all changes with its next on
   assert.equal([seen.length, idsIn(seen[1])], [2, ['a', 'b']]);
 });
 
-test('end with the gateway', () => {
+test('end when the gateway closes', () => {
   const reading = read({ viewer: ADMIN });
   mock.timers.tick(0);
   events$.complete();
@@ -160,7 +160,7 @@ test('end with the gateway', () => {
 
 test.run();
 
-/** A sample as it is read. */
+/** A parsed sample. */
 interface Seen {
   readonly totals: Readonly<Record<string, number | null>>;
   readonly templates: readonly Readonly<Record<string, unknown>>[];

@@ -1,4 +1,4 @@
-// Folders of templates: the ones that come with the package, and folders with something wrong in them.
+// Folders of templates: the bundled one, and folders with invalid files.
 
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
@@ -20,7 +20,7 @@ function definitionOf(id: string) {
   return { id, name: id, description: 'Shows things.', version: '1.0.0' };
 }
 
-test('holds the bundled templates without a problem', async () => {
+test('reads the bundled templates without a problem', async () => {
   const { templates, problems } = await readCatalogue();
   assert.equal(problems, []);
   const ids = templates.map(({ id }) => id);
@@ -30,7 +30,7 @@ test('holds the bundled templates without a problem', async () => {
   ]);
 });
 
-test('takes a bad file for a problem and reads the others, sorted by id', async () => {
+test('reports invalid files and reads the others, sorted by id', async () => {
   await add('weather', definitionOf('weather'));
   await add('alpha', definitionOf('alpha'));
   await add('broken', '{');
@@ -47,13 +47,13 @@ test('takes a bad file for a problem and reads the others, sorted by id', async 
   ]);
 });
 
-test('takes the name of the folder for a missing id', async () => {
+test('uses the name of the folder for a missing id', async () => {
   await add('nameless', { ...definitionOf('x'), id: undefined });
   const { templates, problems } = await readCatalogue(folder());
   assert.equal([templates.map(({ id }) => id), problems], [['nameless'], []]);
 });
 
-test('says what cannot be read as a definition, and waits for nothing', async () => {
+test('reports files that are too large, loops of links and folders', async () => {
   await mkdir(folder('large'));
   await writeFile(folder('large', 'template.json'), Buffer.alloc(10 * 1024 * 1024, '{'));
   await mkdir(folder('loop'));
@@ -66,13 +66,13 @@ test('says what cannot be read as a definition, and waits for nothing', async ()
   ]);
 });
 
-test('reads over files and over folders without a definition', async () => {
+test('ignores files, and folders without a definition', async () => {
   await writeFile(folder('README.md'), '');
   await mkdir(folder('notes'));
   assert.equal(await readCatalogue(folder()), { templates: [], problems: [] });
 });
 
-test('says when the folder itself cannot be read', async () => {
+test('reports a folder that cannot be read', async () => {
   assert.equal(await readCatalogue(folder('missing')), {
     templates: [],
     problems: ['the folder of templates cannot be read (ENOENT)'],

@@ -1,4 +1,4 @@
-// What a template.json may say, and that every fault of a bad one is listed.
+// The fields of a template.json, and the list of all faults of an invalid one.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import * as assert from 'uvu/assert';
@@ -34,7 +34,7 @@ function faultsOf(value: unknown): readonly string[] {
   return [];
 }
 
-test('reads every field, and nothing but the required ones', () => {
+test('reads a definition with every field, and one with only the required fields', () => {
   assert.equal(readTemplate(JSON.stringify(full)), full);
   assert.equal(readTemplate(JSON.stringify(smallest)), smallest);
 });
@@ -61,7 +61,7 @@ test('refuses a config_schema with a pattern that is no regular expression', () 
   ]);
 });
 
-test('refuses a command with an open quote and a placeholder that nothing fills', () => {
+test('refuses a command with an open quote, and a placeholder that nothing fills', () => {
   assert.equal(faultsOf({ ...smallest, command: 'run "it' }), [
     'command: the " at character 5 is never closed',
   ]);
@@ -77,12 +77,12 @@ test('refuses a command with an open quote and a placeholder that nothing fills'
   ]);
 });
 
-test('fills the scratch folder wherever it stands, whatever its path', () => {
+test('replaces every ${SCRATCH} by the folder, also with special characters in its path', () => {
   const filled = fillPlaceholders('${SCRATCH}/a:${SCRATCH}', 'C:\\$& my $1');
   assert.is(filled, 'C:\\$& my $1/a:C:\\$& my $1');
 });
 
-test('takes nothing else for a placeholder', () => {
+test('replaces no other text than ${SCRATCH}', () => {
   const text = '$SCRATCH ${scratch} ${OTHER} {SCRATCH} $${}';
   assert.is(fillPlaceholders(text, '/x'), text);
 });

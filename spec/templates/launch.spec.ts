@@ -1,4 +1,4 @@
-// Which commands become a program of an installed package, and that the bundled templates really start.
+// Which npx commands are launched as the program of an installed package.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { instanceDefinition } from '../conformance/transport.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('launch', { timeoutMs: 30_000 });
+const test = suite('launch of a command', { timeoutMs: 30_000 });
 
 const folder = folderOfAll(test)();
 test.before(async () => {
@@ -39,7 +39,7 @@ async function install(
   }
 }
 
-/** The command line after resolving, with the folder cut off; undefined when it stayed as it was. */
+/** The resolved command line without the folder; undefined if it is unchanged. */
 function resolved(...[command = '', ...args]: string[]): string[] | undefined {
   const launch = { command, args };
   const result = resolveLaunch(launch, { from: join(folder, 'src', 'deep'), node: 'NODE' });
@@ -60,12 +60,12 @@ test('starts the program of an installed package with Node', () => {
   assert.equal(resolved('npx', '-y', '@scope/server'), ['NODE', '/@scope/server/dist/run']);
 });
 
-test('chooses the program that npx would choose', () => {
+test('selects the program that npx would select', () => {
   assert.equal(resolved('npx', '-y', 'tools'), ['NODE', '/tools/tools.js']);
   assert.is(resolved('npx', '-y', 'unclear'), undefined);
 });
 
-test('leaves alone what it cannot be sure of', () => {
+test('leaves a command unchanged if its program is not certain', () => {
   for (const command of [
     'npx plain',
     'npx -y',
@@ -89,7 +89,7 @@ test('leaves alone what it cannot be sure of', () => {
   }
 });
 
-test('opens an instance with its program, and leaves what has none as it is', () => {
+test('replaces the npx command of an instance, and leaves an instance with an endpoint unchanged', () => {
   const npx = instanceDefinition({ command: 'npx', args: ['-y', 'plain', '--flag'] });
   const program = join(folder, 'node_modules', 'plain', 'run.js');
   assert.equal(launchOf(npx, { from: folder, node: '/node' }), {
@@ -104,12 +104,12 @@ test('opens an instance with its program, and leaves what has none as it is', ()
 const described = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };
 const values = '/tmp/my scratch';
 
-test('splits a command into words before it fills them', () => {
+test('splits a command into words before it replaces placeholders', () => {
   const input = instanceInputOf({ ...described, command: 'run "a b" ${SCRATCH}' }, values);
   assert.equal(input, { command: 'run', args: ['a b', '/tmp/my scratch'] });
 });
 
-test('gives the environment to a command only', () => {
+test('passes the environment only to a command, not to an endpoint', () => {
   const endpoint = 'http://127.0.0.1:8080/mcp';
   assert.equal(instanceInputOf({ ...described, endpoint, environment: { A: 'b' } }, values), { endpoint });
 });

@@ -1,4 +1,4 @@
-// The published schema and the reader of the gateway say the same.
+// The published schema and the reader of the gateway accept the same definitions.
 
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
@@ -18,7 +18,7 @@ test('has the properties that the gateway reads', () => {
   assert.equal(schema.required, ['id', 'name', 'description', 'version']);
 });
 
-test('refuses what the gateway refuses, and nothing else', async () => {
+test('refuses exactly the definitions that the gateway refuses', async () => {
   const samples: Record<string, unknown>[] = [
     ...Object.keys(smallest).map((name) => ({ ...smallest, [name]: undefined })),
     ...Object.keys(smallest).map((name) => ({ ...smallest, [name]: '' })),
@@ -53,7 +53,7 @@ test('refuses what the gateway refuses, and nothing else', async () => {
   assert.equal(disputed, []);
 });
 
-/** As another platform writes it. */
+/** A definition in the form of another platform. */
 const foreign = {
   name: 'Files',
   description: 'Reads and writes files.',
@@ -84,7 +84,7 @@ const foreign = {
   examples: {},
 };
 
-test('reads what other platforms write', () => {
+test('reads definitions of other platforms', () => {
   const { config_schema, ...read } = readTemplate(JSON.stringify(foreign), 'files');
   assert.equal(read, {
     ...{ id: 'files', name: 'Files', description: 'Reads and writes files.', version: '1.0.0' },
@@ -98,7 +98,7 @@ test('reads what other platforms write', () => {
   });
 });
 
-test('says how it was read, and refuses it otherwise', async () => {
+test('reports how it read a definition of another platform, and refuses it if it is not tolerant', async () => {
   const text = JSON.stringify(foreign, null, 2);
   const { violations, warnings, readings } = await validateTemplate(text, {
     isTolerant: true,
@@ -139,7 +139,7 @@ test('says how it was read, and refuses it otherwise', async () => {
   assert.equal(missing, []);
 });
 
-test('takes the default of a transport, the tag of an image and an empty command for what they are', () => {
+test('reads a default transport, an image tag, ports in other forms and an empty command', () => {
   const read = (fields: object) => {
     const { command, docker_image, transport, ports } = readTemplate(
       JSON.stringify({ ...smallest, ...fields }),
@@ -168,7 +168,7 @@ const member = fc.oneof(
   fc.array(fc.record({ name: fc.constantFrom('read', 'x', null) })),
 );
 
-test('reads any object without an error, and what it made of it as it is', () => {
+test('reads any object without an error, and its own result unchanged', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...fields, ...others), member), (written) => {
       const copy: unknown = JSON.parse(JSON.stringify(written));
@@ -181,7 +181,7 @@ test('reads any object without an error, and what it made of it as it is', () =>
   );
 });
 
-test('refuses a config_schema that is no JSON Schema', async () => {
+test('refuses a config_schema that is not a JSON Schema', async () => {
   const schema = { type: 'object', properties: { a: { type: 'strin' } }, required: 'a' };
   const { violations } = await validateTemplate(JSON.stringify({ ...smallest, config_schema: schema }));
   const places = violations.map(({ pointer }) => pointer);

@@ -1,5 +1,5 @@
-// What the console makes of its event stream: whole events, however the bytes arrive; what an event says of an instance without
-// another request; and the sums of the last minute.
+// How the console reads its event stream: whole events from any chunks; the changes of an instance by an event, without another
+// request; and the sums of the last minute.
 
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -16,7 +16,7 @@ async function eventsOf(chunks: readonly Uint8Array[]): Promise<ServerEvent[]> {
   return events;
 }
 
-test('reads names, ids and data of several lines, and skips comments', async () => {
+test('yields names, ids and data of several lines, and skips comments', async () => {
   const text =
     ': keep-alive\n\nevent: instance.healthy\nid: run-7\ndata: {"a":\ndata: 1}\n\ndata: x\r\n\r\nevent: empty\n\n';
   assert.equal(await eventsOf([new TextEncoder().encode(text)]), [
@@ -25,7 +25,7 @@ test('reads names, ids and data of several lines, and skips comments', async () 
   ]);
 });
 
-test('reads the same events from any pieces', async () => {
+test('yields the same events for any chunks of bytes', async () => {
   const bytes = new TextEncoder().encode('event: a\ndata: ä€😀\n\nevent: b\nid: 2\ndata: two\n\n');
   const expected = await eventsOf([bytes]);
   await fc.assert(
@@ -38,7 +38,7 @@ test('reads the same events from any pieces', async () => {
   );
 });
 
-test('stops reading when its reader stops', async () => {
+test('cancels the stream when the loop over its events ends', async () => {
   let isCancelled = false;
   const endless = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new TextEncoder().encode('data: again\n\n')),
@@ -56,38 +56,38 @@ test('stops reading when its reader stops', async () => {
 const at = '2026-11-21T12:00:00.000Z';
 const event = (type: string, fields: object = {}) => ({ type: `instance.${type}`, at, ...fields });
 
-test('an instance that lost its process is unhealthy, and says why', () => {
+test('shows an instance that lost its process as unhealthy with the reason', () => {
   for (const type of ['unhealthy', 'restarting', 'crashed'])
     assert.equal(newsOf(event(type, { reason: 'exited with code 1' }), 'healthy'), {
       ...{ state: 'unhealthy', healthy: false, reason: 'exited with code 1' },
     });
 });
 
-test('an instance that starts keeps the reason of its last failure, a healthy one has none', () => {
+test('keeps the reason of the last failure while an instance starts, and clears it when healthy', () => {
   assert.equal(newsOf(event('starting'), 'unhealthy'), { state: 'starting', healthy: false });
   assert.equal(newsOf(event('healthy', { era: 'modern' }), 'starting'), {
     ...{ state: 'healthy', healthy: true, reason: null },
   });
 });
 
-test('a drained instance stays drained, whatever its connection does, until it is stopped', () => {
+test('shows a drained instance as draining until it is stopped, for any event of its connection', () => {
   for (const type of ['healthy', 'unhealthy', 'starting', 'restarting'])
     assert.equal(newsOf(event(type), 'draining'), {});
   assert.equal(newsOf(event('stopped'), 'draining'), { state: 'stopped', healthy: false });
 });
 
-test('an ejected instance gets no calls for a time, and then again', () => {
+test('shows the ejection of an instance with its end, and clears it at the readmission', () => {
   assert.equal(newsOf(event('ejected', { reason: 'five failures', for_ms: 30_000 }), 'healthy'), {
     ejection: { reason: 'five failures', until: '2026-11-21T12:00:30.000Z' },
   });
   assert.equal(newsOf(event('readmitted'), 'healthy'), { ejection: null });
 });
 
-test('other events only say that there is something to read', () => {
+test('changes nothing of an instance by other events', () => {
   for (const type of ['registered', 'changed']) assert.equal(newsOf(event(type), 'healthy'), {});
 });
 
-test('the last minute is summed by key, and forgets what is older than a minute', () => {
+test('sums the last minute by key, and drops older samples', () => {
   const minute = new LastMinute();
   minute.add([
     ['a', { requests: 5, failures: 1 }],

@@ -1,4 +1,4 @@
-// The forms of the console: which control a JSON Schema needs, and what a form begins with.
+// The forms of the console: the control for a JSON Schema, and the initial value of a form.
 
 import * as assert from 'uvu/assert';
 import { controlOf, formSchema, initialValue, resolved, type Schema } from '../../web/src/schema.ts';
@@ -8,7 +8,7 @@ const test = suite('forms of the console');
 
 const kindOf = (schema: Schema): string => controlOf(schema).kind;
 
-test('every simple type has a control of its own', () => {
+test('have a control for every simple type', () => {
   assert.equal(
     [{ type: 'string' }, { type: 'integer' }, { type: 'number' }, { type: 'boolean' }].map(controlOf),
     [
@@ -25,7 +25,7 @@ test('every simple type has a control of its own', () => {
   });
 });
 
-test('choices are read in each way a schema can say them', () => {
+test('read choices from every form of them in a schema', () => {
   const choices = [
     { value: 'a', label: 'A' },
     { value: 'b', label: 'B' },
@@ -46,7 +46,7 @@ test('choices are read in each way a schema can say them', () => {
   });
 });
 
-test('what has no control is edited as JSON', () => {
+test('edit schemas without a control as JSON', () => {
   const schemas = [
     {},
     { type: 'object' },
@@ -57,7 +57,7 @@ test('what has no control is edited as JSON', () => {
   assert.equal(schemas.map(kindOf), ['json', 'json', 'json', 'json', 'json']);
 });
 
-test('a list has the control of its entries, an object one for each property', () => {
+test('give a list the control of its entries, and an object one for each property', () => {
   assert.equal(controlOf({ type: 'array', items: { type: 'string' } }), {
     kind: 'list',
     items: { type: 'string' },
@@ -71,7 +71,7 @@ test('a list has the control of its entries, an object one for each property', (
   });
 });
 
-test('references, single alternatives and null are resolved', () => {
+test('resolve references, single alternatives and null', () => {
   const root = { $defs: { 'a/b': { type: 'string', title: 'T' } } };
   assert.equal(resolved({ $ref: '#/$defs/a~1b', description: 'D' }, root), {
     type: 'string',
@@ -82,13 +82,13 @@ test('references, single alternatives and null are resolved', () => {
   assert.equal(resolved({ allOf: [{ type: 'boolean' }] }, {}), { type: 'boolean' });
 });
 
-test('a reference to itself, and one to elsewhere, end', () => {
+test('stop at a reference to itself and at an external reference', () => {
   const root = { $defs: { node: { $ref: '#/$defs/node' } } };
   assert.equal(kindOf(resolved({ $ref: '#/$defs/node' }, root)), 'json');
   assert.equal(resolved({ $ref: 'https://example.org/schema' }, {}), {});
 });
 
-test('a schema that makes too many fields of itself is edited as JSON', () => {
+test('edit a recursive schema with too many fields as JSON', () => {
   const tree = (names: readonly string[]): Schema => ({
     type: 'object',
     properties: Object.fromEntries(names.map((name) => [name, { $ref: '#' }])),
@@ -99,7 +99,7 @@ test('a schema that makes too many fields of itself is edited as JSON', () => {
   assert.is(kindOf(formSchema(wide)), 'json');
 });
 
-test('a form begins with the defaults, and with what required fields cannot lack', () => {
+test('begin with the defaults, and with empty values of required fields', () => {
   const schema = {
     type: 'object',
     properties: {
