@@ -1,4 +1,4 @@
-// A caller of the HTTP API, who knows nothing of MCP: what it asks for the gateway asks the server, in its own name.
+// A caller of the HTTP API, which knows nothing of MCP: the gateway sends its requests to the server as the client.
 
 import { type Json, objectOr } from '../fixtures/wire.ts';
 import { type Caller, caller } from '../helpers/caller.ts';

@@ -1,5 +1,5 @@
-// What a conformance run leaves behind (`-o DIR`): a folder per scenario with a checks.json, and what the client said if
-// there was one. Reads them into one list.
+// Reads the results of a conformance run (`-o DIR`) into one list: a folder per scenario with a checks.json, and the output of
+// the client, if there was one.
 
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
@@ -12,11 +12,11 @@ export interface Check {
   readonly name: string;
   /** SUCCESS, FAILURE, WARNING, SKIPPED or INFO. */
   readonly status: string;
-  /** What was wrong, in the words of the suite. */
+  /** The fault, in the words of the suite. */
   readonly message: string | undefined;
 }
 
-/** Every check below the folder; a scenario that broke off has none. Throws for a file that is not as expected. */
+/** Every check below the folder; an aborted scenario has none. Throws for a file in an unexpected form. */
 export async function readChecks(folder: string): Promise<Check[]> {
   const checks: Check[] = [];
   for (const name of (await readdir(folder)).sort()) {
@@ -33,10 +33,10 @@ export async function readChecks(folder: string): Promise<Check[]> {
   return checks;
 }
 
-/** The last line of a client that got what it wanted. */
+/** The last line of a client that succeeded. */
 export const DONE = 'done';
 
-/** Scenarios look at the server's side only: what the client made of the answers is a check, too. */
+/** Scenarios check only the server's side: the client's verdict on the answers is a check, too. */
 function clientCheck(scenario: string, said: string): Check {
   const last = said.trim().split('\n').at(-1) ?? '';
   const isDone = last === DONE;
@@ -44,7 +44,7 @@ function clientCheck(scenario: string, said: string): Check {
   return { scenario, id: 'client', name: 'client', ...result };
 }
 
-/** Each check of one status once: how often it comes depends on how many requests there are. */
+/** Each check once per status: the number of repetitions depends on the number of requests. */
 export function eachOnce(checks: readonly Check[]): Check[] {
   const keyOf = ({ scenario, id, name, status }: Check) => JSON.stringify([scenario, id, name, status]);
   return [...new Map(checks.map((check) => [keyOf(check), check])).values()];
@@ -55,7 +55,7 @@ function scenarioOf(folderName: string): string | undefined {
   return /^(?:server-)?(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(folderName)?.[1];
 }
 
-/** How many of the checks have this status. */
+/** The number of checks with this status. */
 export function count(checks: readonly Check[], status: string): number {
   return checks.filter((check) => check.status === status).length;
 }

@@ -1,5 +1,4 @@
-// The programs a conformance run starts: the suites themselves, and HTTP instances of the fixture. Every one of them has
-// a deadline and is ended.
+// The programs that a conformance run starts: the suites, and HTTP instances of the fixture. Each has a deadline and is ended.
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,24 +12,24 @@ import { type EverythingOptions, everythingProgram } from '../fixtures/everythin
 import { type Check, readChecks } from './checks.ts';
 import type { ClientSuite, ConformanceSuite } from './suites.ts';
 
-/** Longest a suite may take as a whole, in ms; directly it takes 3 s. What is missing then counts as a difference. */
+/** Longest time of a whole suite, in ms; directly it takes 3 s. Missing checks then count as differences. */
 const suiteMs = 60_000;
-/** The same for one scenario of a client, over the time that the client gives itself; the longest takes 2 s. */
+/** The same for one scenario of a client, above the client's own limit; the longest takes 2 s. */
 const scenarioMs = 25_000;
-/** Longest a fixture may take to listen, and to end after SIGTERM, in ms. */
+/** Longest time of a fixture to listen, and to end after SIGTERM, in ms. */
 const startMs = 15_000;
 const endMs = 3_000;
 
 const { resolve } = createRequire(import.meta.url);
 
-/** Keeps the compiled code of programs that are started again and again: a third less work. */
+/** Keeps the compiled code of programs that are started often, which saves a third of the work. */
 export const QUICK_START = { NODE_COMPILE_CACHE: join(tmpdir(), 'stagedoor-compile-cache') };
 
-/** What a suite found at one URL, or one of its scenarios with a client. */
+/** The findings of a suite at one URL, or of one of its scenarios with a client. */
 export interface Found {
   readonly checks: readonly Check[];
   readonly durationMs: number;
-  /** What went wrong besides the checks, a line each. */
+  /** Problems besides the checks, a line each. */
   readonly problems: readonly string[];
 }
 
@@ -39,7 +38,7 @@ export function runSuite(suite: ConformanceSuite, url: string, stop: AbortSignal
   return run(suite.package, ['server', '--url', url, ...suite.args], suiteMs, stop);
 }
 
-/** Runs a client, given by its command line, in one scenario: the URL of the scenario's server is added in the end. */
+/** Runs a client, given by its command line, in one scenario: the URL of the scenario's server is appended. */
 export function runScenario(
   suite: ClientSuite,
   scenario: string,
@@ -64,7 +63,7 @@ async function run(
     const env = { ...process.env, ...QUICK_START };
     const limits = { timeout: withinMs, killSignal: 'SIGKILL', signal: stop, maxBuffer: 64e6 } as const;
     const words = [program, ...args, '-o', folder];
-    // Checks that fail are no accident: only an end before its time is.
+    // Failed checks are results: only a premature end is a problem.
     const isCut = await promisify(execFile)(process.execPath, words, { ...limits, cwd: folder, env }).then(
       () => false,
       ({ killed, name }) => killed === true || name === 'AbortError',
@@ -77,7 +76,7 @@ async function run(
   }
 }
 
-/** An instance of the fixture in a process of its own. End it. */
+/** An instance of the fixture in a separate process. The caller ends it. */
 export interface FixtureProcess {
   readonly url: string;
   end(): Promise<void>;

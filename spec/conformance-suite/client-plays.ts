@@ -1,10 +1,10 @@
-// What a client does in each client scenario of the conformance suites: what the scenario's server waits for, and then it
-// looks at the answers, which the scenarios do not. Who stands between client and server makes no difference here.
+// The steps of a client in each client scenario of the conformance suites: the requests that the scenario's server expects, and
+// checks of the answers, which the scenarios do not make. A gateway between client and server makes no difference here.
 
 import type { Client } from '@modelcontextprotocol/client';
 import { type Json, objectOr } from '../fixtures/wire.ts';
 
-/** What a client has to be able to. */
+/** The functions that a client must have. */
 export interface Player {
   listTools(): Promise<{ tools: readonly { readonly name: string; readonly inputSchema?: unknown }[] }>;
   listResources(): Promise<{ resources: readonly { readonly uri: string }[] }>;
@@ -14,22 +14,22 @@ export interface Player {
   getPrompt(params: { name: string }): Promise<unknown>;
 }
 
-/** Rejects when an answer is not what the scenario's server says. `context` is what the suite tells beside the URL. */
+/** Rejects if an answer is not that of the scenario's server. `context` is the data of the suite beside the URL. */
 export type Play = (client: Player, context: Json) => Promise<void>;
 
-/** What a client can do, so that every server may ask it; fields that it leaves out of a form are filled in. */
+/** Capabilities of a client, so that every server may ask it; fields that it omits from a form are filled in. */
 export const CAPABILITIES = {
   elicitation: { form: { applyDefaults: true } },
   sampling: {},
   roots: {},
 } as const;
 
-/** Lets a client accept every form as it comes. */
+/** Lets a client accept every form unchanged. */
 export function acceptForms(client: Client): void {
   client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: {} }));
 }
 
-/** Every scenario that says something about a client and is not about authorization. */
+/** Every scenario that tests a client and is not about authorization. */
 export const PLAYS: Readonly<Record<string, Play>> = {
   initialize: async (client) => {
     await client.listTools();
@@ -66,7 +66,7 @@ export const PLAYS: Readonly<Record<string, Play>> = {
     await client.callTool({ name: 'anything', arguments: {} });
   },
 
-  // One of the calls is about nothing that the others were asked for.
+  // One of the calls needs no input, unlike the others.
   'sep-2322-client-request-state': async (client) => {
     await client.listTools();
     await Promise.all([
@@ -74,7 +74,7 @@ export const PLAYS: Readonly<Record<string, Play>> = {
       callsFor(client, 'test_mrtr_unrelated', 'unrelated-ok'),
     ]);
     await callsFor(client, 'test_mrtr_no_state', 'no-state-ok');
-    // The SDK's client does not take it, though clients shall; the scenario looks only whether it is called again.
+    // The SDK's client does not accept it, though clients should; the scenario only checks whether the tool is called again.
     await client.callTool({ name: 'test_mrtr_no_result_type' }).catch(() => undefined);
   },
 
@@ -96,7 +96,7 @@ export const PLAYS: Readonly<Record<string, Play>> = {
     }
   },
 
-  // A client uses what is listed to it.
+  // A client uses only listed tools.
   'http-invalid-tool-headers': async (client) => {
     const { tools } = await client.listTools();
     for (const { name } of tools) await callsFor(client, name, 'Tool call received', { region: 'us-west1' });

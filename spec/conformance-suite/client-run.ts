@@ -1,5 +1,5 @@
-// The client scenarios of the suites: the SDK's client at the scenario's server directly, then through one gateway that
-// is the server's client. A few scenarios at a time: most of a scenario is waiting for programs to start.
+// The client scenarios of the suites: the SDK's client at the scenario's server directly, then through one gateway, which is the
+// server's client. A few scenarios run at a time: they mostly wait for programs to start.
 
 import { join } from 'node:path';
 import { type Check, eachOnce } from './checks.ts';
@@ -13,7 +13,7 @@ import type { ClientTarget } from './targets.ts';
 const atOnce = 3;
 const program = join(import.meta.dirname, 'client-through-gateway.ts');
 
-/** How the client speaks, and to which gateway, if there is one between it and the scenario's server. */
+/** The protocol of the client, and the gateway, if there is one between it and the scenario's server. */
 interface Side {
   readonly speaks: ClientTarget['speaks'];
   readonly gateway?: string;
@@ -37,7 +37,7 @@ export async function runClients(
   await rows.run(all, openGateway);
 }
 
-/** Checks are counted once each, because the gateway asks on its own behalf as well. */
+/** Checks are counted once each, because the gateway makes requests of its own as well. */
 async function runOne(suite: ClientSuite, side: Side, stop: AbortSignal): Promise<Found> {
   const startedAt = performance.now();
   const command = [process.execPath, program, ...argumentsOf(suite, side)];

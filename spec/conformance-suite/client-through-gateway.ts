@@ -1,7 +1,7 @@
 // The client that a client scenario runs: `node client-through-gateway.ts --speaks legacy|modern|api [--gateway URL] URL`. It
-// speaks to the scenario's server, which is at the URL, directly, or registers it at the gateway and speaks to that; `api` is
-// no MCP but the gateway's own. It is started by the suite, which says in the environment which scenario it is. Its last line
-// is `done`, or says what went wrong.
+// connects to the scenario's server at the URL directly, or registers it at the gateway and connects to that; `api` is the
+// gateway's HTTP API instead of MCP. The suite starts it, and names the scenario in the environment. Its last line is `done`,
+// or names the failure.
 
 import { parseArgs } from 'node:util';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -12,7 +12,7 @@ import { ApiClient } from './api-client.ts';
 import { DONE } from './checks.ts';
 import { acceptForms, CAPABILITIES, PLAYS, type Player } from './client-plays.ts';
 
-/** Longest a scenario may take, in ms; under the limits of those who wait for it, to say why. */
+/** Longest time of a scenario, in ms; below the limits of its callers, so that it can report the reason. */
 const scenarioMs = 15_000;
 const healthySeconds = 10;
 
@@ -21,7 +21,7 @@ const { values, positionals } = parseArgs({
   options: { speaks: { type: 'string' }, gateway: { type: 'string' } },
 });
 
-/** Ends the program: an open stream that nobody reads is no reason to stay. */
+/** Ends the program, even with an open stream. */
 function end(status: number, said: string): void {
   process.stdout.write(`${said}\n`, () => process.exit(status));
 }
@@ -50,7 +50,7 @@ async function main(scenarioUrl: string): Promise<void> {
   try {
     await run(`${gateway}/mcp/${template}`);
   } finally {
-    // The scenario's server does not end before its last connection does.
+    // The scenario's server ends only after its last connection.
     const { status } = await ask(`DELETE /gateway/deregister/${template}/server`);
     assert.is(status, 204, 'it was not deregistered');
   }

@@ -1,10 +1,10 @@
-// Holds the checks of one run against those of the direct run of the same suite. Everything counts: a warning that
-// appears or goes away, an INFO more or less, a scenario that did not run. Order and details (times, ids) do not.
+// Compares the checks of one run with those of the direct run of the same suite. Everything counts: a warning that appears or
+// disappears, an INFO more or less, a scenario that did not run. Order and details (times, ids) do not count.
 
 import type { Check } from './checks.ts';
 import type { SuiteName } from './suites.ts';
 
-/** One check that came out otherwise. */
+/** One check with a different outcome. */
 export interface Difference {
   readonly suite: SuiteName;
   readonly scenario: string;
@@ -14,11 +14,11 @@ export interface Difference {
   readonly direct: string;
   /** Those of this run. */
   readonly here: string;
-  /** What the suite says about it, if it says something. */
+  /** The message of the suite, if any. */
   readonly message: string | undefined;
 }
 
-/** A difference that is known and accepted. What is left out matches anything. */
+/** A difference that is known and accepted. An omitted field matches anything. */
 export interface Allowance {
   readonly suite?: SuiteName;
   readonly scenario: string;
@@ -27,7 +27,7 @@ export interface Allowance {
   readonly name?: string;
   /** The statuses of the run behind the gateway. */
   readonly here?: string;
-  /** Why nothing in between could do better. */
+  /** Why no gateway could do better. */
   readonly reason: string;
 }
 
@@ -35,11 +35,11 @@ export interface Allowance {
 export interface Verdict {
   readonly refused: readonly Difference[];
   readonly allowed: readonly Difference[];
-  /** Allowances that nothing made use of, although their scenario was compared: they can go. */
+  /** Allowances without a matching difference, although their scenario was compared: they can be removed. */
   readonly unused: readonly Allowance[];
 }
 
-/** What differs, in the order of scenarios. */
+/** The differences, in the order of scenarios. */
 export function compareChecks(
   suite: SuiteName,
   direct: readonly Check[],

@@ -1,5 +1,5 @@
-// What clients of the gateway cannot give the servers behind it: the differences from a client that speaks to the server
-// directly that are accepted, each with the reason why nothing in between could do better. Filled from real runs.
+// The accepted differences of clients of the gateway from a client that uses the server directly, each with the reason why no
+// gateway could do better. Filled from real runs.
 
 import type { Allowance } from './compare.ts';
 

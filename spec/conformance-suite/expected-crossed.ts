@@ -1,6 +1,6 @@
-// What crossing the eras cannot give: the differences from the direct run that are accepted when client and backend are
-// of different eras, each with the reason why nothing in between could do better. A difference that is only missing work
-// does not belong here. Filled from real runs. See docs/adr/0031-limits-of-translation-between-eras.md.
+// The accepted differences from the direct run when client and backend are of different eras, each with the reason why no
+// gateway could do better. A difference that is only missing work does not belong here. Filled from real runs. See
+// docs/adr/0031-limits-of-translation-between-eras.md.
 
 import type { Allowance } from './compare.ts';
 
@@ -9,7 +9,7 @@ const NO_NAMES =
 const NO_SUCH_ERROR =
   'a legacy server is told exactly what its client can be asked, and has no error for what it cannot: it answers in its own way';
 
-/** A modern client, and backends that know the legacy era only. */
+/** A modern client, and backends that support only the legacy era. */
 export const MODERN_TO_LEGACY: readonly Allowance[] = (
   [
     ['input-required-result-basic-elicitation', 'sep-2322-elicitation-incomplete', 'FAILURE', NO_NAMES],
@@ -19,7 +19,7 @@ export const MODERN_TO_LEGACY: readonly Allowance[] = (
   ] as const
 ).map(([scenario, id, here, reason]) => ({ suite: '2026-07-28', scenario, id, here, reason }));
 
-/** A legacy client, and backends that know the modern era only. */
+/** A legacy client, and backends that support only the modern era. */
 export const LEGACY_TO_MODERN: readonly Allowance[] = [
   {
     scenario: 'server-sse-polling',

@@ -1,5 +1,5 @@
-// Sets up what a target asks for: a gateway as a program, started as a user would, with instances of the fixture
-// registered through its API. It takes everything down again.
+// Sets up a target: a gateway as a program, started as a user would, with instances of the fixture registered through its API.
+// It also removes all of them.
 
 import { everythingProgram } from '../fixtures/everything-server.ts';
 import { caller } from '../helpers/caller.ts';
@@ -9,10 +9,10 @@ import { QUICK_START, startFixture } from './children.ts';
 import type { Target } from './targets.ts';
 
 const template = 'everything';
-/** Over the grace of the gateway for calls in flight. */
+/** Above the gateway's grace time for calls in flight. */
 const stopMs = 30_000;
 
-/** An endpoint to run suites against. Close it. */
+/** An endpoint to run suites against. The caller closes it. */
 export interface Endpoint {
   readonly url: string;
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export interface Endpoint {
 
 /** Starts a gateway without anything behind it. */
 export async function openGateway(): Promise<Endpoint> {
-  // Without the watch of its answers: what they look like is the business of other specs.
+  // Without the watch over its answers: other specs check their form.
   const gateway = new Program(['gateway', 'start', '--port', '0'], { env: { NODE_OPTIONS: '' } });
   const close = (): Promise<void> => endGateway(gateway);
   try {
@@ -52,7 +52,7 @@ export async function openTarget(target: Target): Promise<Endpoint> {
   }
 }
 
-/** How the gateway is told to reach one instance. One that listens is started for it. */
+/** The registration of one instance. A server with an endpoint is started first. */
 async function instanceOf(
   { era, transport }: Target,
   name: string,

@@ -2,11 +2,11 @@
 
 import { parseArgs } from 'node:util';
 
-/** What to run and how to tell. */
+/** Which targets to run, and how to report. */
 export interface ConformanceOptions {
-  /** Only targets whose name contains one of these; `direct` is always run, because it is what the others are held against. */
+  /** Only targets whose name contains one of these; `direct` always runs, because the others are compared with it. */
   readonly only: readonly string[];
-  /** Any other MCP endpoint, to be held against the dual-era fixture with every suite, instead of the targets. */
+  /** Any other MCP endpoint, to be compared with the dual-era fixture in every suite, instead of the targets. */
   readonly url: string | undefined;
   /** One JSON document on standard output instead of the table. */
   readonly json: boolean;

@@ -1,4 +1,4 @@
-// What came of one suite at one target: numbers, differences, and how many scenarios that makes passed, failed, skipped.
+// The outcome of one suite at one target: numbers, differences, and the numbers of passed, failed and skipped scenarios.
 
 import { type Check, count } from './checks.ts';
 import type { Found } from './children.ts';
@@ -13,12 +13,12 @@ export interface Outcome {
   readonly failed: number;
   readonly warnings: number;
   readonly durationMs: number;
-  /** Scenarios: as directly; not as directly; not as directly, but accepted. */
+  /** Scenarios: same as directly; different; different but accepted. */
   readonly scenarios: { readonly same: number; readonly different: number; readonly accepted: number };
   readonly refused: readonly Difference[];
   readonly allowed: readonly Difference[];
   readonly unused: readonly Allowance[];
-  /** What went wrong besides the checks, a line each. */
+  /** Problems besides the checks, a line each. */
   readonly problems: readonly string[];
 }
 
@@ -28,7 +28,7 @@ export interface Ran extends Found {
   readonly suite: ConformanceSuite | ClientSuite;
 }
 
-/** The outcome of the direct run: held against the numbers that the fixture has to reach. */
+/** The outcome of the direct run: compared with the numbers that the fixture must reach. */
 export function directOutcome(ran: Ran): Outcome {
   const { passed, failed } = ran.suite.direct;
   const numbers = numbersOf(ran);
@@ -45,7 +45,7 @@ export function directOutcome(ran: Ran): Outcome {
   };
 }
 
-/** The outcome behind something: held against the checks of the direct run. */
+/** The outcome behind a gateway: compared with the checks of the direct run. */
 export function comparedOutcome(
   ran: Ran,
   direct: readonly Check[],
@@ -65,7 +65,7 @@ export function comparedOutcome(
   };
 }
 
-/** Whether nothing is wrong with it. */
+/** Whether it has neither problems nor unaccepted differences. */
 export function isGood({ scenarios, problems }: Outcome): boolean {
   return scenarios.different === 0 && problems.length === 0;
 }

@@ -1,4 +1,4 @@
-// The texts of a conformance run: a line per suite and target as it comes, and the differences in the end.
+// The texts of a conformance run: a line per suite and target during the run, and the differences at the end.
 
 import type { Difference } from './compare.ts';
 import { isGood, type Outcome } from './outcome.ts';
@@ -22,7 +22,7 @@ export function outcomeLine(outcome: Outcome): string {
   return `${isGood(outcome) ? 'ok  ' : 'FAIL'} ${row([...cells, (durationMs / 1000).toFixed(1)])}`;
 }
 
-/** What is behind the rows; empty when all is as it has to be and nothing was accepted. */
+/** The details of the rows; empty if there are no problems and no differences. */
 export function details(outcomes: readonly Outcome[]): string {
   return outcomes.flatMap(detailsOf).join('\n');
 }
@@ -40,7 +40,7 @@ function detailsOf(outcome: Outcome): string[] {
   return lines.length === 0 ? [] : [`\n${target}, ${suite}`, ...lines];
 }
 
-/** A line per check; one line for all that a scenario did not come to. */
+/** A line per check; one line for all checks that a scenario did not reach. */
 function fold(differences: readonly Difference[]): string[] {
   return [...Map.groupBy(differences, ({ scenario }) => scenario)].flatMap(([scenario, some]) => {
     const absent = some.filter(({ here }) => here === 'absent');
@@ -59,7 +59,7 @@ function row(cells: readonly (string | number)[]): string {
   return cells.map((cell, index) => pad(String(cell), index)).join('');
 }
 
-/** Words to the left, numbers to the right. */
+/** Text left-aligned, numbers right-aligned. */
 function pad(cell: string, index: number): string {
   const width = widths[index] ?? 0;
   return index < 2 ? cell.padEnd(width) : cell.padStart(width);

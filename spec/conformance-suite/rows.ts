@@ -1,4 +1,4 @@
-// The rows of the report: a suite at one endpoint each, held against its direct run.
+// The rows of the report: a suite at one endpoint each, compared with its direct run.
 
 import type { Check } from './checks.ts';
 import type { Found } from './children.ts';
@@ -23,14 +23,14 @@ export class Rows {
     this.#stop = stop;
   }
 
-  /** Runs a suite with nothing in between. */
+  /** Runs a suite without a gateway. */
   async runDirect(target: string, suite: Row['suite'], found: Promise<Found>): Promise<void> {
     const ran = { target, suite, ...(await found) };
     this.#direct.set(suite, ran.checks);
     this.#tell(directOutcome(ran));
   }
 
-  /** Runs rows at what is opened for them; those that it does not come to have the reason as their problem. Never rejects. */
+  /** Runs rows at the opened endpoint; rows that do not run have the reason as their problem. Never rejects. */
   async run(rows: readonly Row[], open: () => Promise<Endpoint>): Promise<void> {
     const tell = (row: Row, found: Found): void =>
       this.#tell(comparedOutcome({ ...row, ...found }, this.#direct.get(row.suite) ?? [], row.allowed));
@@ -48,7 +48,7 @@ export class Rows {
       }
     } catch (error) {
       const problems = [error instanceof Error ? error.message : String(error)];
-      // All ran, and it was the end that went wrong: the last one has the problem.
+      // All rows ran, and closing the endpoint failed: the last row has the problem.
       for (const row of rows.slice(Math.min(told, rows.length - 1)))
         tell(row, { checks: [], durationMs: 0, problems });
     }

@@ -1,5 +1,5 @@
-// One conformance run: the suites against the fixture directly, then against each target, one after the other; then the
-// clients. Bounded in time as a whole; when it is stopped, what it started is ended first.
+// One conformance run: the suites against the fixture directly, then against each target in sequence; then the clients. The
+// whole run has a time limit; when it is stopped, its programs are ended first.
 
 import { runSuite, startFixture } from './children.ts';
 import { runClients } from './client-run.ts';
@@ -11,10 +11,10 @@ import { type Row, Rows } from './rows.ts';
 import { type ConformanceSuite, SUITES } from './suites.ts';
 import { CLIENT_TARGETS, type ClientTarget, TARGETS, type Target } from './targets.ts';
 
-/** Longest the whole run may take, in ms. What was not reached then counts as a problem. */
+/** Longest time of the whole run, in ms. Rows that were not reached then count as problems. */
 const runMs = 600_000;
 
-/** Runs what the options ask for; hands over each outcome as it comes. Stops, and still cleans up, at the signal. */
+/** Runs the rows of the options; yields each outcome when it is ready. Stops, and still cleans up, at the signal. */
 export async function runConformance(
   options: ConformanceOptions,
   tell: (outcome: Outcome) => void,
@@ -30,12 +30,12 @@ export async function runConformance(
   if (clients.length > 0 || isDirect) await runClients(clients, rows, stop);
 }
 
-/** The clients that are asked for. With `--url` none is. */
+/** The selected clients. None with `--url`. */
 export function clientTargetsOf({ only, url }: ConformanceOptions): readonly ClientTarget[] {
   return url === undefined ? CLIENT_TARGETS.filter(({ name }) => isAskedFor(name, only)) : [];
 }
 
-/** The targets that are asked for. With `--url` none is. */
+/** The selected targets. None with `--url`. */
 export function targetsOf({ only, url }: ConformanceOptions): readonly Target[] {
   return url === undefined ? TARGETS.filter(({ name }) => isAskedFor(name, only)) : [];
 }

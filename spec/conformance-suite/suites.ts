@@ -1,7 +1,7 @@
-// The official conformance suites as they are run here: which package, with which arguments, and what the everything
-// server reaches in them when nothing is in between.
+// The official conformance suites as they run here: the package, its arguments, and the numbers that the everything server
+// reaches directly.
 
-/** The suites, named after what they hold a server against. */
+/** The suites, named after the revision that they test, or after the version of their package. */
 export type SuiteName = '0.1.16' | '2025-11-25' | '2026-07-28';
 
 /** One suite of one bound package. */
@@ -15,20 +15,20 @@ export interface ConformanceSuite {
   readonly direct: { readonly passed: number; readonly failed: number };
 }
 
-/** The scenarios of one suite in which a client is looked at; each is a run of its own. */
+/** The scenarios of one suite that test a client; each is a separate run. */
 export interface ClientSuite extends Omit<ConformanceSuite, 'direct'> {
-  /** The era of its servers, and of the client that speaks to them directly. */
+  /** The era of its servers, and of the client that uses them directly. */
   readonly era: ClientEra;
-  /** All but those about authorization, which the gateway does not do at backends, and those of extensions. */
+  /** All but those about authorization, which the gateway does not perform at backends, and those of extensions. */
   readonly scenarios: readonly string[];
-  /** Checks that the SDK's client passes directly, each counted once; it fails of none. */
+  /** The number of checks that the SDK's client passes directly, each counted once; it fails none. */
   readonly direct: { readonly passed: number; readonly failed: 0 };
 }
 
 /** The era that a client speaks. */
 export type ClientEra = 'legacy' | 'modern';
 
-/** Longest one scenario may take where the package can be told, in ms. */
+/** Longest time of one scenario, for packages with such an option, in ms. */
 const scenarioMs = 10_000;
 
 const requirements = (revision: string): readonly string[] => [
@@ -61,8 +61,8 @@ export const SUITES: Readonly<Record<SuiteName, ConformanceSuite>> = {
 };
 
 /**
- * Every suite that looks at clients, in the order they are run. Those of 0.1.16 are left out: the later package has the
- * same ones, and does not call a client late that a busy machine kept waiting.
+ * Every suite that tests clients, in the order of the run. Those of 0.1.16 are left out: the later package has the same
+ * scenarios, and does not fail a client that a busy machine delayed.
  */
 export const CLIENT_SUITES: readonly ClientSuite[] = [
   {

@@ -1,5 +1,5 @@
-// What the suites are run against, one row per target, and the clients that they look at. `npm run conformance -- --only stdio`
-// chooses by name.
+// The targets of the suites, one row each, and the clients that they test. `npm run conformance -- --only stdio` chooses by
+// name.
 
 import type { EverythingEra } from '../fixtures/everything/http-face.ts';
 import type { Allowance } from './compare.ts';
@@ -23,7 +23,7 @@ const all: readonly SuiteName[] = ['0.1.16', '2025-11-25', '2026-07-28'];
 const legacy: readonly SuiteName[] = ['0.1.16', '2025-11-25'];
 const modern: readonly SuiteName[] = ['2026-07-28'];
 
-/** The one difference that same eras may show. */
+/** The only accepted difference between client and backend of the same era. */
 const POLLING_NEEDS_HTTP: Allowance = {
   scenario: 'server-sse-polling',
   reason: 'the tool closes its event stream in the middle of the call, and over stdio it has none',
@@ -45,7 +45,7 @@ export const TARGETS: readonly Target[] = [
   ...(['http', 'stdio'] as const).map((transport) => crossed('modern', transport)),
 ];
 
-/** Two instances of one era, for the suites of the other one. */
+/** Two instances of one era, for the suites of the other era. */
 function crossed(era: 'legacy' | 'modern', transport: Target['transport']): Target {
   const [suites, allowed] = era === 'legacy' ? [modern, MODERN_TO_LEGACY] : [legacy, LEGACY_TO_MODERN];
   return { name: `crossed-${era}-${transport}`, era, transport, instances: 2, suites, allowed };
@@ -54,9 +54,9 @@ function crossed(era: 'legacy' | 'modern', transport: Target['transport']): Targ
 /** A client of the gateway: the server of each scenario is an instance behind it, whose client is the gateway. */
 export interface ClientTarget {
   readonly name: string;
-  /** The era of the server, the other one, or no MCP at all. In the latter two all that the server sees is the gateway's. */
+  /** The era of the server, the other era, or no MCP. In the latter two the server sees only requests of the gateway. */
   readonly speaks: 'same' | 'other' | 'api';
-  /** Differences from the client that speaks to the scenario's server directly. */
+  /** Differences from the client that uses the scenario's server directly. */
   readonly allowed: readonly Allowance[];
 }
 

@@ -1,4 +1,4 @@
-// What the runner (spec-process.ts) and a process of specs (worker.ts) say to each other over the IPC channel.
+// The messages between the runner (spec-process.ts) and a process of specs (worker.ts) over the IPC channel.
 // Types only. A process that ends without `finished` has failed.
 
 import type { Progress, SkippedTest } from './registry.ts';
@@ -7,13 +7,13 @@ import type { Progress, SkippedTest } from './registry.ts';
 export interface RunRequest {
   /** Absolute path. */
   readonly file: string;
-  /** Longest that something may stay open after the last test, in ms. */
+  /** Longest time that a resource may stay open after the last test, in ms. */
   readonly graceMs: number;
-  /** No other file runs in the process: what it leaves behind in memory is of no matter. */
+  /** No other file runs in the process, so that its state afterwards does not matter. */
   readonly isAlone: boolean;
 }
 
-/** A test has started or ended; kept so that the report of a file that hangs names the test. */
+/** A test has started or ended; kept so that the report of a file that hangs can name the test. */
 interface ProgressMessage extends Progress {
   readonly kind: 'progress';
 }
@@ -24,7 +24,7 @@ export interface FinishedMessage {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: readonly SkippedTest[];
-  /** What went wrong, each ready to print: failed tests as uvu draws them, then the problems of the file itself. */
+  /** The failures, ready to print: failed tests in the form of uvu, then the problems of the file itself. */
   readonly failures: readonly string[];
 }
 
@@ -34,14 +34,14 @@ interface UncaughtMessage {
   readonly text: string;
 }
 
-/** Something is still open some time after the suites ended. */
+/** A resource is still open some time after the suites ended. */
 interface LingeringMessage {
   readonly kind: 'lingering';
-  /** What Node counts as still open: `TCPServerWrap`, `Timeout`, `ProcessWrap`, ... */
+  /** The open resources by Node's names: `TCPServerWrap`, `Timeout`, `ProcessWrap`, ... */
   readonly resources: readonly string[];
 }
 
-/** The file is done with, and the process could run another one. */
+/** The file has ended, and the process could run another one. */
 interface IdleMessage {
   readonly kind: 'idle';
   /** False when processes that the file started still live. */

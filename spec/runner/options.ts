@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-/** What to run and how. */
+/** Which files to run, and how. */
 export interface RunOptions {
   /** Folder that holds the spec files. Default: the `spec` folder of this repository. */
   readonly root: string;
@@ -27,7 +27,7 @@ export function readOptions(args: readonly string[]): RunOptions {
   const timeoutSeconds = positive(values, 'timeout');
   return {
     root: values.root ?? fileURLToPath(new URL('..', import.meta.url)),
-    // Written as on the screen, also on Windows.
+    // With `/` as in the output, also on Windows.
     filters: positionals.map((filter) => filter.replaceAll('\\', '/')),
     jobs: Math.ceil(positive(values, 'jobs') ?? availableParallelism() + 1),
     timeoutMs: timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000,

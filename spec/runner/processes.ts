@@ -1,5 +1,5 @@
-// Ends a spec process together with everything it started. Knows the two ways operating systems group processes,
-// and nothing about specs.
+// Ends a spec process together with everything it started. Knows how POSIX and Windows group processes, and nothing about
+// specs.
 
 import { type ChildProcess, spawnSync } from 'node:child_process';
 
@@ -11,7 +11,7 @@ const isWindows = process.platform === 'win32';
  */
 export const startsOwnGroup = !isWindows;
 
-/** Kills the process and its whole group at once. Harmless when nothing of it is left. */
+/** Kills the process and its whole group at once. Harmless if all have ended. */
 export function killGroup(child: ChildProcess): void {
   if (child.pid === undefined) return;
   if (isWindows) {
@@ -21,7 +21,7 @@ export function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL');
   } catch (error) {
-    // ESRCH: the group is gone already. EPERM: all that is left of it are zombies (macOS says so).
+    // ESRCH: the group is gone already. EPERM: only zombies are left of it (on macOS).
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'ESRCH' && code !== 'EPERM') throw error;
   }

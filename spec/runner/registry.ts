@@ -1,8 +1,8 @@
-// Keeps what the suites of one spec file declared and what became of it: started, passed, failed, skipped, never run.
+// Keeps the declared tests of one spec file and their outcomes: started, passed, failed, skipped, never run.
 // It is written by helpers/suite.ts and read by runner/worker.ts (under the runner) or by the exit guard of suite.ts
 // (when a spec file is started by hand). It runs nothing and prints nothing.
 
-/** A test that was set aside on purpose, with the reason its author gave. */
+/** A test that was skipped on purpose, with the reason of its author. */
 export interface SkippedTest {
   readonly suite: string;
   readonly name: string;
@@ -32,10 +32,10 @@ class Registry {
   readonly hookFailures: HookFailure[] = [];
   /** True once the runner reads this registry itself; the exit guard of suite.ts then stays quiet. */
   adopted = false;
-  /** Called when a test starts or ends, so that a file that hangs can be told where it hangs. */
+  /** Called when a test starts or ends, so that the report of a file that hangs can name the test. */
   onProgress: ((progress: Progress) => void) | undefined;
 
-  /** Forgets the file before. */
+  /** Drops the records of the previous file. */
   reset(): void {
     this.suites.length = 0;
     this.skipped.length = 0;
@@ -49,7 +49,7 @@ class Registry {
     return record;
   }
 
-  /** What would let this file pass without having tested what it says, one sentence each; empty when all is well. */
+  /** The ways in which this file would pass without testing what it declares, one sentence each; empty if there is none. */
   problems(): string[] {
     const skips = new Set(this.skipped.map((skip) => skip.suite));
     const forgotten = this.suites

@@ -1,4 +1,4 @@
-// Prints what became of spec files: a line while the run goes on, details after it. Knows no process.
+// Prints the outcomes of spec files: a line for each during the run, details after it. Knows no process.
 
 import type { FileResult } from './result.ts';
 
@@ -14,7 +14,7 @@ export function printLine(name: string, result: FileResult, note = ''): void {
   write(`${verdict} ${name}  ${counts.join(', ')}  ${Math.round(result.durationMs)} ms`);
 }
 
-/** Every failure in full, with what its file wrote, then every skip with its reason. In the order of `names`. */
+/** Every failure in full, with the output of its file, then every skip with its reason. In the order of `names`. */
 export function printDetails(names: readonly string[], results: ReadonlyMap<string, FileResult>): void {
   for (const name of names) {
     const result = results.get(name);
@@ -29,7 +29,7 @@ export function printDetails(names: readonly string[], results: ReadonlyMap<stri
   }
 }
 
-/** What failed at first and passed when it was run again, in full: it is no failure, but needs a look. */
+/** Files that failed at first and passed at the second attempt, in full: not failures, but they need attention. */
 export function printFlaky(firstResults: ReadonlyMap<string, FileResult>): void {
   if (firstResults.size === 0) return;
   write('\nflaky:');

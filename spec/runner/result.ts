@@ -1,4 +1,4 @@
-// The shapes that travel between the parts of the runner: the limits of a file, what became of it, and the totals.
+// The types that the parts of the runner share: the limits of a file, its outcome, and the totals.
 
 import type { SkippedTest } from './registry.ts';
 
@@ -6,23 +6,23 @@ import type { SkippedTest } from './registry.ts';
 export interface FileLimits {
   /** Longest the file may run, in ms; then its whole process group is killed. */
   readonly timeoutMs: number;
-  /** Longest the process may live after its last test, in ms. Exceeding it means that the file left something open. */
+  /** Longest time the process may live after its last test, in ms. Exceeding it means that the file left a resource open. */
   readonly graceMs: number;
 }
 
-/** What became of the tests of one file. */
+/** The outcome of the tests of one file. */
 interface Verdict {
   readonly passed: number;
   /** Failed tests plus failures of the file itself: a timeout, an early exit, an uncaught rejection, ... */
   readonly failed: number;
   readonly skipped: readonly SkippedTest[];
-  /** Each ready to print. Not empty exactly when `failed` is above zero. */
+  /** Ready to print. Empty exactly if `failed` is zero. */
   readonly failures: readonly string[];
 }
 
-/** A verdict with what it takes to print it. */
+/** A verdict with the details for printing it. */
 export interface FileResult extends Verdict {
-  /** What the file wrote on stdout and stderr, the last 64 KiB of it. */
+  /** The output of the file on stdout and stderr, the last 64 KiB of it. */
   readonly output: string;
   readonly durationMs: number;
 }

@@ -1,9 +1,9 @@
-// Runs flaky spec files of the system tier once more, alone, under continuous integration. What is repeated and why it is
-// bounded: docs/adr/0066-retries-of-the-system-tier.md. It does not run files itself or print.
+// Runs failed spec files of the system tier once more, alone, under continuous integration. Which files are repeated, and why
+// their number is limited: docs/adr/0066-retries-of-the-system-tier.md. It does not run files itself or print.
 
 import type { FileResult } from './result.ts';
 
-/** When more than this failed, it is no accident. */
+/** If more files than this failed, none is repeated. */
 const mostFiles = 3;
 
 /**

@@ -13,10 +13,10 @@ import { SpecProcess } from './spec-process.ts';
 const defaultTimeoutMs = 120_000;
 /** Enough for a build of the image on a busy machine, and its tests. */
 const systemTimeoutMs = 480_000;
-/** In the head comment of a spec file that cannot share its process with others; the reason follows. */
+/** Marks, in the head comment, a spec file that cannot share its process with others; the reason follows. */
 const ownProcessMark = '@own-process';
 
-/** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is no success. */
+/** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is a failure. */
 export async function runSpecs(options: RunOptions): Promise<Totals> {
   const names = await findSpecs(options);
   const servers = new SupervisedServers();
@@ -77,12 +77,12 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   return total([...results.values()]);
 }
 
-/** Prints the line every run closes with, alone on its line. */
+/** Prints the closing line of a run, alone on its line. */
 export function printClosingLine({ passed, failed, skipped }: Totals): void {
   process.stdout.write(`\n${passed} passed, ${failed} failed, ${skipped} skipped\n`);
 }
 
-/** Whether such totals are a success: something ran and nothing failed. */
+/** Whether the totals are a success: at least one test ran, and none failed. */
 export function isSuccess({ passed, failed }: Totals): boolean {
   return failed === 0 && passed > 0;
 }
@@ -102,7 +102,7 @@ async function findSpecs({ root, filters }: RunOptions): Promise<string[]> {
   return names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }
 
-/** Looks for the servers that files of the system tier ask for, all at once, and tells the processes of specs what was found. */
+/** Finds the servers that files of the system tier need, concurrently, and passes their addresses to the processes of specs. */
 async function findServers(
   { root }: RunOptions,
   names: readonly string[],
@@ -128,7 +128,7 @@ async function needsOwnProcess(root: string, name: string): Promise<boolean> {
   return head.includes(ownProcessMark);
 }
 
-/** The spec processes lead groups of their own and do not hear Ctrl-C: an interrupted run ends them itself. */
+/** The spec processes lead separate groups and do not get Ctrl-C: an interrupted run ends them itself. */
 function onInterrupt(processes: ReadonlySet<SpecProcess>): () => void {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   const stop = (signal: NodeJS.Signals): void => {

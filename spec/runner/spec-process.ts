@@ -1,5 +1,5 @@
 // One process of specs (worker.ts) as the runner sees it: runs a file in it, enforces the time limits, and judges how it
-// ended. A process that ends before it said `finished` has failed, whatever its exit code. It does not choose files or print.
+// ended. A process that ends before it sent `finished` has failed with any exit code. It does not choose files or print.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import type { FileLimits, FileResult } from './result.ts';
 
 const workerModule = fileURLToPath(new URL('worker.ts', import.meta.url));
 const outputCharacters = 64 * 1024;
-/** How much later than the alarm of the process the runner looks, in case the process is too busy to speak. */
+/** The time after the alarm of the process at which the runner checks it, in case the process is too busy to report. */
 const busyMs = 2_000;
 /** How long to wait for the last output once the process is gone: a grandchild may hold the pipe open. */
 const drainMs = 3_000;
@@ -20,7 +20,7 @@ export class SpecProcess {
   readonly #closed: Promise<unknown>;
   #output = '';
   #isUsable = true;
-  /** What went wrong in the file that runs, or after the last one. */
+  /** The faults of the running file, or those after the last one. */
   #faults: string[] = [];
   #onMessage: (message: WorkerMessage) => void = () => {};
 
@@ -37,7 +37,7 @@ export class SpecProcess {
       });
       this.#child.on('exit', (code, signal) => resolve(describeEnd(code, signal)));
     });
-    // Not `close` of the process, which does not come after a disconnect.
+    // Not the event `close` of the process, which does not come after a disconnect.
     const outputs = [this.#child.stdout, this.#child.stderr];
     this.#closed = Promise.all(
       outputs.map((output) => new Promise((resolve) => output?.once('close', resolve) ?? resolve(undefined))),
@@ -49,12 +49,12 @@ export class SpecProcess {
     this.#child.stderr?.setEncoding('utf8').on('data', keep);
   }
 
-  /** Whether another file may run in it: nothing failed, nothing was left behind. */
+  /** Whether another file may run in it: no test failed, and nothing was left open. */
   get isUsable(): boolean {
     return this.#isUsable;
   }
 
-  /** Runs one file. Never rejects: a process that cannot be started is a failed file. */
+  /** Runs one file. Never rejects: a process that cannot be started counts as a failed file. */
   async run(file: string, { timeoutMs, graceMs }: FileLimits, isAlone = false): Promise<FileResult> {
     const startedAt = performance.now();
     this.#output = '';
@@ -95,14 +95,14 @@ export class SpecProcess {
         }
       };
     });
-    // A process that is gone says so by its end.
+    // The end of a process reports that it is gone.
     this.#child.send({ file, graceMs, isAlone } satisfies RunRequest, () => {});
     const end = await Promise.race([isIdle, this.#ended.then((badEnd) => ({ badEnd }))]);
     clearTimeout(timeout);
     clearTimeout(busy);
     const hasEnded = typeof end === 'object';
     if (hasEnded && faults.length === 0) {
-      // A fault already explains the end: mostly it is why the process was killed.
+      // A fault already explains the end: usually it is the reason why the process was killed.
       const when = finished ? 'although its tests had finished' : 'before its tests had finished';
       faults.push(`${end.badEnd ?? 'exited with 0'} ${when}${current ? `, in "${current}"` : ''}`);
     }
@@ -120,13 +120,13 @@ export class SpecProcess {
     };
   }
 
-  /** Ends the process and whatever its files started, at once. */
+  /** Kills the process and everything that its files started. */
   kill(): void {
     this.#isUsable = false;
     killGroup(this.#child);
   }
 
-  /** Lets the process end, which writes its coverage, then kills what is left of it; waits for its last output. */
+  /** Lets the process end, which writes its coverage, then kills its group; waits for its last output. */
   async close(): Promise<void> {
     if (this.#isUsable && this.#child.connected) {
       this.#child.disconnect();
@@ -139,7 +139,7 @@ export class SpecProcess {
   }
 }
 
-/** Runs one file in a process of its own. */
+/** Runs one file in a new process. */
 export async function runFile(file: string, limits: FileLimits): Promise<FileResult> {
   const specProcess = new SpecProcess();
   const result = await specProcess.run(file, limits, true);

@@ -1,6 +1,6 @@
-// The process in which spec files run: takes one at a time over IPC, runs what it hands to uvu, reports, and says whether
-// the process is as clean as before, so that the next file may run in it. It decides nothing about time limits or printing.
-// uvu's own `exec` is not used: it forgets hook errors and answers with totals in coloured text.
+// The process in which spec files run: takes one at a time over IPC, runs its suites, and reports the results and whether the
+// process is as clean as before, so that the next file may run in it. It decides nothing about time limits or printing.
+// uvu's own `exec` is not used: it drops hook errors and returns totals as coloured text.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -10,7 +10,7 @@ import { registry, type SkippedTest } from './registry.ts';
 /** What uvu queues for each `.run()`: drawn errors (or true), passed, skipped, total. */
 type QueuedSuite = () => Promise<[string | true, number, number, number]>;
 
-// Most of the time of a short file is that of loading what it imports.
+// A short file spends most of its time loading its imports.
 const { keepCompiledCode } = await import(new URL('../../bin/compile-cache.mjs', import.meta.url).href);
 keepCompiledCode();
 const { watchAnswers } = await import('../helpers/watch-answers.ts');
@@ -40,7 +40,7 @@ let failures: string[] = [];
 const before = processState();
 
 process.on('message', (message: RunRequest) => {
-  // While a file runs, nothing but the file keeps the process alive: a wait for nothing ends it, and is seen.
+  // While a file runs, only the file keeps the process alive: a promise that never settles ends it, and shows.
   process.channel?.unref();
   void runFile(message).then((isReusable) => say({ kind: 'idle', isReusable }));
 });
@@ -48,7 +48,7 @@ process.on('message', (message: RunRequest) => {
 // The runner has no more files, or is gone.
 process.once('disconnect', () => process.exit());
 
-/** Runs one file to the end of its last test and waits until the process is quiet. Says whether another one may run in it. */
+/** Runs one file, and waits until the process is idle. Reports whether another file may run in it. */
 async function runFile({ file, graceMs, isAlone }: RunRequest): Promise<boolean> {
   passed = failed = skipped = 0;
   failures = [];
@@ -75,7 +75,7 @@ async function runFile({ file, graceMs, isAlone }: RunRequest): Promise<boolean>
   }
   if (process.exitCode) fail(`set the exit code to ${process.exitCode}`);
   process.exitCode = undefined;
-  // A test that failed explains the rest, and its process runs no other file.
+  // A failed test explains the rest, and its process runs no other file.
   if (failed === 0 && !isAlone) for (const trace of restoreProcess()) fail(trace);
   say({ kind: 'finished', passed, failed, skipped: skippedTests(file), failures });
   await nothingIsOpen(graceMs);
@@ -86,7 +86,7 @@ async function runSuite(run: QueuedSuite): Promise<void> {
   try {
     const [errors, ran, set, total] = await run();
     passed += ran;
-    // uvu counts a test that never got its turn (a throwing hook) as neither passed nor failed.
+    // uvu counts a test that never ran (a throwing hook) as neither passed nor failed.
     failed += total - ran;
     skipped += set;
     if (errors !== true) failures.push(errors);
@@ -100,14 +100,14 @@ function fail(text: string): void {
   failures.push(text);
 }
 
-/** The skips with their reasons; what `test.only` set aside has no name and is filled up to the count. */
+/** The skips with their reasons; tests that `test.only` skips have no name, and are added up to the count. */
 function skippedTests(file: string): SkippedTest[] {
   const nameless = Math.max(0, skipped - registry.skipped.length);
   const filler = { suite: file, name: 'a test', reason: 'set aside by test.only or by uvu itself' };
   return [...registry.skipped, ...Array.from({ length: nameless }, () => filler)];
 }
 
-/** What a file can change for the files after it, apart from what is open. */
+/** The global state that a file can change for the files after it, apart from open resources. */
 function processState() {
   return {
     environment: { ...process.env },
@@ -116,7 +116,7 @@ function processState() {
   };
 }
 
-/** Puts back environment and working folder; returns what else the file left behind, a clause each. */
+/** Restores environment and working folder; returns other changes that the file left, a clause each. */
 function restoreProcess(): string[] {
   const found: string[] = [];
   process.chdir(before.folder);
@@ -132,7 +132,7 @@ function restoreProcess(): string[] {
   return found;
 }
 
-/** Waits until nothing keeps the process alive, which would now end; reports what does when the grace is over. */
+/** Waits until nothing keeps the process alive; reports the open resources when the grace time is over. */
 function nothingIsOpen(graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const alarm = startTimer(() => say({ kind: 'lingering', resources: leftOpen() }), graceMs).unref();
@@ -144,12 +144,12 @@ function nothingIsOpen(graceMs: number): Promise<void> {
   });
 }
 
-/** What Node counts as open; the pipes are standard output, standard error and the IPC channel. */
+/** The open resources by Node's count; the pipes are standard output, standard error and the IPC channel. */
 function leftOpen(): string[] {
   return process.getActiveResourcesInfo().filter((resource) => resource !== 'PipeWrap');
 }
 
-/** Whether a process lives that a file started. Elsewhere than on Linux this cannot be seen. */
+/** Whether a process that a file started is alive. Only Linux shows this. */
 function hasChildren(): boolean {
   try {
     return readdirSync('/proc/self/task').some(
