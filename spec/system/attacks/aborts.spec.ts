@@ -1,6 +1,6 @@
-// Clients that leave at any moment: in the middle of their body, while their call waits, in the middle of the answer; over
-// every transport, counted by this process and by Redis. Afterwards nothing is held for them: the whole budget of bodies is
-// there again, no call is in flight, and each template answers.
+// Clients that disconnect at any moment: within their body, while their call waits, within the answer; over every transport,
+// with rate limits in the process and in Redis. Afterwards nothing is held for them: the whole budget of bodies is free
+// again, no call is in flight, and each template answers.
 
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,18 +21,18 @@ import { suite } from '../../helpers/suite.ts';
 const LASTS_MS = 5_000;
 const CLIENTS = 24;
 const LARGEST_TEXT = 900_000;
-/** The least that can be set: all bodies may hold 8 MiB, those of one caller as much as the largest body. */
+/** The minimum of the setting: all bodies may hold 8 MiB, those of one caller as much as the largest body. */
 const MEMORY_BYTES = 64 * 1024 * 1024;
 const LARGEST_BODY = 4 * 1024 * 1024;
 const TEMPLATES = ['stdio', 'http', 'sse'] as const;
 type Headers = Readonly<Record<string, string>>;
 
-const test = suite('clients that leave at any moment');
+const test = suite('clients that disconnect at any moment');
 const { url: redisUrl, skip } = await redis();
 const withRedis = test.needs(redisUrl !== undefined, skip);
 
-test('counted by the process', () => abortEverywhere(undefined));
-withRedis('counted by Redis', () => abortEverywhere(redisUrl));
+test('leave no bytes and no calls held, with rate limits in the process', () => abortEverywhere(undefined));
+withRedis('leave no bytes and no calls held, with rate limits in Redis', () => abortEverywhere(redisUrl));
 
 async function abortEverywhere(redisUrl: string | undefined): Promise<void> {
   const http = await startHttpServer({ answers: 'sse' });
@@ -75,7 +75,7 @@ async function abortEverywhere(redisUrl: string | undefined): Promise<void> {
   }
 }
 
-/** One call that is given up at a random byte or moment; resolves with where that was, or with the status that came first. */
+/** A call whose client disconnects at a random byte or moment; resolves with the place, or with the status that came first. */
 async function leaveSomewhere(url: string, credentials: Headers, dice: Dice): Promise<string> {
   const template = dice.pick(TEMPLATES);
   const text = 'x'.repeat(dice.next() < 0.5 ? 10 : dice.below(LARGEST_TEXT));
@@ -134,7 +134,7 @@ async function assertNothingIsHeld({ admin, url }: McpHarness, keys: readonly He
       Object(field(await admin(`GET /mcp/${template}/health`), 'instances'))[template].in_flight;
     await becomes(look, 0, 20_000);
   }
-  // The largest body fits only when nothing of its caller is held; both together only when nothing at all is.
+  // The largest body fits only if nothing of its caller is held; both together fit only if nothing at all is held.
   for (const template of TEMPLATES) {
     const empty = JSON.stringify({ name: 'sleep', arguments: { ms: 1_000, text: '' } });
     const text = 'x'.repeat(LARGEST_BODY - empty.length);

@@ -1,5 +1,5 @@
-// Answers that backends do not finish, and answers that clients do not read, against a gateway in 1 GiB: it stays, and a
-// caller that behaves is served. Backends and clients are outside of the limit, in this process.
+// Answers that backends do not finish, and answers that clients do not read, against a gateway in 1 GiB: it stays alive and
+// serves a well-behaved caller. Backends and clients are outside of the limit, in this process.
 
 import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -14,10 +14,10 @@ import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
 import { figuresOf, INITIALIZED, MIB, nothing, startToolServer, toolsOf } from './attack.ts';
 
-/** So long a client waits for an answer that is not finished. */
+/** How long a client waits for an answer that is not finished. */
 const patienceMs = 10_000;
 type Headers = Readonly<Record<string, string>>;
-const test = suite('answers in 1 GiB', { timeoutMs: 240_000 });
+const test = suite('a gateway in 1 GiB', { timeoutMs: 240_000 });
 const withLimit = test.needs(canLimitMemory, 'needs the right to make control groups (root on Linux)');
 
 /** Begins answers of 60 MB that never end, or ends answers of 10 MB, or small ones. */
@@ -42,7 +42,7 @@ function openBackend() {
   });
 }
 
-/** The same over a pipe: a line of 60 MB that does not end. */
+/** The same over stdio: a line of 60 MB that does not end. */
 const STALLED_PROGRAM = `
 const chunk = Buffer.alloc(65536, 'x');
 const flood = (left) => {
@@ -99,7 +99,7 @@ async function attack(
 type Way = 'rest' | 'rest stream' | 'mcp json' | 'mcp stream';
 const WAYS: readonly Way[] = ['rest', 'rest stream', 'mcp json', 'mcp stream'];
 
-/** Asks over a socket of its own for one answer, and never reads more of it than its head. */
+/** Requests one answer over a new socket, and never reads more of it than its head. */
 async function askAndNotRead(
   { url, wire }: McpHarness,
   credentials: Headers,
@@ -129,7 +129,7 @@ async function askAndNotRead(
   return { socket, status };
 }
 
-/** A caller that behaves: calls one after the other until stopped, and each is served; tells what it was like. */
+/** A well-behaved caller: makes one call at a time until stopped, asserts that each is served, and returns figures. */
 function callGently(who: Caller): () => Promise<string> {
   const calls = keepAsking([() => callTool(who, 'good', 'small')]);
   return async () => {
@@ -146,7 +146,7 @@ function callGently(who: Caller): () => Promise<string> {
   };
 }
 
-/** Headers of so many new keys. */
+/** Headers of `count` new keys. */
 function keys(admin: Caller, count: number): Promise<Headers[]> {
   const made = Array.from({ length: count }, (_, number) => newKey(admin, `key ${number}`));
   return Promise.all(made.map(async (key) => (await key).headers));
@@ -176,13 +176,13 @@ function askUnread(harness: McpHarness, callers: readonly Headers[]) {
   return Promise.all(Array.from({ length: 80 }, ask));
 }
 
-/** Statuses and how often each was. */
+/** Statuses and their counts. */
 function counted(statuses: readonly number[]): string {
   const groups = Map.groupBy(statuses, String);
   return [...groups].map(([status, { length }]) => `${length} x ${status}`).join(', ');
 }
 
-withLimit('which 60 backends do not finish do not end the gateway, nor calls of others', () =>
+withLimit('survives 60 backend answers that never end, and serves other callers', () =>
   attack(['stalled', 'pipe', 'good'], async (harness) => {
     const [good, ...attackers] = await keys(harness.admin, 2);
     const stop = callGently(caller(harness.url, good));
@@ -192,7 +192,7 @@ withLimit('which 60 backends do not finish do not end the gateway, nor calls of 
 );
 
 for (const callers of [1, 4]) {
-  withLimit(`which 80 clients of ${callers} callers do not read do not end the gateway`, () =>
+  withLimit(`survives 80 clients of ${callers} callers that do not read, and serves others`, () =>
     attack(['large', 'good'], async (harness) => {
       const [good, ...attackers] = await keys(harness.admin, callers + 1);
       const stop = callGently(caller(harness.url, good));
@@ -204,7 +204,7 @@ for (const callers of [1, 4]) {
   );
 }
 
-withLimit('which nobody finishes or reads, all at once, do not end the gateway', () =>
+withLimit('survives unfinished and unread answers at the same time, and serves others', () =>
   attack(['large', 'stalled', 'pipe', 'good'], async (harness) => {
     const [good, ...attackers] = await keys(harness.admin, 5);
     const stop = callGently(caller(harness.url, good));

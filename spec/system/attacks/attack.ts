@@ -1,4 +1,4 @@
-// What the attacks share: a backend whose tools write their answers themselves, and figures of what callers saw.
+// Shared by the attacks: a backend whose tools write their answers themselves, and figures of what callers saw.
 
 import type { ServerResponse } from 'node:http';
 import { answerJson, messageOf, type RawServer, startRawServer } from '../../transports/raw-server.ts';
@@ -21,7 +21,7 @@ export const toolsOf = (names: readonly string[]) => ({
 /** A server of the legacy era without sessions. */
 export function startToolServer(tools: Readonly<Record<string, ToolAnswer>>): Promise<RawServer> {
   return startRawServer(async (request, response) => {
-    response.on('error', () => {}); // clients leave as they like
+    response.on('error', () => {}); // clients may disconnect at any time
     if (request.method !== 'POST') return response.writeHead(405).end();
     const { id, method, params } = await messageOf(request);
     if (id === undefined) return response.writeHead(202).end();
@@ -36,7 +36,7 @@ export function startToolServer(tools: Readonly<Record<string, ToolAnswer>>): Pr
   });
 }
 
-/** Writes that a call has no content. */
+/** Answers a call without content. */
 export const nothing: ToolAnswer = (response, id) =>
   answerJson(response, 200, { jsonrpc: '2.0', id, result: { content: [] } });
 

@@ -1,5 +1,5 @@
-// The limit that the other specs of this tier rely on holds: a program that takes more is killed, and the gateway
-// itself starts and serves inside it.
+// The memory limit that the other specs of this tier rely on works: a program that takes more is killed, and the gateway
+// starts and serves inside it.
 
 import * as assert from 'uvu/assert';
 import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
@@ -10,7 +10,7 @@ import { MIB } from './attack.ts';
 const test = suite('a memory limit');
 const withLimit = test.needs(canLimitMemory, 'needs the right to make control groups (root on Linux)');
 
-withLimit('holds: a program that needs more is killed', async () => {
+withLimit('kills a program that needs more', async () => {
   const memory = new MemoryLimit(48 * MIB);
   const program = new Program(['gateway', 'start', '--port', '0'], { memory });
   try {
@@ -21,7 +21,7 @@ withLimit('holds: a program that needs more is killed', async () => {
   }
 });
 
-withLimit('leaves room for a gateway at rest in 256 MiB', async () => {
+withLimit('of 256 MiB is enough for a gateway at rest', async () => {
   const memory = new MemoryLimit(256 * MIB);
   const program = new Program(['gateway', 'start', '--port', '0'], { memory });
   try {

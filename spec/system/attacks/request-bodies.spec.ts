@@ -1,5 +1,5 @@
-// Request bodies of one caller, inside 1 GiB: however large, full of values, slow or many they are, the gateway lives and
-// serves the others.
+// Request bodies of one caller, inside 1 GiB: the gateway survives large, slow or many bodies and bodies full of values, and
+// serves other callers.
 
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -15,7 +15,7 @@ import type { RawServer } from '../../transports/raw-server.ts';
 import { figuresOf, MIB, nothing, startToolServer } from './attack.ts';
 
 const ATTACK_MS = 4_000;
-/** So long a call of the attacker holds its body. */
+/** How long a call of the attacker holds its body. */
 const SLOW_MS = 3_000;
 const test = suite('request bodies in 1 GiB');
 const withLimit = test.needs(canLimitMemory, 'needs the right to make control groups (root on Linux)');
@@ -49,7 +49,7 @@ async function key(): Promise<Readonly<Record<string, string>>> {
   return (await newKey(harness.admin, 'spec')).headers;
 }
 
-/** Attacks, and meanwhile calls as another caller, one call after the other, each of which is served; prints what it was like. */
+/** Runs the attack while another caller makes one call at a time; asserts that each is served, and prints figures. */
 async function othersAreServed(what: string, attack: () => Promise<unknown>): Promise<void> {
   let mostRss = 0;
   const watching = keepAsking([
@@ -74,7 +74,7 @@ function rss(): number {
   return Math.round(Number(kib) / 1024);
 }
 
-/** Calls of `slow` with such arguments, over and over, by a caller who has not called yet; whether some of them are served. */
+/** Repeated calls of `slow` with these arguments by a new caller; whether some of them are served. */
 const FLOODS: Readonly<
   Record<string, readonly [connections: number, args: Flood['body'], isServed?: boolean]>
 > = {
@@ -85,8 +85,8 @@ const FLOODS: Readonly<
     true,
   ],
   '101 calls with 3.9 MB of text are bounded': [101, ['{"x":"', 'xxx', 970_000, '"}']],
-  '280,000 different keys do not block the others': [10, ['{', '"k#":1', 280_000, '}']],
-  'as many different keys as are allowed do not block the others': [10, ['{', '"k#":1', 49_000, '}']],
+  '280,000 different JSON keys per body do not delay other callers': [10, ['{', '"k#":1', 280_000, '}']],
+  '49,000 different JSON keys per body do not delay other callers': [10, ['{', '"k#":1', 49_000, '}']],
 };
 for (const [name, [connections, [first, repeated, times, last], isServed]] of Object.entries(FLOODS)) {
   withLimit(name, () =>
@@ -103,7 +103,7 @@ for (const [name, [connections, [first, repeated, times, last], isServed]] of Ob
   );
 }
 
-withLimit('100 uploads that are held open take no memory', () =>
+withLimit('100 uploads that stay incomplete are bounded in memory', () =>
   othersAreServed('100 uploads held', async () => {
     const types = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' };
     const upload = head('POST /mcp/demo', { ...(await key()), ...types, 'Content-Length': '4000000' });

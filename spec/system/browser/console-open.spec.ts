@@ -1,5 +1,5 @@
-// The console of a gateway without authentication: no sign-in, every tool can be called, and what the gateway refuses to a
-// browser is not offered.
+// The console of a gateway without authentication: no sign-in, every tool can be called, and actions that the gateway refuses
+// to a browser are not offered.
 
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
@@ -47,7 +47,7 @@ inBrowser('shows the gateway at once, and calls a tool', async () => {
   await page.getByText('by everything-1').waitFor();
 });
 
-inBrowser('offers no change of accounts and no command, and says where they are made', async () => {
+inBrowser('offers no change of accounts and no command, and names the shell commands for these', async () => {
   const { page } = watched;
   await page.goto(`${url}/console/users`);
   await page.getByText('stagedoor gateway create-user').waitFor();
@@ -60,7 +60,7 @@ inBrowser('offers no change of accounts and no command, and says where they are 
   await page.getByText('stagedoor gateway register').waitFor();
 });
 
-inBrowser('complains of nothing', () => {
+inBrowser('logs no error to the browser console', () => {
   assert.equal(watched.complaints, []);
 });
 

@@ -1,5 +1,5 @@
 // Every page of the console in a real Chromium: without a finding of axe in light and dark, without a horizontal scroll bar
-// at 380 px, and with few rows in the document for many instances and tools. The size of its script has a bound.
+// at 380 px, and with few rows in the document for many instances and tools. The size of its script is limited.
 // With STAGEDOOR_SCREENSHOTS=1 it also makes the pictures of the guide.
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -76,7 +76,7 @@ test.after(async () => {
   await Promise.all(servers.map((server) => server.close()));
 });
 
-test.needs(isConsoleBuilt, NOT_BUILT)('its script has at most 60 kB, compressed', () => {
+test.needs(isConsoleBuilt, NOT_BUILT)('have a script of at most 60 kB, compressed', () => {
   const folder = fileURLToPath(new URL('assets/', CONSOLE_FILES));
   const scripts = readdirSync(folder).filter((name) => name.endsWith('.js'));
   const bytes = scripts.map((name) => gzipSync(readFileSync(folder + name)).length);
@@ -85,7 +85,7 @@ test.needs(isConsoleBuilt, NOT_BUILT)('its script has at most 60 kB, compressed'
 });
 
 for (const colorScheme of ['light', 'dark'] as const) {
-  inBrowser(`axe finds nothing on any page, ${colorScheme}`, async () => {
+  inBrowser(`have no finding of axe, ${colorScheme}`, async () => {
     const { page } = watched;
     await page.emulateMedia({ colorScheme });
     const findings: string[] = [];
@@ -97,7 +97,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   });
 }
 
-inBrowser('axe finds nothing in dialogs, results and at sign-in', async () => {
+inBrowser('have no finding of axe in dialogs, results and at sign-in', async () => {
   const { page } = watched;
   const findings: string[] = [];
   const look = async (): Promise<void> => {
@@ -124,7 +124,7 @@ inBrowser('axe finds nothing in dialogs, results and at sign-in', async () => {
   assert.equal(findings, []);
 });
 
-inBrowser('axe finds a control without a name', async () => {
+inBrowser('fail the check of axe for a control without a name', async () => {
   const { page } = watched;
   await open('activity');
   await page.locator('input').evaluate((input) => {
@@ -134,7 +134,7 @@ inBrowser('axe finds a control without a name', async () => {
   assert.match((await axeFindings(page)).join(), /^label at /);
 });
 
-inBrowser('no page scrolls sideways at 380 px', async () => {
+inBrowser('do not scroll sideways at 380 px', async () => {
   const { page } = watched;
   await page.setViewportSize({ width: 380, height: 800 });
   const wide: string[] = [];
@@ -147,7 +147,7 @@ inBrowser('no page scrolls sideways at 380 px', async () => {
   assert.equal(wide, []);
 });
 
-inBrowser('paints before its script is there', async () => {
+inBrowser('paint before their script has loaded', async () => {
   const { page } = await browser.open();
   let release = (): void => {};
   const isReleased = new Promise<void>((resolve) => {
@@ -159,7 +159,7 @@ inBrowser('paints before its script is there', async () => {
   });
   await page.goto(`${url}/console/`, { waitUntil: 'commit' });
   await page.getByText('Loading the console…').waitFor();
-  // Evaluated, because the policy of the page allows no function that Playwright waits for.
+  // Evaluated as text, because the policy of the page allows no function of Playwright.
   const painted = `new Promise((resolve) => new PerformanceObserver((list) => resolve(list.getEntries().length))
     .observe({ type: 'paint', buffered: true }))`;
   assert.ok(Number(await page.evaluate(painted)) > 0);
@@ -170,7 +170,7 @@ inBrowser('paints before its script is there', async () => {
   await page.close();
 });
 
-inBrowser('reads the sessions page by page, and finds those of a template and an owner', async () => {
+inBrowser('list the sessions page by page, and filter them by template and owner', async () => {
   const { page } = watched;
   const at = new Date().toISOString();
   const sessions = Array.from({ length: 250 }, (_, index) => ({
@@ -198,7 +198,7 @@ inBrowser('reads the sessions page by page, and finds those of a template and an
   assert.is(await page.getByRole('button', { name: 'Show more' }).count(), 0);
   assert.ok((await page.locator('.sessions .row').count()) < 80);
   await page.getByLabel('Owner').fill('ada');
-  // What is typed stays while the list of templates changes.
+  // The typed text stays while the list of templates changes.
   const another = { template_name: 'other', instance: { id: 'away', endpoint: 'http://127.0.0.1:9/mcp' } };
   assert.is((await admin('POST /gateway/register', another)).status, 201);
   await page.getByRole('option', { name: 'other', exact: true }).waitFor({ state: 'attached' });
@@ -212,7 +212,7 @@ inBrowser('reads the sessions page by page, and finds those of a template and an
   await page.unroute('**/gateway/sessions?*');
 });
 
-inBrowser('shows the audit log, and finds a call and what changed', async () => {
+inBrowser('show the audit log, and filter it by tool, action and actor', async () => {
   const { page } = watched;
   await admin('POST /mcp/everything/tools/call', { name: 'test_simple_text', arguments: {} });
   await open('audit?tool=test_simple_text');
@@ -232,7 +232,7 @@ inBrowser('shows the audit log, and finds a call and what changed', async () => 
   await page.getByText('No entry matches.').waitFor();
 });
 
-inBrowser('says what is in force in words, and changes the log level', async () => {
+inBrowser('show the settings with unit and source, and change the log level', async () => {
   const { page } = watched;
   await open('settings?');
   const row = (name: string): Locator => page.locator('.setting', { hasText: name });
@@ -246,14 +246,14 @@ inBrowser('says what is in force in words, and changes the log level', async () 
   await row('log_level').getByText('Default').waitFor();
 });
 
-inBrowser('has a text for each chart, with the latest values', async () => {
+inBrowser('have a text alternative with the latest values for each chart', async () => {
   const { page } = watched;
   await open('');
   await page.getByRole('img', { name: /^Requests: all now [\d.]+\/s, at most/ }).waitFor();
   await page.getByRole('img', { name: /^Time of a call: p50/ }).waitFor();
 });
 
-inBrowser('every page can be reached with the keyboard', async () => {
+inBrowser('can be reached with the keyboard', async () => {
   const { page } = watched;
   await open('');
   await page.keyboard.press('Tab');
@@ -264,7 +264,7 @@ inBrowser('every page can be reached with the keyboard', async () => {
   await page.locator('#main:focus').waitFor(); // it gets the focus after the paint
 });
 
-inBrowser('shows few rows of a thousand instances', async () => {
+inBrowser('render fewer than 80 rows of a thousand instances', async () => {
   const { page } = watched;
   const registry = Object((await admin('GET /gateway/registry')).body);
   const { everything } = registry.templates;
@@ -285,7 +285,7 @@ inBrowser('shows few rows of a thousand instances', async () => {
   await page.unroute('**/gateway/registry');
 });
 
-inBrowser('shows few of five hundred tools, and finds one', async () => {
+inBrowser('render fewer than 80 of five hundred tools, and filter them', async () => {
   const { page } = watched;
   const tools = Array.from({ length: 500 }, (_, index) => ({
     name: `tool-${index}`,
@@ -305,7 +305,7 @@ inBrowser('shows few of five hundred tools, and finds one', async () => {
 });
 
 test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make the pictures of the guide')(
-  'its pictures are made',
+  'are captured as pictures of the guide',
   async () => {
     const { page } = watched;
     await page.emulateMedia({ colorScheme: 'light' });
@@ -354,7 +354,7 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
   },
 );
 
-/** Opens a page, and waits until it shows what it is about. */
+/** Opens a page, and waits until its content is loaded. */
 async function open(path: string): Promise<void> {
   const { page } = watched;
   await page.goto(`${url}/console/${path}`);
@@ -363,7 +363,7 @@ async function open(path: string): Promise<void> {
   await page.getByText('Live', { exact: true }).waitFor({ state: 'attached' });
 }
 
-/** What axe says of the page, one line for each rule. Evaluated, because the policy of the page allows no such script. */
+/** The findings of axe, one line for each rule. Evaluated as text, because the policy of the page allows no such script. */
 async function axeFindings(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source);
   const findings = await page.evaluate(

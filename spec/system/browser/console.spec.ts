@@ -1,6 +1,6 @@
 // The console in a real Chromium, as an operator uses it: signs in, registers an instance and watches it turn healthy, calls
-// a tool with a generated form, kills its process, drains, ends a session, revokes a key, and goes on after a restart of the
-// gateway. The tests are one story, in their order.
+// a tool with a generated form, kills its process, drains, ends a session, revokes a key, and continues after a restart of the
+// gateway. The tests depend on their order.
 
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
@@ -38,7 +38,7 @@ test.after(async () => {
   await gateway?.remove();
 });
 
-inBrowser('refuses a wrong password, and then shows the page that was asked for', async () => {
+inBrowser('refuses a wrong password, and shows the requested page after the sign-in', async () => {
   const { page } = watched;
   await page.goto(`${url()}/console/settings`);
   await page.getByLabel('User name').fill('admin');
@@ -54,7 +54,7 @@ inBrowser('refuses a wrong password, and then shows the page that was asked for'
   );
 });
 
-inBrowser('registers a command after a test of its connection, and shows it healthy', async () => {
+inBrowser('registers a command after a connection test, and shows it healthy', async () => {
   const { page } = watched;
   const { command, args } = everythingProgram({ name: 'first' });
   await page.goto(`${url()}/console/register`);
@@ -69,7 +69,7 @@ inBrowser('registers a command after a test of its connection, and shows it heal
   await state('first', 'Healthy').waitFor();
 });
 
-inBrowser('shows the share of calls of an instance as they come', async () => {
+inBrowser('updates the share of calls of an instance without a reload', async () => {
   const { page } = watched;
   const share = page.locator('.instances .row', { hasText: 'first' }).locator('.share');
   await page.reload();
@@ -82,7 +82,7 @@ inBrowser('shows the share of calls of an instance as they come', async () => {
   await share.getByText('100 %').waitFor();
 });
 
-inBrowser('calls a tool with a form, and answers what its server asks', async () => {
+inBrowser('calls a tool with a form, and answers its elicitation', async () => {
   const { page } = watched;
   await page.goto(`${url()}/console/playground?template=everything`);
   await page.getByLabel('Filter tools').fill('test_elicitation');
@@ -99,7 +99,7 @@ inBrowser('calls a tool with a form, and answers what its server asks', async ()
     .waitFor();
 });
 
-inBrowser('copies the same call for a shell', async () => {
+inBrowser('copies the call as a curl command', async () => {
   const { page } = watched;
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.getByLabel(/^message/).fill("It's me");
@@ -119,7 +119,7 @@ inBrowser('shows the progress of a tool', async () => {
   await page.getByText('Result', { exact: true }).waitFor();
 });
 
-inBrowser('shows the calls, and the attempts of one', async () => {
+inBrowser('shows the calls, and the attempts of a call', async () => {
   const { page } = watched;
   await follow('Activity');
   await page.getByRole('button', { name: 'test_tool_with_progress' }).first().click();
@@ -131,11 +131,11 @@ inBrowser('shows the calls, and the attempts of one', async () => {
 });
 
 inBrowser(
-  'shows within a second that a process was killed, after many events and without reading, and that it is back',
+  'shows a killed process as unhealthy within a second, by events alone, and healthy again after its restart',
   async () => {
     const { page } = watched;
     await page.goto(`${url()}/console/template?name=everything`);
-    // More than it reads at once.
+    // More events than it reads at once.
     for (let round = 0; round < 20; round += 1) {
       await admin('POST /gateway/instances/everything/first/drain');
       await admin('POST /gateway/instances/everything/first/resume');
@@ -190,7 +190,7 @@ inBrowser('changes the strategy of a template', async () => {
   assert.is(Object(field(template, 'load_balancer')).strategy, 'least_connections');
 });
 
-inBrowser('makes a key, shows it once, and revokes it', async () => {
+inBrowser('creates an API key, shows it once, and revokes it', async () => {
   const { page } = watched;
   await follow('Users and keys');
   await page.getByRole('button', { name: 'New key' }).click();
@@ -206,7 +206,7 @@ inBrowser('makes a key, shows it once, and revokes it', async () => {
   assert.equal(verdictOf(await holder('GET /mcp/everything/tools/list')), [401, 'INVALID_CREDENTIALS']);
 });
 
-inBrowser('says that the gateway is away, and goes on after its restart', async () => {
+inBrowser('reports that the connection is lost, and reconnects after a restart of the gateway', async () => {
   const { page } = watched;
   await follow('Overview');
   await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
@@ -219,7 +219,7 @@ inBrowser('says that the gateway is away, and goes on after its restart', async 
   await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
 });
 
-inBrowser('says that it is offline when nothing answers any more, as after sleep, and goes on', async () => {
+inBrowser('reports a lost connection when the stream goes silent, and reconnects', async () => {
   const { page } = await browser.open();
   await page.clock.install();
   await page.goto(`${url()}/console`);
@@ -240,7 +240,7 @@ inBrowser('asks for sign-in when the session ends, and keeps the page', async ()
   const { page } = watched;
   await follow('Users and keys');
   await page.context().clearCookies();
-  // What happens to an instance is read at once.
+  // The console reads instances at once when they change.
   for (const verb of ['drain', 'resume'])
     assert.is((await admin(`POST /gateway/instances/everything/first/${verb}`, {})).status, 200);
   await page.getByText('Your session has ended.').waitFor();
@@ -248,7 +248,7 @@ inBrowser('asks for sign-in when the session ends, and keeps the page', async ()
   await heading('Users and keys').waitFor();
 });
 
-inBrowser('a link with a path for a name makes no request to that path', async () => {
+inBrowser('makes no request to the path in a link whose template name is a path', async () => {
   const { page } = watched;
   for (const name of ['../auth/logout', '..%2Fauth/logout', '.%09./auth%5Clogout']) {
     await page.goto(`${url()}/console/playground?template=${name}`);
@@ -260,11 +260,11 @@ inBrowser('a link with a path for a name makes no request to that path', async (
   );
 });
 
-inBrowser('shows a user without further rights no control that is refused', async () => {
+inBrowser('shows an ordinary user no control that the gateway would refuse', async () => {
   const user = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
   assert.is((await admin('POST /auth/users', user)).status, 201);
   const { page } = watched;
-  // The page of the administrator, with the arguments of calls and the state of all templates, is gone.
+  // The page of the administrator, with the arguments of calls and the state of all templates, is discarded.
   await page.evaluate('window.isPageOfAdmin = true');
   await page.getByRole('button', { name: 'Sign out' }).click();
   await signIn(page, 'ada');
@@ -279,10 +279,10 @@ inBrowser('shows a user without further rights no control that is refused', asyn
   await heading('Not found').waitFor();
 });
 
-inBrowser('loads nothing from elsewhere and breaks no rule of its policy', () => {
+inBrowser('loads nothing from other origins and violates no rule of its policy', () => {
   const elsewhere = watched.requests.filter((each) => !each.startsWith(url()) && !each.startsWith('data:'));
   assert.equal(elsewhere, []);
-  // Chromium reports refusals, and a gateway that was killed, is away or starts, on the console.
+  // Chromium logs refusals, and a gateway that was killed, is away or starts.
   const expected = /status of (?:40[134]|503)|ERR_CONNECTION_(?:REFUSED|RESET)|ERR_INCOMPLETE|^failed: /;
   assert.equal(
     watched.complaints.filter((complaint) => !expected.test(complaint)),

@@ -1,6 +1,6 @@
-// The pages that show the API, in a real Chromium: every operation is there, one of each tag opens, logging in works with the form
-// and with a key, a call can be tried and its answer seen. Whatever a page asks of another place, says on the console
-// or does against its own policy is a failure.
+// The pages that show the API, in a real Chromium: every operation is listed, one of each tag opens, the login works with the
+// form and with a key, and a call can be tried. A request to another origin, a message on the browser console and a violation
+// of the page's policy are failures.
 
 import { request as forward } from 'node:http';
 import type { Locator } from 'playwright-core';
@@ -27,7 +27,7 @@ let browser: Browser;
 test.before(async () => {
   app = await startWithAccounts();
   const fixture = fixtureHandler('one');
-  // The tool of the example takes the argument that it has at the demo.
+  // The tool of the example has the same argument as in the demo.
   await app.serve('everything', 'one', (request, context) => {
     if (request.method !== 'tools/call') return fixture(request, context);
     const { message } = Object(Object(request.params).arguments);
@@ -46,7 +46,7 @@ inBrowser('Swagger UI shows every operation, and opens the first of each tag', (
     const shown = await page.locator('.opblock-summary-path').allTextContents();
     const expected = ROUTES.map(({ path }) => path.replaceAll(/[:*](\w+)/g, '{$1}'));
     assert.equal(shown.map((text) => text.replaceAll(/[\s\u200b]/g, '')).sort(), expected.sort());
-    // Opening one takes a second or more; that all their schemas resolve is a matter of the description, not of the page.
+    // Opening one takes a second or more; whether all schemas resolve is tested with the description.
     for (const section of await page.locator('.opblock-tag-section').all()) {
       const box = section.locator('.opblock').first();
       await box.locator('.opblock-summary-control').dispatchEvent('click');
@@ -64,7 +64,7 @@ inBrowser('Swagger UI logs in by the form, then calls a tool', () =>
   }),
 );
 
-inBrowser('Swagger UI sends an API key, and shows the limit that the key has', () =>
+inBrowser('Swagger UI sends an API key, and shows its rate limit', () =>
   visit('docs', async (watched) => {
     const { 'x-api-key': key = '' } = await app.key(['gateway:read']);
     const dialog = await openDialog(watched);
@@ -119,7 +119,7 @@ inBrowser('ReDoc searches without the worker that the policy forbids', () =>
   }),
 );
 
-/** Opens a page, uses it, and holds it to its promises. */
+/** Opens a page, uses it, and asserts that it logs nothing and requests nothing from other origins. */
 async function visit(path: string, use: (page: WatchedPage) => Promise<void>, base = app.url): Promise<void> {
   const watched = await browser.open();
   await watched.page.goto(`${base}/${path}`);
@@ -152,7 +152,7 @@ async function logIn(watched: WatchedPage): Promise<void> {
   await dialog.locator('.close-modal').click();
 }
 
-/** Sends what the page proposes, and gives the status and the text of the answer. */
+/** Sends the proposed request, and returns the status and the text of the answer. */
 async function execute(box: Locator): Promise<[status: string, body: string]> {
   await box.locator('.opblock-summary-control').click();
   await box.locator('button.execute').click();

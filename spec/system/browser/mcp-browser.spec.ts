@@ -1,5 +1,5 @@
-// An MCP client in a web page, in a real Chromium: the official one, served from an origin of its own, speaks to a gateway
-// that is meant for callers from elsewhere. A gateway that is meant for this machine lets no page of a stranger in.
+// An MCP client in a web page, in a real Chromium: the official client, served from another origin, uses a public gateway. A
+// gateway on loopback refuses pages of other origins.
 
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
@@ -15,7 +15,7 @@ const inBrowser = test.needs(chromiumPath, NO_CHROMIUM);
 
 const SIMPLE = 'This is a simple text response for testing.';
 
-/** What a page is told, and what it tells. Both cross from one program to the other as JSON. */
+/** The input of the page. Input and result are passed as JSON. */
 interface Visit {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -48,7 +48,7 @@ test.after(async () => {
 
 for (const mode of ['legacy', 'auto', { pin: '2026-07-28' }] as const) {
   for (const template of ['far', 'near']) {
-    inBrowser(`a page lists, calls and is asked at ${template}, mode ${JSON.stringify(mode)}`, async () => {
+    inBrowser(`lists, calls and elicitation work at ${template}, mode ${JSON.stringify(mode)}`, async () => {
       const { page, complaints } = await openPage();
       const visit = { url: `${url}/mcp/${template}`, headers, mode };
       assert.equal(await page.evaluate(talk, visit), {
@@ -58,7 +58,7 @@ for (const mode of ['legacy', 'auto', { pin: '2026-07-28' }] as const) {
         answer: true,
         steps: true,
       });
-      // Whether a server of before knows the newer revision can only be asked by a request that it refuses.
+      // A legacy server shows only by refusing a request that it does not know the newer revision.
       const unexpected = complaints.filter((complaint) => !/status of 4\d\d/.test(complaint));
       assert.equal(unexpected, []);
       await page.close();
@@ -66,7 +66,7 @@ for (const mode of ['legacy', 'auto', { pin: '2026-07-28' }] as const) {
   }
 }
 
-inBrowser('a page without a key is told so, and can read it', async () => {
+inBrowser('a page without a key can read the refusal 401 AUTHENTICATION_REQUIRED', async () => {
   const { page } = await openPage();
   const answer = await page.evaluate(async (target) => {
     const response = await fetch(target, { method: 'POST', body: '{}' });
@@ -76,7 +76,7 @@ inBrowser('a page without a key is told so, and can read it', async () => {
   await page.close();
 });
 
-inBrowser("a page of a stranger cannot reach a gateway that is this machine's own", async () => {
+inBrowser('a page of another origin cannot use a gateway on loopback', async () => {
   const local = await startHarness();
   try {
     const { page, complaints } = await openPage();

@@ -1,5 +1,5 @@
-// The backends of the chaos journey: programs that the gateway runs, and HTTP servers in processes of their own, which can be
-// killed, stopped for a while, and started again where they were.
+// The backends of the chaos journey: programs that the gateway runs, and HTTP servers in separate processes, which can be
+// killed, suspended, and started again on the same port.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,11 +9,11 @@ import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
 import { type SseFixture, startSseServer } from '../../fixtures/sse-server.ts';
 import type { InstanceBody } from '../../helpers/mcp-program.ts';
 
-/** Times that the start of an HTTP server is tried, and the pause in between. */
+/** Attempts to start an HTTP server, and the pause between them. */
 const attempts = 20;
 const againMs = 250;
 
-/** An HTTP server of the fixture. End it. */
+/** An HTTP server of the fixture. The caller ends it. */
 class ChaosServer {
   readonly name: string;
   readonly #era: string;
@@ -36,7 +36,7 @@ class ChaosServer {
     return `http://127.0.0.1:${this.#port}/mcp`;
   }
 
-  /** Starts it where it was, unless it lives; again when it is killed meanwhile, or its port is taken for a moment. */
+  /** Starts it on its port, unless it runs; repeats that if it is killed meanwhile or its port is still in use. */
   async revive(): Promise<void> {
     if (this.#child?.exitCode === null && this.#child.signalCode === null) return this.#starting;
     this.#starting = this.#startAtLast();
@@ -47,7 +47,7 @@ class ChaosServer {
     this.#child?.kill('SIGKILL');
   }
 
-  /** It says nothing for so long; its sockets stay open. */
+  /** Suspends it for `ms`; its sockets stay open. */
   async freeze(ms: number): Promise<void> {
     const child = this.#child;
     child?.kill('SIGSTOP');
@@ -88,12 +88,12 @@ class ChaosServer {
   }
 }
 
-/** Everything behind the gateway, by template. Close it in the end. */
+/** Everything behind the gateway, by template. The caller closes it. */
 export interface ChaosBackends {
   readonly servers: readonly ChaosServer[];
-  /** Of the transport before Streamable HTTP; it lives in the process of the spec. */
+  /** A server of HTTP+SSE; it runs in the process of the spec. */
   readonly far: SseFixture;
-  /** Every instance as it is registered. */
+  /** The registration of every instance. */
   readonly instances: readonly {
     readonly template: string;
     readonly body: InstanceBody & { transport?: 'sse' };
@@ -101,7 +101,7 @@ export interface ChaosBackends {
   close(): Promise<void>;
 }
 
-/** What the templates are called, and the settings of those that have some. */
+/** The names of the templates, and the settings of some of them. */
 export const TEMPLATES = ['pipes', 'alone', 'old', 'new', 'far'] as const;
 export const SETTINGS: Readonly<Record<string, object>> = {
   alone: { session: 'isolated' },

@@ -1,6 +1,6 @@
-// The clients of the chaos journey. Each call carries a text that is its own and that its answer has to bring back; ids are
-// the same for all of them. What a client hears is judged at once: an answer that is another's, a second one, none in time,
-// an error without a code. What happens to the backends meanwhile is chaos-events.ts.
+// The clients of the chaos journey. Each call carries a unique text that its answer must contain; all clients use the same
+// ids. Each answer is judged at once: the answer of another call, a second answer, no answer in time, an error without a
+// code. What happens to the backends meanwhile is in events.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { ERROR_STATUS } from '../../../src/domain/errors.ts';
@@ -11,13 +11,13 @@ import type { Message, OpenStream } from '../../helpers/mcp-wire.ts';
 import { TEMPLATES } from './backends.ts';
 import type { ChaosWorld } from './world.ts';
 
-/** Longest wait for an answer: the timeout of a call, the same again for each retry, the look for a tool, and a slow machine. */
+/** Longest wait for an answer: the timeout of a call, once more for each retry, the look-up of a tool, and a slow machine. */
 const patienceMs = 25_000;
 /** Longest pause between two calls. */
 const breathMs = 250;
-/** Codes that a client may be told: those of the catalogue without the one for faults of ours. */
+/** Codes that a client may receive: all of the catalogue but INTERNAL_ERROR. */
 const CODES = new Set<unknown>(Object.keys(ERROR_STATUS).filter((code) => code !== 'INTERNAL_ERROR'));
-/** Those of the protocol that need none: the session is over, the server says no to what it was asked. */
+/** Errors of the protocol without such a code: the session ended, or the server refuses the request. */
 const PLAIN = new Set([-32001, -32601, -32602]);
 /** Ways to answer wrongly, on a pipe and over HTTP (fixtures/misbehave.ts). */
 const CRIMES = [
@@ -30,7 +30,7 @@ const CRIMES = [
   'exit',
 ];
 
-/** One call: what is asked, and what its answer has to be; undefined where any answer will do. */
+/** One call, and the text of its answer; undefined where any answer is right. */
 interface Errand {
   readonly tool: string;
   readonly values: Json;
@@ -38,7 +38,7 @@ interface Errand {
   readonly meta?: Json;
 }
 
-/** Somebody who calls until he is told to stop. */
+/** A client that calls until it is stopped. */
 export class ChaosClient {
   readonly #world: ChaosWorld;
   readonly #dice: Dice;
@@ -55,13 +55,13 @@ export class ChaosClient {
     this.#dice = dice;
     this.#name = `client-${number}`;
     this.#template = TEMPLATES[number % TEMPLATES.length] ?? 'pipes';
-    // What a client without sessions leaves behind in the middle of a call, and its processes, stay for minutes.
+    // The unfinished calls and the processes of a stateless client stay for minutes.
     this.#isModern = this.#template !== 'alone' && number % 2 === 0;
-    // The modern server of the fixture asks nobody.
+    // The modern server of the fixture sends no elicitation.
     this.#maySay = !this.#isModern && this.#template !== 'new' && dice.next() < 0.5;
   }
 
-  /** Until `isOver` says so; then its session is ended, or left alone. */
+  /** Runs until `isOver`; then the session is ended, or abandoned. */
   async run(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
       const fromMs = performance.now();
@@ -129,7 +129,7 @@ export class ChaosClient {
     return new ModernClient(this.#world.harness.wire, `/mcp/${this.#template}`, this.#options());
   }
 
-  /** Undefined when it gets none just now, which is told with a code. */
+  /** Undefined if the gateway refuses a session with a code. */
   async #session(): Promise<LegacyClient | undefined> {
     if (this.#legacy !== undefined) return this.#legacy;
     const fromMs = performance.now();
@@ -148,7 +148,7 @@ export class ChaosClient {
   }
 
   #options() {
-    // It says what it was asked: whoever is asked in the place of another says what is another's.
+    // The answer repeats the question, so that a question to the wrong client shows.
     const say = ({ message }: Json) => {
       if (!String(message).startsWith(`${this.#name}.`)) this.#tell(`was asked ${message}`);
       return { action: 'accept', content: { said: message } };
@@ -161,7 +161,7 @@ export class ChaosClient {
     const { error, result, status } = outcome;
     if (error !== undefined) this.#judgeError(errand, error);
     else if (result !== undefined) this.#judgeResult(errand, outcome);
-    // In front of the endpoint errors are those of every route: it starts, or it stops.
+    // Errors before the endpoint are those of every route: the gateway starts or stops.
     else if (status === 503 || this.#world.wasAway(fromMs, performance.now()))
       this.#world.count(`status ${status}`);
     else this.#tell(`${errand.tool}: no answer, status ${status}`);
@@ -188,9 +188,9 @@ export class ChaosClient {
     this.#world.count('answered');
   }
 
-  /** Sends a call and breaks off before it is answered. */
+  /** Sends a call and disconnects before its answer. */
   async #leave(): Promise<void> {
-    // Nothing that asks: a question waits for ten minutes, since a person may have to answer it.
+    // No tool that asks its client: a question waits for ten minutes, since a person may have to answer it.
     const params = { name: 'progress', arguments: { steps: 4, ms: 100 } };
     const session = this.#isModern ? undefined : await this.#session();
     const { wire } = this.#world.harness;
@@ -201,7 +201,7 @@ export class ChaosClient {
         }
       : this.#modern().request('tools/call', params, { id: this.#name });
     if (!this.#isModern && session === undefined) return;
-    // In the legacy era that is no cancel: the id stays taken, and the session is not used any more.
+    // In the legacy era that cancels nothing: the id stays in use, and the session is not used any more.
     this.#legacy = undefined;
     const leaving = AbortSignal.timeout(this.#dice.below(150));
     const stream = await Promise.race([
@@ -212,7 +212,7 @@ export class ChaosClient {
     this.#world.count('left');
   }
 
-  /** Opens the stream for whatever comes, or breaks it off. */
+  /** Opens the stream for notifications, or closes it. */
   async #listen(): Promise<void> {
     if (this.#stream !== undefined) {
       this.#stream.close();
@@ -233,7 +233,7 @@ export class ChaosClient {
     if (outcome !== undefined && outcome.result === undefined) this.#judge(errand, outcome, fromMs);
   }
 
-  /** A connection may break off when the gateway goes, and never else; nobody waits in vain. */
+  /** A connection may break only while the gateway is away; a call without an answer is always a fault. */
   #brokenOff(fromMs: number, thrown: unknown): void {
     const text = String(thrown);
     const isHang = text.includes('no answer within');

@@ -1,5 +1,5 @@
-// What happens to the backends in the chaos journey, and what an administrator does meanwhile. Each event is over, or has
-// begun to be undone, within a few seconds.
+// Faults of the backends in the chaos journey, and actions of an administrator. Each event ends, or begins to be undone, within
+// a few seconds.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../../helpers/dice.ts';
@@ -9,7 +9,7 @@ import type { ChaosWorld } from './world.ts';
 
 /** Longest pause between two events. */
 const breathMs = 700;
-/** Longest time until something is undone. */
+/** Longest time until an event is undone. */
 const spellMs = 2_500;
 
 interface Happening {
@@ -17,14 +17,14 @@ interface Happening {
   readonly act: () => unknown;
 }
 
-/** Makes things happen until `isOver` says so; all that can be undone is undone then. */
+/** Causes events until `isOver`; then all of them are undone. */
 export async function makeTrouble(
   world: ChaosWorld,
   backends: ChaosBackends,
   dice: Dice,
   isOver: () => boolean,
 ): Promise<void> {
-  /** What is still to be undone. */
+  /** Events that are still to be undone. */
   const undoing: Promise<unknown>[] = [];
   const later = (undo: () => Promise<unknown>): void => {
     undoing.push(delay(dice.next() * spellMs).then(undo));
@@ -86,7 +86,7 @@ export async function makeTrouble(
   await Promise.all(undoing);
 }
 
-/** Everything is there and serves again, whatever happened. */
+/** Restores every backend and instance. */
 export async function mend(world: ChaosWorld, { servers, instances }: ChaosBackends): Promise<void> {
   await Promise.all(servers.map((server) => server.revive()));
   for (const { template, body } of instances) {
@@ -101,7 +101,7 @@ export function register({ harness }: ChaosWorld, template: string, instance: ob
   return harness.admin('POST /gateway/register', { template_name: template, instance, ...more });
 }
 
-/** One of the programs that the gateway runs now; undefined when there is none. */
+/** Signals one of the programs that the gateway runs; returns its pid, or undefined if there is none. */
 function signalChild({ harness }: ChaosWorld, dice: Dice, name: NodeJS.Signals): number | undefined {
   const children = harness.program
     .descendants()
@@ -116,6 +116,6 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has just ended, or was ended meanwhile.
+    // It has ended meanwhile.
   }
 }

@@ -1,6 +1,6 @@
-// Everything at once: calls, cancels, timeouts, registrations, drains and restarts in orders that are made up by
-// fast-check; a failing one is printed with its seed. Every call ends, nothing stays counted, and the numbers of the
-// gateway are what its callers saw.
+// Everything at once: calls, cancels, timeouts, registrations, drains and restarts in orders that fast-check generates; a
+// failing order is printed with its seed. Every call ends, nothing stays counted, and the statistics of the gateway match what
+// its callers saw.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
@@ -12,14 +12,14 @@ import { rpcError, serving, type ToolBody } from '../../helpers/function-backend
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('gateway: stress', { timeoutMs: 120_000 });
+const test = suite('a gateway under stress', { timeoutMs: 120_000 });
 const IDS = ['a', 'b', 'c'] as const;
 
 const id = fc.constantFrom(...IDS);
 const tool = fc.constantFrom('works', 'read', 'breaks', 'slow', 'unknown', 'special');
 const few = fc.integer({ min: 1, max: 5 });
 
-/** One thing that is done to the gateway; calls are not waited for. */
+/** One action on the gateway; calls are not awaited. */
 type Step = (world: World) => unknown;
 
 const calls: readonly fc.Arbitrary<Step>[] = [
@@ -81,7 +81,7 @@ const step = fc.oneof(
   { weight: 3, arbitrary: pause },
 );
 
-test('ends every call, counts down to zero, and tells the numbers that its callers saw', () =>
+test('ends every call, counts down to zero, and has statistics that match what its callers saw', () =>
   fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
       const world = new World(await createGateway());
@@ -92,7 +92,7 @@ test('ends every call, counts down to zero, and tells the numbers that its calle
     { numRuns: 60 },
   ));
 
-test('ends every call when it is closed in the middle', () =>
+test('ends every call when it is closed while calls are in flight', () =>
   fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 20 }), few, async (steps, graceMs) => {
       const world = new World(await createGateway({ graceMs }));
@@ -141,7 +141,7 @@ class World {
     controller.abort(reason);
   }
 
-  /** Waits for all calls and holds the gateway's numbers against theirs. */
+  /** Waits for all calls, and compares the statistics of the gateway with their outcomes. */
   async end(): Promise<void> {
     const outcomes = await Promise.all(this.#ends);
     await pass(3);
@@ -175,7 +175,7 @@ function isEnd(event: GatewayEvent): boolean {
   return event.type === 'exchange.refused' || event.type === 'exchange.cancelled';
 }
 
-/** `special` is offered by one of the three only. */
+/** Only one of the three instances has the tool `special`. */
 function handlerOf(one: string) {
   const works: ToolBody = () => ({ by: one });
   const slow: ToolBody = async (_, { signal }) => {

@@ -1,6 +1,6 @@
-// Chance against the promise: clients of both eras on every kind of backend, while backends die, freeze, answer wrongly,
-// come and go, and the gateway itself is stopped and killed. Nobody hears another's answer, or none; every failure has a
-// code; and when all is quiet nothing is left. Which chance it is, the seed says (helpers/dice.ts).
+// Random faults: clients of both eras on every kind of backend, while backends die, freeze, answer wrongly, come and go, and
+// the gateway itself is stopped and killed. No client gets another's answer, or none; every failure has a code; and
+// afterwards nothing is left. The seed repeats a run (helpers/dice.ts).
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -19,7 +19,7 @@ const clients = 30;
 const troubleMs = 8_000;
 /** Under load, before the gateway goes. */
 const loadMs = 1_000;
-/** Sessions end after 2 s, instances are looked at again after some more. */
+/** Sessions end after 2 s, and instances are probed again some seconds later. */
 const quietMs = 30_000;
 
 const seed = chosenSeed();
@@ -40,7 +40,7 @@ test.after(async () => {
   await backends.close();
 });
 
-needsProcesses('backends die, freeze, lie, come and go', async () => {
+needsProcesses('calls get their answer or an error code while backends die, freeze or restart', async () => {
   const dice = new Dice(seed);
   await underLoad((isOver) => makeTrouble(world, backends, dice, isOver), troubleMs);
   await mend(world, backends);
@@ -49,7 +49,7 @@ needsProcesses('backends die, freeze, lie, come and go', async () => {
 });
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-  needsProcesses(`the gateway is ended by ${signal} under load, and starts again`, async () => {
+  needsProcesses(`${signal} under load leaves no children, and the restarted gateway serves`, async () => {
     await underLoad(async () => {
       await delay(loadMs);
       await world.restart(signal);
@@ -58,11 +58,11 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
   });
 }
 
-needsProcesses('it ends in order, and leaves nothing', () => world.end('SIGTERM'));
+needsProcesses('it exits with 0, without children or faults in the log', () => world.end('SIGTERM'));
 
 test.run();
 
-/** Clients call while something happens, and as long as is said. */
+/** Clients call while `what` runs, and for at least `atLeastMs`. */
 async function underLoad(
   what: (isOver: () => boolean) => Promise<unknown>,
   atLeastMs: number,
@@ -79,7 +79,7 @@ async function underLoad(
   await Promise.all([happening, ...crowd]);
 }
 
-/** Nothing was wrong, nothing is left, and every template answers. */
+/** Asserts that nothing was wrong, nothing is left, and every template answers. */
 async function allIsWell(): Promise<void> {
   assert.equal(world.wrong, [], againWith(seed));
   await world.quiet(backends.instances.length, quietMs);

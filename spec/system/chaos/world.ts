@@ -1,4 +1,4 @@
-// What everybody in the chaos journey shares: the gateway as it is now, when it was away, and what went wrong so far.
+// Shared by the chaos journey: the present gateway, the times when it was away, and the faults so far.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -6,13 +6,13 @@ import { objectOr } from '../../fixtures/wire.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { type McpHarness, startHarness } from '../../helpers/mcp-program.ts';
 
-/** A pause behind each end and each start in which a connection may still break off. */
+/** The time after each end and each start in which a connection may still break. */
 const edgeMs = 300;
 /** Longest a gateway may take to end, with a grace of `graceSeconds` for calls. */
 const endMs = 20_000;
 const graceSeconds = 4;
 
-/** Short times, so that everything that waits for one of them comes to its end in the journey. */
+/** Short times, so that every timer ends within the journey. */
 const SETTINGS = {
   GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
   GATEWAY_LOG_LEVEL: 'debug',
@@ -26,9 +26,9 @@ const SETTINGS = {
 export class ChaosWorld {
   readonly #folder: string;
   readonly #away: { readonly fromMs: number; toMs: number }[] = [];
-  /** What is not as it was promised, one line each. */
+  /** The faults, one line each. */
   readonly wrong: string[] = [];
-  /** How calls ended, by kind: that there was something to see. */
+  /** The number of calls by outcome, which shows that calls were made. */
   readonly ended = new Map<string, number>();
   #harness: McpHarness;
 
@@ -50,12 +50,12 @@ export class ChaosWorld {
     this.ended.set(kind, (this.ended.get(kind) ?? 0) + 1);
   }
 
-  /** True when the gateway was away at some time between the two: then connections break off. */
+  /** Whether the gateway was away at some time between the two, so that connections may break. */
   wasAway(fromMs: number, toMs: number): boolean {
     return this.#away.some((away) => fromMs <= away.toMs + edgeMs && toMs >= away.fromMs);
   }
 
-  /** Ends the gateway, checks what it leaves behind, and starts it again on the same database. */
+  /** Ends the gateway, checks that it leaves nothing, and starts it again on the same database. */
   async restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     const away = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
     this.#away.push(away);
@@ -64,7 +64,7 @@ export class ChaosWorld {
     away.toMs = performance.now();
   }
 
-  /** Ends the gateway: as the signal wants it, without a child, and without a fault of its own in the log. */
+  /** Ends the gateway; asserts its exit code, and that it leaves no child and no fault in the log. */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     const { program } = this.#harness;
     program.signal(signal);
@@ -80,12 +80,12 @@ export class ChaosWorld {
     await this.#harness.remove();
   }
 
-  /** Removes what is there, however far it came. */
+  /** Removes the gateway, even if its start failed. */
   async remove(): Promise<void> {
     await this.#harness.remove();
   }
 
-  /** Waits until nothing is under way, nobody has a session or a process, and that many instances are healthy. */
+  /** Waits until no call, session or dedicated process is left, and `instances` instances are healthy. */
   async quiet(instances: number, withinMs: number): Promise<void> {
     const wanted = { active: 0, sessions: 0, processes: 0, healthy: instances };
     const isQuiet = (counts: object): boolean => JSON.stringify(counts) === JSON.stringify(wanted);
@@ -105,5 +105,5 @@ export class ChaosWorld {
   }
 }
 
-/** Lines of a log that tell of a fault of ours: an error, INTERNAL_ERROR, a warning of Node, a stack. */
+/** Lines of a log that show a fault of the gateway: an error, INTERNAL_ERROR, a warning of Node, a stack. */
 const FAULT = /"level":[56]0|INTERNAL_ERROR|MaxListeners|nhandled|^\s+at /;

@@ -1,5 +1,5 @@
-// A reader of /docs tries every operation at the demo with the values that stand there: each request example of the API
-// description is sent as it is and answered by a success of its description. What cannot be sent as it is, is in EXCEPTIONS.
+// A reader of /docs tries every operation at the demo with its example values: each request example of the API description is
+// sent unchanged and answered by a success of its description. Requests that need other values are in EXCEPTIONS.
 
 import * as assert from 'uvu/assert';
 import { type AnswerCheck, answerCheck } from '../../helpers/answer-check.ts';
@@ -19,7 +19,7 @@ test.after(() => {
 
 type Texts = Readonly<Record<string, string>>;
 
-/** What is sent in place of the examples of one operation, or done before, and why. */
+/** Values that replace the examples of an operation, or an action before it, and the reason. */
 interface Exception {
   readonly because: string;
   /** Values of the path and the query, by name. */
@@ -65,7 +65,7 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   },
 };
 
-/** Run after all others, in this order: what needs something that they made, and what takes something away. */
+/** Run after all others, in this order: operations that need what others created, or that remove something. */
 const LAST: readonly string[] = [
   'POST /auth/login', // of the user that POST /auth/users makes
   'POST /gateway/instances/{template}/{instance_id}/restart',
@@ -77,7 +77,7 @@ const LAST: readonly string[] = [
   'POST /auth/logout', // ends the token of all
 ];
 
-test('are answered by the demo as the description says', async () => {
+test('are all answered by the demo with a success of their description', async () => {
   await demo.sees(/5 of 5 servers are healthy/, 60_000);
   const login = await ask('POST', '/auth/login', { body: new URLSearchParams(ADMIN) });
   authorization = `Bearer ${Object(await login.json()).access_token}`;
@@ -108,7 +108,7 @@ interface Operation {
     readonly required: boolean;
     readonly example?: unknown;
   }[];
-  /** By media type; one operation without a body has none. */
+  /** By media type; empty for an operation without a body. */
   readonly bodies: readonly (readonly [type: string, content: { readonly example?: unknown }])[];
   /** Media types of its successes. */
   readonly accept: readonly string[];
@@ -129,7 +129,7 @@ function operationsOf(document: object): Operation[] {
   );
 }
 
-/** Sends each example of an operation. What is wrong with the answers, a clause each. */
+/** Sends each example of an operation. Returns the faults of the answers. */
 async function run(operation: Operation, check: AnswerCheck): Promise<string[]> {
   const { name, method, parameters, bodies, accept, isMcp } = operation;
   const { values, headers, first } = EXCEPTIONS[name] ?? {};
@@ -142,7 +142,7 @@ async function run(operation: Operation, check: AnswerCheck): Promise<string[]> 
   for (const [type, { example }] of bodies.length === 0 ? NO_BODY : bodies) {
     const response = await asAdmin(method, target, {
       headers: {
-        // MCP clients take both kinds of answers; other callers get the first.
+        // MCP clients accept both media types; other callers get the first.
         accept: (isMcp ? accept.join() : accept[0]) || '*/*',
         ...(type === undefined ? {} : { 'content-type': type }),
         ...(await headers?.()),

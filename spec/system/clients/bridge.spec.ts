@@ -1,5 +1,5 @@
-// `stagedoor bridge` as MCP clients start it: the official SDKs over standard input and output, a real gateway with
-// authentication behind it, in both eras; and what happens when the gateway is restarted under it.
+// `stagedoor bridge` as MCP clients start it: the official SDKs over standard input and output, with a real gateway with
+// authentication, in both eras; and a restart of the gateway while the bridge runs.
 
 import { join } from 'node:path';
 import { Client as ModernClient } from '@modelcontextprotocol/client';
@@ -49,7 +49,7 @@ function program() {
   return { command: process.execPath, args: words, env, stderr: 'pipe' as const };
 }
 
-test('carries a client with a session: lists, progress, questions of the server, and cancellation', async () => {
+test('serves a legacy client: lists, progress, elicitation, sampling and cancellation', async () => {
   const client = new Client(
     { name: 'spec', version: '1' },
     { capabilities: { elicitation: {}, sampling: {} } },
@@ -68,7 +68,7 @@ test('carries a client with a session: lists, progress, questions of the server,
     const { tools } = await client.listTools();
     assert.ok(tools.some(({ name }) => name === 'test_simple_text'));
     assert.match(await say(client, 'test_simple_text'), SIMPLE);
-    // Not `onprogress`: the SDK forgets that one when the answer comes in the same chunk as the progress.
+    // Not `onprogress`: the SDK drops it when the answer comes in the same chunk as the progress.
     const progress: number[] = [];
     client.setNotificationHandler(ProgressNotificationSchema, ({ params }) => {
       progress.push(params.progress);
@@ -92,7 +92,7 @@ test('carries a client with a session: lists, progress, questions of the server,
   }
 });
 
-test('carries a client without a session', async () => {
+test('serves a stateless client', async () => {
   const client = new ModernClient(
     { name: 'spec', version: '1' },
     { versionNegotiation: { mode: { pin: '2026-07-28' } } },
@@ -108,7 +108,7 @@ test('carries a client without a session', async () => {
   }
 });
 
-test('goes on after the gateway was restarted', async () => {
+test('continues after a restart of the gateway, with a call and notifications', async () => {
   const client = new Client({ name: 'spec', version: '1' });
   const changes: string[] = [];
   client.fallbackNotificationHandler = async ({ method }) => void changes.push(method);
@@ -127,12 +127,12 @@ test('goes on after the gateway was restarted', async () => {
     gateway = await startGateway();
     assert.match(await whileAway, SIMPLE);
     assert.match(await say(client, 'test_simple_text'), SIMPLE);
-    // It is said on another pipe than the answer.
+    // The message comes on another pipe than the answer.
     const isSaid = async () => said.includes('the session was lost and has been reopened');
     assert.ok(await eventually(isSaid, Boolean), said);
     assert.ok(await eventually(async () => changes.includes(CHANGED), Boolean));
     changes.length = 0;
-    // What the server says by itself arrives again, too, once the gateway listens to it for the new session.
+    // Notifications of the server arrive again, too, once the gateway listens for the new session.
     const isTold = async () => {
       await say(client, 'test_trigger_tool_change');
       return changes.includes(CHANGED);
@@ -144,7 +144,7 @@ test('goes on after the gateway was restarted', async () => {
   }
 });
 
-test('answers what is piped in, and ends with its input', async () => {
+test('answers piped requests, and ends with its input', async () => {
   const lines = [
     initialize,
     { jsonrpc: '2.0', method: 'notifications/initialized' },
@@ -164,10 +164,10 @@ const initialize = {
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
 };
 for (const [what, template, apiKey, reason] of [
-  ['a key that is not valid', 'near', 'sd_no_no', /key|credential/i],
-  ['a template that is not there', 'nothing', undefined, /nothing/],
+  ['an invalid API key', 'near', 'sd_no_no', /key|credential/i],
+  ['an unknown template', 'nothing', undefined, /nothing/],
 ] as const) {
-  test(`answers with the reason of the gateway: ${what}`, async () => {
+  test(`answers with the reason of the gateway for ${what}`, async () => {
     const { code, answers, err } = await piped(`${JSON.stringify(initialize)}\n`, template, apiKey);
     assert.is(code, 0);
     assert.is(answers.length, 1, err);

@@ -1,4 +1,4 @@
-// A command may not be handed what a gateway keeps for itself: every way by which a command comes in, and a stored one at its start.
+// A command may not name files of the gateway: for every way to register a command, and for a stored one at its start.
 
 import { existsSync } from 'node:fs';
 import { link, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
@@ -17,8 +17,8 @@ import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the exposure of a command', { timeoutMs: 60_000 });
-/** A gateway is started in it, as in the quick start. */
+const test = suite('a command that names files of the gateway', { timeoutMs: 60_000 });
+/** The folder in which a gateway is started, as in the quick start. */
 const home = folderOfEach(test);
 const cleanups: (() => unknown)[] = [];
 const URL_OF_HOME = 'sqlite:///gateway.db';
@@ -33,7 +33,7 @@ test.after.each(async () => {
   process.chdir(tmpdir());
 });
 
-test('is refused for what is or holds the database, the key, the state folder or the configuration', async () => {
+test('is refused for paths of the database, the key, the state folder or the configuration, and their parents', async () => {
   await writeFile('gateway.yaml', 'state_dir: state\n');
   const { urls } = await start();
   await symlink(home(), 'shared/way-out');
@@ -60,7 +60,7 @@ test('is refused for what is or holds the database, the key, the state folder or
   assert.is((await register(urls, inShared('.'))).status, 201);
 });
 
-test('names what a program would get hold of, and what to do', async () => {
+test('is refused with a message that names the exposed file and the remedy', async () => {
   const { urls } = await start();
   assert.is(
     (await register(urls, { command: 'node', args: ['.'] })).detail,
@@ -69,7 +69,7 @@ test('names what a program would get hold of, and what to do', async () => {
   );
 });
 
-test('is accepted with force, which is stored with it', async () => {
+test('is accepted with force, which is stored for the next start', async () => {
   const first = await start();
   const forced = await register(first.urls, { id: 'one', ...leavesMark('first'), force: true });
   assert.is(forced.status, 201);
@@ -80,7 +80,7 @@ test('is accepted with force, which is stored with it', async () => {
   await becomes(() => existsSync(home('first')), true);
 });
 
-test('is accepted with force among the fields of the instance or beside them; what is among them counts', async () => {
+test('is accepted with force inside or beside the fields of the instance; the inner value wins', async () => {
   const { urls } = await start();
   const program = { command: 'node', args: ['.'] };
   const ways = [
@@ -106,7 +106,7 @@ test('is accepted with force among the fields of the instance or beside them; wh
   assert.is((await register(urls, { command: 'node' })).force, undefined, 'not forced');
 });
 
-test('is refused in a registry file, which may force it', async () => {
+test('is refused in a registry file, unless the file forces it', async () => {
   const entries = [
     { id: 'bad', command: 'node .' },
     { id: 'forced', command: 'node .', force: true },
@@ -120,7 +120,7 @@ test('is refused in a registry file, which may force it', async () => {
   assert.match(warnings.join('\n'), /registry file: demo\/bad: "\." is a folder that holds the database/);
 });
 
-test('is refused by an import into the database, as far as this machine can tell', async () => {
+test('is refused by an import into the database', async () => {
   const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
   const instances = [
     { id: 'bad', command: 'node .' },
@@ -138,7 +138,7 @@ test('is refused by an import into the database, as far as this machine can tell
   await store.close();
 });
 
-test('is refused to a program that embeds a gateway on a file', async () => {
+test('is refused to a program that embeds a gateway with a SQLite file', async () => {
   const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
   const gateway = await createGateway({ store });
   assert.is(await codeOf(gateway.register('demo', { command: 'node .' })), 'COMMAND_NOT_ALLOWED');
@@ -146,7 +146,7 @@ test('is refused to a program that embeds a gateway on a file', async () => {
   await store.close();
 });
 
-test('keeps a stored command from starting, and says why', async () => {
+test('is not started if it is stored, and the instance shows why', async () => {
   const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
   await store.saveTemplate({ name: 'demo', loadBalancer: {} });
   await store.saveInstance({
@@ -174,7 +174,7 @@ async function start(flags: Record<string, string> = {}): Promise<RunningServer>
   return server;
 }
 
-/** A program that notes that it ran, and was given the folder of the gateway. */
+/** A program that creates a file when it runs, with the folder of the gateway as an argument. */
 function leavesMark(name: string) {
   const script = `require('node:fs').writeFileSync(${JSON.stringify(home(name))}, ''); setInterval(() => {}, 1e3)`;
   return { command: process.execPath, args: ['-e', script, '.'] };

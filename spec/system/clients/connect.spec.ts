@@ -1,5 +1,5 @@
-// What `stagedoor connect` prints is known to work: against a live gateway with authentication each snippet that can be run
-// here is run as it is, and `--verify` sees what is there.
+// The output of `stagedoor connect` works: against a live gateway with authentication each snippet that can run here runs
+// unchanged, and `--verify` reports the real state.
 
 import { execFile, spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ test.after(async () => {
   await backend.close();
 });
 
-/** With the key of a client, and as little else as a client has. */
+/** Runs connect with the API key and the minimal environment of a client. */
 function connect(...words: string[]): Promise<Outcome> {
   const env = { STAGEDOOR_API_KEY: key, PATH: process.env.PATH ?? '', HOME: folder };
   return gateway.runAt({ env, folder }, 'connect', ...words);
@@ -52,7 +52,7 @@ function environment(): NodeJS.ProcessEnv {
 }
 
 const curl = test.needs(spawnSync('curl', ['--version'], { stdio: 'ignore' }).status === 0, 'no curl here');
-curl('the lines for a shell work as they are', async () => {
+curl('the shell snippet works unchanged', async () => {
   const { stdout } = await run('/bin/sh', ['-ec', await snippetOf('curl')], { env: environment() });
   assert.match(stdout, `"${TOOL}"`);
   assert.match(stdout, '"protocolVersion":"2025-11-25"');
@@ -63,8 +63,8 @@ curl('the lines for a shell work as they are', async () => {
 
 for (const transport of ['--stdio', '--http']) {
   for (const kind of CONNECT_KINDS.filter(({ language }) => language === 'js')) {
-    test(`the program for ${kind.name} works as it is, ${transport}`, async () => {
-      // Where its packages are found.
+    test(`the program for ${kind.name} works unchanged, ${transport}`, async () => {
+      // In a folder where its packages are found.
       const path = join(process.cwd(), 'node_modules', `.snippet-${process.pid}.mjs`);
       writeFileSync(path, await snippetOf(kind.name, transport));
       try {
@@ -119,7 +119,7 @@ for (const [template, transport, program] of [
   ['far', '--http', undefined],
   ['near', '--http', undefined],
 ] as const) {
-  test(`--verify sees what is there: ${template} ${transport}`, async () => {
+  test(`--verify reports revision and tools of ${template} ${transport}`, async () => {
     const { code, out, err } = await connect(
       template,
       '--llm',
@@ -147,7 +147,7 @@ test('--verify starts the registered command', async () => {
   );
 });
 
-test('--verify says what does not work, and why', async () => {
+test('--verify fails for a broken command or an invalid key, and names the cause', async () => {
   await gateway.server.gateway.register('broken', { id: 'one', command: '/no/such/program' });
   const command = await gateway.run('connect broken --llm vscode --verify');
   assert.is(command.code, 1);

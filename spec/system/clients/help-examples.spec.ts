@@ -1,5 +1,5 @@
-// Every example that a help text shows is typed into a shell, and succeeds. What it needs is there first: accounts, instances,
-// files. Addresses of other machines stand for servers here, folders of the system for folders here.
+// Every example of a help text is typed into a shell, and succeeds. Accounts, instances and files that it needs are created
+// first. Addresses of other machines are replaced by local servers, and system folders by local ones.
 
 import { spawn } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -30,12 +30,12 @@ const INITIALIZE = JSON.stringify({
     clientInfo: { name: 'spec', version: '1.0.0' },
   },
 });
-/** Of the sessions of that client; others may be open. */
+/** The fingerprints of the sessions of that client; others may be open. */
 const FINGERPRINTS = "stagedoor gateway sessions | grep 'spec 1\\.0\\.0' | grep -o '^[0-9a-f]\\{12\\}'";
 /** A client of the bridge opens a session, and is killed without ending it. */
 const OPEN_SESSION = `mkfifo in; stagedoor bridge everything < in > /dev/null & exec 3> in; cat initialize.json >&3; for i in $(seq 100); do ${FINGERPRINTS} && break; sleep 0.1; done; kill -9 $!; exec 3>&-`;
 
-/** What has to be true before an example, as lines to type; those of every pattern that fits. */
+/** Lines to type before an example: those of every pattern that matches it. */
 const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway start --background/, 'stagedoor gateway stop'],
   [/--state-dir/, 'mkdir -p /var/lib/stagedoor'],
@@ -51,7 +51,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   ],
   [/^gateway end-session/, OPEN_SESSION],
   [/^db status --database/, 'stagedoor db migrate --database postgresql://gateway@db.example.com/stagedoor'],
-  // A logout, and a new password of the admin, have ended its login.
+  // The login of the admin ended by a logout and by a new password.
   [/^gateway (create-user ada|set-password ada|delete-user)/, LOGIN],
   [/^gateway create-user ada/, 'stagedoor gateway delete-user ada'],
   [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
@@ -59,12 +59,12 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^template (validate|add)/, 'stagedoor template init search --command "node server.js" --into drafts'],
 ];
 
-/** Examples that ask for a password at a terminal, and those that go on until Ctrl-C. */
+/** Examples that ask for a password at a terminal, and those that run until Ctrl-C. */
 const ASKS = /^gateway (login admin|create-user ada --role admin|set-password \w+)( --url \S+)?$/;
 const GOES_ON = / (-f|--follow|--watch)( |$)/;
 
 test.needs(process.platform === 'linux', 'the examples are typed into a POSIX shell, some at a terminal')(
-  'each does what it says',
+  'all succeed',
   async () => {
     const [gatewayPort, serverPort] = [String(await freePort()), String(await freePort())];
     const server = spawn(process.execPath, [SERVER, 'streamableHttp'], {
@@ -144,7 +144,7 @@ async function prepare(folder: string): Promise<void> {
   await writeFile(join(folder, 'arguments.json'), '{ "message": "hello" }');
 }
 
-/** What is typed for an example: one that serves is ended when it listens, one that goes on once it shows something, or after 5 s. */
+/** The line to type: a server is ended when it listens, an endless command after its first output or after 5 s. */
 function lineOf(example: string): string {
   const line = `stagedoor ${example}`;
   if (isStart(example)) {
@@ -161,7 +161,7 @@ function lineOf(example: string): string {
   }
   if (example.endsWith(' --watch')) {
     const ctrlC = `for i in $(seq 100); do grep -q 'Ctrl-C ends' tty.log && break; sleep 0.1; done; printf '\\003'`;
-    // A shell between would end by the signal.
+    // A shell in between would end by the signal.
     return `: > tty.log; { ${ctrlC}; sleep 1; } | script -qefc 'exec ${line}' tty.log`;
   }
   if (GOES_ON.test(example)) return `timeout --preserve-status -s INT 5 ${line}`;

@@ -1,5 +1,5 @@
-// Standard streams that fail: a full disk, a reader that stopped reading, a terminal that is closed. None of it may hold
-// up the gateway, end it out of order or keep it from ending.
+// Standard streams that fail: a full disk, a reader that stopped reading, a terminal that is closed. None of them may block
+// the gateway, end it abruptly or keep it from ending.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ test.after.each(async () => {
   if (isLinux) for (const pid of processesWithHome(home())) process.kill(pid, 'SIGKILL');
 });
 
-onFullDisk('serves and stops in order when its log cannot be written', async () => {
+onFullDisk('the gateway serves and exits with 0 when its log cannot be written', async () => {
   const full = openSync(fullDisk, 'w');
   const { url, child } = await start(['ignore', 'pipe', full]);
   closeSync(full);
@@ -38,7 +38,7 @@ onFullDisk('serves and stops in order when its log cannot be written', async () 
   assert.equal(await endOf(child), [0, null]);
 });
 
-onFullDisk('serves and stops in order when its words cannot be written', async () => {
+onFullDisk('the gateway serves and exits with 0 when its standard output cannot be written', async () => {
   const full = openSync(fullDisk, 'w');
   const { url, child } = await start(['ignore', full, 'pipe']);
   closeSync(full);
@@ -49,7 +49,7 @@ onFullDisk('serves and stops in order when its words cannot be written', async (
   assert.not.match(await log, /defect|ENOSPC/);
 });
 
-onFullDisk('a result that cannot be written, or only in part, is a failure', () => {
+onFullDisk('a command whose output cannot be written, or only in part, exits with 1', () => {
   const printed = (script: string) => {
     const words = ['-c', script, process.execPath, binPath];
     const { status, stderr } = spawnSync('sh', words, { cwd: home(), encoding: 'utf8' });
@@ -64,16 +64,16 @@ onFullDisk('a result that cannot be written, or only in part, is a failure', () 
   assert.equal(printed('"$0" "$1" --help | head -1 > first.txt'), { status: 0, stderr: '' });
 });
 
-test('serves and stops in order when nobody reads its log', async () => {
+test('the gateway serves and exits with 0 when its log is not read', async () => {
   const { url, child } = await start(['ignore', 'pipe', 'pipe']);
   child.stdout?.resume();
-  // Far more than a pipe and the backlog hold.
+  // Far more than the pipe and the backlog hold.
   await serves(`${url}/${'x'.repeat(8_000)}`, 400, 404);
   child.kill('SIGTERM');
   assert.equal(await endOf(child), [0, null]);
 });
 
-onTerminal('stops in order when its terminal is closed', async () => {
+onTerminal('the demo exits with 0 and leaves nothing when its terminal is closed', async () => {
   const child = spawn('python3', ['-c', inTerminal, process.execPath, binPath], {
     cwd: home(),
     env: { PATH: process.env.PATH, HOME: home(), TMPDIR: home(), ...PLAIN },
@@ -112,7 +112,7 @@ print('ended with', os.waitstatus_to_exitcode(status), 'within 15 s' if ended el
 
 type Standard = 'ignore' | 'pipe' | number;
 
-/** Starts a gateway on a port chosen before, since it may have no way to say which it took. */
+/** Starts a gateway on a port that is chosen before, since it may be unable to print its port. */
 async function start(stdio: [Standard, Standard, Standard]): Promise<{ url: string; child: ChildProcess }> {
   const port = await freePort();
   const child = spawn(process.execPath, [binPath, 'gateway', 'start', '--port', String(port)], {
@@ -131,7 +131,7 @@ async function start(stdio: [Standard, Standard, Standard]): Promise<{ url: stri
   return { url, child };
 }
 
-/** Asks often, one after the other; each answer has to come. */
+/** Makes `times` requests, one at a time; asserts the status of each answer. */
 async function serves(url: string, times: number, status = 200): Promise<void> {
   const path = status === 200 ? '/gateway/health' : '';
   for (let count = 0; count < times; count += 1) {

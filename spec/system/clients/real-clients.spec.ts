@@ -1,5 +1,5 @@
-// The clients that people use, against a real gateway with an API key: each lists the tools of a template and calls one,
-// over an HTTP instance and over a stdio instance, and of all templates under one roof.
+// Widely used clients, against a real gateway with an API key: each lists the tools of a template and calls one, over an HTTP
+// instance, over a stdio instance and at /mcp.
 
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -20,10 +20,10 @@ import { folderOfAll } from '../../helpers/folder.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('journey: real clients', { timeoutMs: 120_000 });
+const test = suite('journey: real clients list and call tools', { timeoutMs: 120_000 });
 
 const SIMPLE = 'This is a simple text response for testing.';
-/** Where each client goes, and what the tool is called there. */
+/** The paths that each client uses, and the name of the tool there. */
 const PLACES = [
   { path: '/mcp/far', tool: 'test_simple_text' },
   { path: '/mcp/near/mcp', tool: 'test_simple_text' },
@@ -51,7 +51,7 @@ test.after(async () => {
 });
 
 for (const { path, tool } of PLACES) {
-  test(`the SDK of the 1.x line at ${path}`, async () => {
+  test(`with the SDK of the 1.x line at ${path}`, async () => {
     const client = new Client({ name: 'spec', version: '1' });
     await client.connect(
       new StreamableHTTPClientTransport(new URL(url + path), {
@@ -62,7 +62,7 @@ for (const { path, tool } of PLACES) {
   });
 
   for (const mode of ['legacy', 'auto', { pin: '2026-07-28' }] as const) {
-    test(`the SDK of the 2.x line at ${path}, mode ${JSON.stringify(mode)}`, async () => {
+    test(`with the SDK of the 2.x line at ${path}, mode ${JSON.stringify(mode)}`, async () => {
       const client = new ModernClient({ name: 'spec', version: '1' }, { versionNegotiation: { mode } });
       await client.connect(
         new ModernTransport(new URL(url + path), { requestInit: { headers: { 'X-API-Key': key } } }),
@@ -72,7 +72,7 @@ for (const { path, tool } of PLACES) {
   }
 
   for (const era of ['legacy', 'auto', 'modern']) {
-    test(`the inspector at ${path}, era ${era}`, async () => {
+    test(`with the inspector at ${path}, era ${era}`, async () => {
       const target = [
         '--cli',
         url + path,
@@ -90,7 +90,7 @@ for (const { path, tool } of PLACES) {
     });
   }
 
-  test(`mcp-remote at ${path}, as a bridge to stdio`, async () => {
+  test(`with mcp-remote as a bridge to stdio at ${path}`, async () => {
     const words = [url + path, '--allow-http', '--transport', 'http-only', '--header', `X-API-Key:${key}`];
     const client = new Client({ name: 'spec', version: '1' });
     const args = [pathOf('mcp-remote'), ...words];
@@ -100,7 +100,7 @@ for (const { path, tool } of PLACES) {
     await listsAndCalls(client, tool);
   });
 
-  test(`mcporter at ${path}`, async () => {
+  test(`with mcporter at ${path}`, async () => {
     const config = join(folder, 'mcporter.json');
     const headers = { 'X-API-Key': key };
     await writeFile(
@@ -113,7 +113,7 @@ for (const { path, tool } of PLACES) {
   });
 }
 
-test('says plainly that a key is missing', async () => {
+test('and the inspector reports auth_required without a key', async () => {
   const target = [
     '--cli',
     `${url}/mcp/far`,
@@ -143,7 +143,7 @@ async function listsAndCalls(client: AnyClient, tool: string): Promise<void> {
   await client.close();
 }
 
-/** Runs a program of the development dependencies with a home of its own, for at most 30 s; what it prints. */
+/** Runs a program of the development dependencies with a separate home, for at most 30 s; returns its output. */
 async function run(program: string, words: readonly string[]): Promise<string> {
   const limits = { timeout: 30_000, killSignal: 'SIGKILL', maxBuffer: 16 * 1024 * 1024 } as const;
   const args = [pathOf(program), ...words];

@@ -1,5 +1,5 @@
-// Types the commands of docs/guides/session.md into a shell and compares what they answer with what the page says. Figures that
-// differ from run to run (ports, processes, identifiers, times) count as equal. UPDATE_SESSION=1 writes the page anew.
+// Types the commands of docs/guides/session.md into a shell and compares their output with the page. Values that differ from run
+// to run (ports, processes, identifiers, times) count as equal. UPDATE_SESSION=1 rewrites the page.
 
 import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const BLOCK = /(?<=^```console\n)[\s\S]*?(?=^```$)/gm;
 const { engine, skip } = await startPodman();
 test.after(() => engine?.close());
 
-test.needs(engine, skip)('every command answers what the page says', async () => {
+test.needs(engine, skip)('every command prints what docs/guides/session.md shows', async () => {
   const page = await readFile(PAGE, 'utf8');
   const blocks = [...page.matchAll(BLOCK)].map(([block]) => block);
   assert.ok(blocks.length > 4, 'the page has blocks of commands');
@@ -61,7 +61,7 @@ test.needs(engine, skip)('every command answers what the page says', async () =>
 
 test.run();
 
-/** Without what differs from run to run. */
+/** Replaces values that differ from run to run. */
 function steady(text: string): string {
   return text
     .replaceAll(/sd_\w{16}_[\w-]+/g, 'KEY')
