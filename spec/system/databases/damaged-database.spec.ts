@@ -1,5 +1,5 @@
 // A SQLite file whose pages were overwritten: a start and the commands on it end with exit code 1 and one line that names the
-// file and says what to do; a running gateway answers 503.
+// file and the remedy; a running gateway answers 503.
 
 import { copyFile, open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ for (const [page, what] of [
   [2, 'damaged'],
   [0, 'damaged, or not a SQLite database'],
 ] as const)
-  test(`a start and every command say in one line that it is ${what}`, async () => {
+  test(`a start and every command report in one line that the file is ${what}`, async () => {
     await damage(page);
     for (const words of [
       ['gateway', 'start', '--port', '0'],
@@ -42,7 +42,7 @@ for (const [page, what] of [
       await refuses(words, `the database ${file} is ${what}: ${advice}`);
   });
 
-test('db status and db migrate find damage in pages that they do not need', async () => {
+test('db status and db migrate find damage in pages that they do not read', async () => {
   const pages = (await stat(file)).size / PAGE;
   await damage(pages - 1);
   const line = `the database ${file} is damaged: ${advice}`;
@@ -63,7 +63,7 @@ test('damage while the gateway runs is answered with 503', async () => {
   try {
     const anybody = caller(server.urls[0] ?? '');
     assert.is((await anybody('GET /health')).status, 200);
-    // Its pages come into the file, and into no memory of the gateway: another process changed them.
+    // Another process changes pages, so that they are not in the memory of the gateway.
     const other = await openStore(url, { cwd: folder, migrations: 'require' });
     await other.saveTemplate({ name: 'more', loadBalancer: {} });
     await other.close();
@@ -87,7 +87,7 @@ async function damage(firstPage: number): Promise<void> {
   await handle.close();
 }
 
-/** Besides what it is doing it says this one line; nothing in the log is worse than information. */
+/** Asserts exit code 1 and this one line; the log has nothing above the level info. */
 async function refuses(words: readonly string[], line: string): Promise<void> {
   const { code, out, err } = await runProgram(words, { folder, env: AS_IT_COMES });
   assert.equal([code, out], [1, ''], err);

@@ -1,5 +1,5 @@
-// A real gateway loses its database, by a line that is cut and by one that falls silent: who was known is served, what would
-// change something is refused in bounded time and changes nothing, and all is well by itself afterwards.
+// A real gateway loses its database, by a connection that is cut and by one that goes silent: callers with cached credentials
+// are served, changes are refused in bounded time and have no effect, and the gateway recovers by itself.
 
 import * as assert from 'uvu/assert';
 import { listed, toolText, verdictOf } from '../../helpers/caller.ts';
@@ -17,18 +17,18 @@ import {
 } from './database-away.ts';
 
 const test = suite('journey: database away', { timeoutMs: 120_000 });
-// Nearly all of their time is that of waiting for what does not answer.
+// They spend nearly all of their time waiting for answers that do not come.
 const all = together(test, 3);
 const onPostgresql = onHarness(test, all, await postgresql());
 const onMariadb = onHarness(test, all, await mariadb());
 
 onPostgresql(
-  'PostgreSQL refuses: the known are served, changes are not, and all is well afterwards',
+  'PostgreSQL refuses connections: cached callers are served, changes get 503, and the gateway recovers',
   (harness) => loseAndFind(harness, harness.line.cut),
 );
 
 onPostgresql(
-  'PostgreSQL falls silent: the same, and a signal ends the gateway meanwhile',
+  'PostgreSQL goes silent: cached callers are served, changes get 503, and SIGTERM ends the gateway in time',
   async (harness) => {
     await loseAndFind(harness, harness.line.silence);
     harness.line.silence();
@@ -36,8 +36,8 @@ onPostgresql(
   },
 );
 
-// In short: its driver has other ways to fail.
-onMariadb('MariaDB refuses, comes back, falls silent, comes back, and ends in silence', async (harness) => {
+// A shorter test: this driver fails in other ways.
+onMariadb('MariaDB is cut or silent: changes get 503, and the gateway recovers or stops', async (harness) => {
   const { line, admin, key } = harness;
   for (const trouble of [line.cut, line.silence]) {
     await trouble();

@@ -1,5 +1,5 @@
-// A real gateway on a real database behind a line that can be cut and silenced, and the story of losing it. The journeys
-// that tell it are database-away.spec.ts.
+// A real gateway on a real database behind a connection that can be cut and silenced, and the steps of losing it. Used by
+// database-away.spec.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -25,27 +25,27 @@ import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
 import type { together } from '../../helpers/together.ts';
 
-/** What an answer is while the database is away, to those who cannot be served. */
+/** The answer to callers that cannot be served while the database is unavailable. */
 export const away = [503, 'DATABASE_UNAVAILABLE'] as const;
 
-/** What an answer says of a change that has not happened. */
+/** The facts in the answer to a change that was not made. */
 const undone = ['The database does not answer. Nothing was changed.', undefined, '5'] as const;
 
-/** Longest time in which a monitor hears of it: the gateway waits 2 s for the database, and its answer holds for 1 s. */
+/** Longest time until /health shows it: the gateway waits 2 s for the database, and its answer is cached for 1 s. */
 const toldWithinMs = 4_000;
-/** Longest time of a call by somebody who is known: below the 5 s that the database has for an answer. */
+/** Longest time of a call with cached credentials: below the 5 s that the database has for an answer. */
 const callWithinMs = 4_500;
-/** After a change everybody is asked about once more; that may be under way when the database goes, and has its 5 s. */
+/** After a change all credentials are verified once more; that may be in progress when the database goes, and takes 5 s. */
 const beingAskedAbout = 2;
-/** Longest time of a change or a question that is refused: the 11 s of docs/guides/databases.md, and 5 s to verify its caller again. */
+/** Longest time of a refused change or query: the 11 s of docs/guides/databases.md, and 5 s to verify its caller again. */
 const refusedWithinMs = 16_000;
-/** Longest time after which everything is as before. */
+/** Longest time of the recovery. */
 const mendedWithinMs = 10_000;
 const graceSeconds = 3;
-/** Longest time of an orderly end on top of that: last answers, last entries of the audit log, the connections. */
+/** Longest further time of a shutdown: last answers, last entries of the audit log, the connections. */
 const lastWritingsMs = 12_000;
 
-/** What a test works with. */
+/** The parts that a test works with. */
 export interface Harness {
   readonly gateway: Program;
   readonly line: ServerLine;
@@ -54,13 +54,13 @@ export interface Harness {
   readonly admin: Caller;
   /** With a key that was verified. */
   readonly key: Caller;
-  /** With a key that is good and was never used. */
+  /** With a valid key that was never used. */
   readonly newcomer: Caller;
-  /** Has it undone after the test; the youngest first. */
+  /** Registers a cleanup that runs after the test; the last one first. */
   readonly onEnd: (end: () => Promise<unknown>) => void;
 }
 
-/** Declares tests that get a harness of their own on this server, which is taken down after them; all of them begin together. */
+/** Declares tests that each get a harness on this server, which is removed after the test; all tests begin together. */
 export function onHarness(
   test: Suite,
   declare: ReturnType<typeof together>,
@@ -79,7 +79,7 @@ export function onHarness(
     });
 }
 
-/** The whole story of one loss, which `trouble` begins: what is served, what is refused, and how it is afterwards. */
+/** All steps of one loss, which `trouble` begins: which requests are served and refused, and the recovery. */
 export async function loseAndFind(harness: Harness, trouble: () => unknown): Promise<void> {
   const { gateway, line, anybody, admin, key, newcomer } = harness;
   const [child, ...more] = gateway.descendants();
@@ -92,9 +92,9 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
   await trouble();
   await tellsThatItIsAway(harness);
 
-  // The child dies while nobody can be asked about it.
+  // The child dies while the database is unavailable.
   process.kill(child, 'SIGKILL');
-  // The queue is longer than the bound, would one wait for all those before it.
+  // The queue would exceed the time limit if each change waited for all those before it.
   const queue = Array.from({ length: 8 }, (_, index) => [
     () => admin('POST /gateway/register', far(`lost-${index}`, 'http://127.0.0.1:1')),
     () => admin('PATCH /gateway/instances/far/one', { weight: index + 2 }),
@@ -110,13 +110,13 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
   ];
   const refusals = await Promise.all(
     [...queue, ...others].map(async (ask, index) => {
-      await delay(index * 50); // they come while others wait
+      await delay(index * 50); // they arrive while others wait
       return ask();
     }),
   );
   assert.equal(refusals.map(verdictOf), Array(refusals.length).fill(away));
   inTime('a refusal', refusals, refusedWithinMs);
-  // Nothing of it reached the database.
+  // No change reached the database.
   assert.equal(refusals.map(fateOf), Array(refusals.length).fill(undone));
 
   const signs = await Promise.all([anybody('GET /livez'), anybody('GET /readyz')]);
@@ -130,11 +130,11 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
 
   await line.mend();
   await tellsThatItIsBack(harness);
-  // From here on it is back for good, whatever was still waiting for the old connections.
+  // From here on the database stays available, even for work that waited for the old connections.
   const looks = keepAsking([() => admin('GET /auth/users')]);
   const calls = (await traffic.stop()).toSorted((one, other) => other.tookMs - one.tookMs);
   assert.equal(new Set(calls.map(({ status }) => status)), new Set([200]));
-  // How many there are depends on how fast the story went.
+  // Their number depends on the speed of the machine.
   assert.ok(calls.length >= 10, `only ${calls.length} calls`);
   inTime('a call of somebody who is asked about', calls.slice(0, beingAskedAbout), refusedWithinMs);
   inTime('a call', calls.slice(beingAskedAbout), callWithinMs);
@@ -152,12 +152,12 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
   assert.equal(gateway.descendants(), [Number(toolText(restarted))]);
 }
 
-/** What a refusal says has become of the change. */
+/** The facts about the change in a refusal. */
 function fateOf(answer: Answer): readonly unknown[] {
   return [field(answer, 'detail'), field(answer, 'delivered'), answer.headers.get('retry-after')];
 }
 
-/** Both health pages say so, in time, and as their schemas want it. */
+/** Asserts that both health routes report the loss in time. */
 export async function tellsThatItIsAway({ anybody }: Harness): Promise<void> {
   const health = await comesTo(503, () => anybody('GET /health'), toldWithinMs);
   const { status, database, error_code, detail, request_id } = Object(health.body);
@@ -170,14 +170,14 @@ export async function tellsThatItIsAway({ anybody }: Harness): Promise<void> {
   );
 }
 
-/** The monitor says so by itself, and it is true: who asks the database gets an answer. */
+/** Asserts that /health reports the recovery in time, and that a query of the database succeeds. */
 export async function tellsThatItIsBack({ anybody, admin }: Harness): Promise<void> {
   const health = await comesTo(200, () => anybody('GET /health'), mendedWithinMs);
   assert.equal([field(health, 'status'), field(health, 'database')], ['healthy', 'connected']);
   assert.is((await admin('GET /auth/users')).status, 200);
 }
 
-/** SIGTERM ends the gateway as it should, whatever the database does, and nothing is left. */
+/** Asserts that SIGTERM ends the gateway with exit code 0 in time, and that no process is left. */
 export async function endsInTime({ gateway }: Harness): Promise<void> {
   gateway.signal('SIGTERM');
   const end = await gateway.end(graceSeconds * 1_000 + lastWritingsMs);
@@ -190,7 +190,7 @@ export function far(id: string, endpoint: string) {
   return { template_name: 'far', instance: { id, endpoint } };
 }
 
-/** A gateway with an admin, two keys and two instances, on a database of its own behind a line. */
+/** A gateway with an admin, two keys and two instances, on a new database behind a connection that can be cut. */
 async function open(service: Service, onEnd: Harness['onEnd']): Promise<Harness> {
   assert.ok(service.url);
   const database = await freshDatabase(service);

@@ -1,5 +1,5 @@
-// The disk of a SQLite file is full, and then has room again: changes are refused meanwhile and /health says so, calls go on,
-// what was acknowledged is kept, and nobody has to start the gateway again. On a real file system of 3 MB.
+// The disk of a SQLite file is full, and then has space again: changes are refused meanwhile and /health reports it, calls
+// continue, acknowledged changes are kept, and the gateway recovers without a restart. On a real file system of 3 MB.
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ const onSmallDisk = test.needs(
 
 const start = () => startGuarded({ folder, env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } });
 
-onSmallDisk('a full disk refuses changes, and all is well once there is room', async () => {
+onSmallDisk('a full disk refuses changes but not calls, and changes work again afterwards', async () => {
   const backend = await startHttpServer({ name: 'one' });
   const gateway = await start();
   const gateways = [gateway];
@@ -50,7 +50,7 @@ onSmallDisk('a full disk refuses changes, and all is well once there is room', a
 
     let count = 0;
     const sick = await comesTo(503, async () => {
-      // A connection that is closed tidies up its journal, which makes room.
+      // A connection that closes removes its journal, which frees space.
       fill(join(folder, 'ballast'));
       count += 1;
       await registered(`filling-${count}`);
@@ -82,7 +82,7 @@ onSmallDisk('a full disk refuses changes, and all is well once there is room', a
 
 test.run();
 
-/** Writes until there is no room for another 4 kB. */
+/** Writes until there is no space for another 4 kB. */
 function fill(path: string): void {
   for (const size of [256 * 1024, 4 * 1024]) {
     try {

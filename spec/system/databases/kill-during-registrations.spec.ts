@@ -1,5 +1,5 @@
-// A gateway on a SQLite file is killed with SIGKILL in the middle of registrations, several times. What was answered 201
-// is there after the next start, and the file is sound.
+// A gateway on a SQLite file is killed with SIGKILL during registrations, several times. Each registration that was answered
+// with 201 exists after the next start, and the file is intact.
 
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -13,7 +13,7 @@ import { suite } from '../../helpers/suite.ts';
 const registrations = 400;
 const kills = 4;
 const atOnce = 8;
-/** Nobody listens there: a registration does not wait for its instance. */
+/** Nothing listens there: a registration does not wait for its instance. */
 const endpoint = 'http://127.0.0.1:1/mcp';
 
 const test = suite('journey: kill during registrations', { timeoutMs: 240_000 });
@@ -35,7 +35,7 @@ test(`${registrations} registrations and ${kills} kills lose nothing that was an
       `lost in round ${round}`,
     );
     assert.equal(integrityOf(join(folder, 'gateway.db')), [{ integrity_check: 'ok' }]);
-    // What was being written at the kill may be there without an answer; a real client would ask, and then go on.
+    // A registration at the time of the kill may exist without an answer; a real client would check, and continue.
     for (const id of before) answered.add(id);
     const todo = waiting.filter((id) => !answered.has(id));
     const isLast = round === kills;
@@ -45,7 +45,7 @@ test(`${registrations} registrations and ${kills} kills lose nothing that was an
       answered.add(id);
       answers += 1;
       if (answers !== killAfter) return;
-      // Anywhere between two answers, not just behind one.
+      // At any time between two answers, not only right after one.
       await delay(Math.random() * 10);
       program.process.kill('SIGKILL');
     };
@@ -90,7 +90,7 @@ async function registerAll(
         const body = { template_name: 'demo', instance: { id, endpoint } };
         assert.is((await caller(url)('POST /gateway/register', body)).status, 201);
       } catch (thrown) {
-        // fetch says so when there is no answer; anything else is a failure of this test.
+        // fetch throws a TypeError when there is no answer; any other error is a failure of this test.
         if (!(thrown instanceof TypeError)) throw thrown;
         isGone = true;
         return;

@@ -1,5 +1,5 @@
-// What opening a database meets on real servers: refusals, a server that is lost meanwhile, and the clock of the server. That
-// databases are made, also by several at once, is in server-behaviour.ts.
+// Opening a database on real servers: refusals, a server that is lost meanwhile, and the clock of the server. Creating
+// databases, also concurrently: server-behaviour.ts.
 
 import * as assert from 'uvu/assert';
 import type { ParsedDatabaseUrl } from '../../../src/persistence/database-url.ts';
@@ -22,7 +22,7 @@ const [maria, postgres] = [await mariadb(), await postgresql()];
 const onMariadb = test.needs(maria.url, maria.skip);
 const onPostgresql = test.needs(postgres.url, postgres.skip);
 
-onMariadb('a user who is refused is named', async () => {
+onMariadb('an error names the user that the server refuses', async () => {
   const url = new URL(maria.url ?? '');
   url.username = 'nobody_here';
   url.password = 's3cret';
@@ -30,14 +30,14 @@ onMariadb('a user who is refused is named', async () => {
   assert.match(message, 'refuses the user "nobody_here"');
 });
 
-onPostgresql('the status names a database that is missing', async () => {
+onPostgresql('the migration status names a missing database', async () => {
   const url = new URL(postgres.url ?? '');
   url.pathname = '/stagedoor_never_made';
   const message = await failureOf(migrationStatus(url.href, { cwd: '/' }));
   assert.match(message, 'has no database "stagedoor_never_made"');
 });
 
-onPostgresql('a user who may not make the database is told so', async () => {
+onPostgresql('an error names the user that may not create the database', async () => {
   const { url, drop } = await freshDatabase(reachable(postgres));
   const role = new URL(url).pathname.slice(1).replace('spec', 'role');
   await executeSql(url, `create role ${role} login password 's3cret'`);
@@ -54,7 +54,7 @@ onPostgresql('a user who may not make the database is told so', async () => {
   }
 });
 
-onPostgresql('a server that is lost while a database is made is away, and keeps nobody waiting', async () => {
+onPostgresql('a server that is lost while a database is created is reported as unreachable', async () => {
   const { url, drop } = await freshDatabase(reachable(postgres));
   const line = await serverLine(url);
   const own = new URL(line.url);
@@ -69,17 +69,17 @@ onPostgresql('a server that is lost while a database is made is away, and keeps 
   await drop();
 });
 
-test('no database is made where only an administrator can', async () => {
+test('no database is created on Oracle, where only an administrator can', async () => {
   const never = () => Promise.reject(new Error('nobody should connect'));
   assert.is(await createDatabase(parsed('oracle://a@h/S'), never), 'refused');
 });
 
 for (const service of [maria, postgres]) {
-  test.needs(service.url, service.skip)('the clock of the server tells ms since 1970', async () => {
+  test.needs(service.url, service.skip)('the clock of the server is read in ms since 1970', async () => {
     const { url, drop } = await freshDatabase(reachable(service));
     try {
       const clock = (await databaseClock(url, { cwd: '/' })) ?? 0;
-      // It runs on this machine or near it.
+      // The server runs on this machine or near it.
       assert.ok(Math.abs(clock - Date.now()) < 3_600_000, String(clock));
     } finally {
       await drop();
@@ -87,13 +87,13 @@ for (const service of [maria, postgres]) {
   });
 }
 
-test('the clock is ours for a file and for memory, and fails in one line when nobody answers', async () => {
+test('the clock is local for a file and for memory, and fails in one line when the server does not answer', async () => {
   assert.is(await databaseClock('memory://', { cwd: '/' }), undefined);
   assert.is(await databaseClock('sqlite:///none.db', { cwd: '/nowhere' }), undefined);
   await failureOf(databaseClock('postgresql://127.0.0.1:2/x', { cwd: '/' }));
 });
 
-test('the clock is asked for in the grammar of servers that are not at hand', () => {
+test('the queries of the clock match the grammar of SQL Server and Oracle', () => {
   assert.is(grammarFault(mssql.clockSql ?? '', 'mssql'), undefined);
   assert.is(grammarFault(oracle.clockSql ?? '', 'oracle'), undefined);
 });

@@ -1,4 +1,4 @@
-// How operations reach a PostgreSQL server that is slow or silent. The rest is spec/persistence/orm-session.spec.ts.
+// Operations on a PostgreSQL server that is slow or silent. The rest: spec/persistence/orm-session.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { postgresql as postgresqlDatabase } from '../../../src/persistence/databases/postgresql.ts';
@@ -21,7 +21,7 @@ test.after.each(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
 });
 
-needed('a slow statement does not affect the others: the pool stays while the server answers', async () => {
+needed('keeps the pool while the server answers: a slow operation affects no other', async () => {
   const { session } = await opened({ timeoutMs: 700 });
   const busy = fateOf(
     session.run(async (em) => {
@@ -38,13 +38,13 @@ needed('a slow statement does not affect the others: the pool stays while the se
   );
 });
 
-needed('says of a change whether it may have happened, and of a question never', async () => {
+needed('reports whether a failed change may have been made, and `no` for a failed query', async () => {
   const { session, line } = await opened({ timeoutMs: 500 });
   const insert = (name: string, isLast: boolean) =>
     fateOf(
       session.write(async (em, { settings }) => {
         await em.insert(settings, { name, value: 'v' });
-        // The next statement is the commit, or another one.
+        // The next statement is the commit, or a query.
         line.silence();
         if (!isLast) await em.count(settings);
       }),
@@ -53,7 +53,7 @@ needed('says of a change whether it may have happened, and of a question never',
   await line.mend();
   assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
   assert.equal(await insert('commit', true), ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
-  // Still silent, now also to new connections: nothing is sent.
+  // The server is still silent, now also to new connections: nothing is sent.
   const change = session.write((em, { settings }) => em.nativeDelete(settings, { name: 'commit' }));
   const asked = session.run((em, { settings }) => em.count(settings));
   assert.equal(
@@ -77,7 +77,7 @@ needed('closes at once when a transaction has lost its connection', async () => 
   assert.ok(tookMs < 4_000, `took ${tookMs} ms`);
 });
 
-/** A session behind a line, until the test has ended. */
+/** A session behind a connection that can be cut, until the test has ended. */
 async function opened({ timeoutMs }: { readonly timeoutMs: number }) {
   const { url, drop } = await freshDatabase(reachable(service));
   ends.push(drop);

@@ -32,10 +32,10 @@ serverBehaviour(test, service, {
 });
 
 const needed = test.needs(service.url, service.skip);
-/** A backslash before a quote: escaped by one who escapes with backslashes, and a way out where they mean nothing. */
+/** A backslash before a quote: escaped where backslashes escape, and an injection where they do not. */
 const hostile = String.raw`\\' union select 1; drop table templates; -- \\`;
 
-needed('the store is safe on a server that was told so, and keeps what it is given', async () => {
+needed('is safe from injection on a server with NO_BACKSLASH_ESCAPES and ANSI_QUOTES', async () => {
   const { url } = reachable(service);
   const mode = await globalMode(url);
   await executeSql(url, `set global sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'`);
@@ -54,7 +54,7 @@ needed('the store is safe on a server that was told so, and keeps what it is giv
   }
 });
 
-needed('is away, and not broken, while its user is locked or has another password', async () => {
+needed('is unavailable while its user is locked or has a new password, and recovers', async () => {
   const store = await freshStore(service);
   const name = new URL(store.url).pathname.slice(1);
   const user = name.replace('stagedoor_spec', 'spec');
@@ -79,7 +79,7 @@ needed('is away, and not broken, while its user is locked or has another passwor
       await executeSql(url, open);
       assert.equal(await theirs.listTemplates(), []);
     }
-    // The only connection that the user may have is another's.
+    // Another store uses the only connection that the user may have.
     await executeSql(url, `alter user ${user} with max_user_connections 1`);
     await endSessions();
     const other = await openStore(own.href, { cwd: '/', migrations: 'require' });

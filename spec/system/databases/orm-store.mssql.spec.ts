@@ -1,5 +1,5 @@
-// The store on SQL Server: everywhere through MikroORM and the real driver to a stand-in on a socket (what that proves
-// and what not: fixtures/tds/server.ts), and on a real server when TEST_MSSQL_URL names one.
+// The store on SQL Server: always through MikroORM and the real driver to a stand-in on a socket (its limits:
+// fixtures/tds/server.ts), and on a real server when TEST_MSSQL_URL names one.
 
 import * as assert from 'uvu/assert';
 import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
@@ -15,7 +15,7 @@ test.before.each(async () => {
 });
 test.after.each(async () => {
   await server.close();
-  // No T-SQL, or nothing the stand-in knows: somebody may have caught the error, so it is looked for here.
+  // Statements that are not T-SQL, or unknown to the stand-in: code may have caught the error, so it is checked here.
   assert.equal(server.faults, []);
 });
 
@@ -39,7 +39,7 @@ test('recovers by itself when its connections are cut', async () => {
   await store.close();
 });
 
-test('says so at once when its connection is cut while it migrates, and finishes the next time', async () => {
+test('fails at once when its connection is cut during a migration, and completes it the next time', async () => {
   for (const statement of [
     /sp_getapplock/,
     /^create table \[users\]/,
@@ -53,7 +53,7 @@ test('says so at once when its connection is cut while it migrates, and finishes
   await store.close();
 });
 
-test('a change whose connection is cut in the middle is made as a whole or not at all', async () => {
+test('rolls back a change whose connection is cut in the middle', async () => {
   const store = await openStore(server.url, OPTIONS);
   for (const statement of [/^update \[revision\]/, /^update \[templates\]/, /^insert into \[templates\]/]) {
     server.cutAt(statement);

@@ -1,5 +1,5 @@
-// The store on Oracle: everywhere through MikroORM to a stand-in for the pool of its driver (what that proves and what
-// not: fixtures/oracle/pool.ts), and on a real server when TEST_ORACLE_URL names one.
+// The store on Oracle: always through MikroORM to a stand-in for the pool of its driver (its limits:
+// fixtures/oracle/pool.ts), and on a real server when TEST_ORACLE_URL names one.
 
 import * as assert from 'uvu/assert';
 import { openStore } from '../../../src/persistence/open.ts';
@@ -15,13 +15,13 @@ test.before.each(() => {
 });
 test.after.each(() => {
   server.close();
-  // No SQL of Oracle, or nothing the stand-in knows: somebody may have caught the error, so it is looked for here.
+  // Statements that are not Oracle SQL, or unknown to the stand-in: code may have caught the error, so it is checked here.
   assert.equal(server.faults, []);
 });
 
 standInBehaviour(test, { kind: 'oracle', url: () => server.url, place: 'FREEPDB1', quoted: /" / });
 
-test('says that it is away while nobody listens, and recovers by itself', async () => {
+test('reports DATABASE_UNAVAILABLE while nothing listens, and recovers by itself', async () => {
   const store = await openStore(server.url, OPTIONS);
   server.setAway(true);
   assert.is(await endOf(store.revision()), 'DATABASE_UNAVAILABLE');

@@ -11,10 +11,10 @@ import { suite } from '../../helpers/suite.ts';
 
 const { url = '', skip } = await redis();
 
-const test = suite('counting in Redis', { timeoutMs: 20_000 });
+const test = suite('the Redis rate counter', { timeoutMs: 20_000 });
 const withRedis = test.needs(url, skip);
 
-withRedis('two gateways count together, in a window that starts with the first request', async () => {
+withRedis('shares one window between two gateways, which starts with the first request', async () => {
   const one = await opened(url);
   const other = await opened(url);
   const key = randomUUID();
@@ -31,55 +31,49 @@ withRedis('two gateways count together, in a window that starts with the first r
   assert.equal([...one.warnings, ...other.warnings], []);
 });
 
-withRedis(
-  'what is too much uses up nothing, also of many at once, and nothing is given back later',
-  async () => {
-    const one = await opened(url);
-    const other = await opened(url);
-    const key = randomUUID();
-    const counts = async (count: number) => (await one.counter.add(key, count, 5))?.count;
-    assert.equal([await counts(6), await counts(3), await counts(3), await counts(2)], [6, 3, 6, 5]);
-    const answers = await Promise.all(
-      Array.from({ length: 40 }, (_, index) => (index % 2 ? one : other).counter.add(`${key}-2`, 2, 9)),
-    );
-    assert.is(answers.filter((answer) => answer !== undefined && answer.count <= 9).length, 4);
-    // The window ends right after a refusal: the next one has all of its limit, and no more.
-    const redis = new Redis(url);
-    assert.is(await redis.del(`stagedoor:limit:${key}`), 1);
-    assert.equal([await counts(4), await counts(2), await counts(1), await counts(1)], [4, 6, 5, 6]);
-    redis.disconnect();
-    one.close();
-    other.close();
-    assert.equal([...one.warnings, ...other.warnings], []);
-  },
-);
+withRedis('counts nothing for a request over the limit, also when many are concurrent', async () => {
+  const one = await opened(url);
+  const other = await opened(url);
+  const key = randomUUID();
+  const counts = async (count: number) => (await one.counter.add(key, count, 5))?.count;
+  assert.equal([await counts(6), await counts(3), await counts(3), await counts(2)], [6, 3, 6, 5]);
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => (index % 2 ? one : other).counter.add(`${key}-2`, 2, 9)),
+  );
+  assert.is(answers.filter((answer) => answer !== undefined && answer.count <= 9).length, 4);
+  // The window ends right after a refusal: the next one has its whole limit, and no more.
+  const redis = new Redis(url);
+  assert.is(await redis.del(`stagedoor:limit:${key}`), 1);
+  assert.equal([await counts(4), await counts(2), await counts(1), await counts(1)], [4, 6, 5, 6]);
+  redis.disconnect();
+  one.close();
+  other.close();
+  assert.equal([...one.warnings, ...other.warnings], []);
+});
 
-withRedis(
-  'while Redis is gone nobody waits for it, the log gets a line a minute, and it comes back by itself',
-  async () => {
-    const line = await serverLine(url);
-    const { counter, clock, warnings, close } = await opened(line.url);
-    const key = randomUUID();
-    assert.is((await counter.add(key, 1, 10))?.count, 1);
-    await line.cut();
-    assert.is(await counter.add(key, 1, 10), undefined);
-    for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1, 10), undefined);
-    assert.equal(texts(warnings), ['Redis does not answer: rate limits are counted by this process alone']);
-    clock.pass(59_999);
-    await counter.add(key, 1, 10);
-    assert.is(warnings.length, 1);
-    clock.pass(1);
-    await counter.add(key, 1, 10);
-    assert.is(warnings.length, 2);
-    await line.mend();
-    const back = await countsAgain(counter, clock, key);
-    assert.is(back?.count, 2, 'what was counted meanwhile stayed here');
-    close();
-    await line.close();
-  },
-);
+withRedis('does not wait while Redis is gone, logs a line a minute, and reconnects by itself', async () => {
+  const line = await serverLine(url);
+  const { counter, clock, warnings, close } = await opened(line.url);
+  const key = randomUUID();
+  assert.is((await counter.add(key, 1, 10))?.count, 1);
+  await line.cut();
+  assert.is(await counter.add(key, 1, 10), undefined);
+  for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1, 10), undefined);
+  assert.equal(texts(warnings), ['Redis does not answer: rate limits are counted by this process alone']);
+  clock.pass(59_999);
+  await counter.add(key, 1, 10);
+  assert.is(warnings.length, 1);
+  clock.pass(1);
+  await counter.add(key, 1, 10);
+  assert.is(warnings.length, 2);
+  await line.mend();
+  const back = await countsAgain(counter, clock, key);
+  assert.is(back?.count, 2, 'what was counted meanwhile stayed here');
+  close();
+  await line.close();
+});
 
-withRedis('a Redis that takes commands and answers none holds up one request, for a moment', async () => {
+withRedis('delays only one request briefly when Redis accepts commands without answers', async () => {
   const line = await serverLine(url);
   const { counter, clock, warnings, close } = await opened(line.url);
   const key = randomUUID();
@@ -96,7 +90,7 @@ withRedis('a Redis that takes commands and answers none holds up one request, fo
   await line.close();
 });
 
-test('a Redis that is not there is a warning at start, not a failure', async () => {
+test('warns at the start when Redis is not reachable, and does not fail', async () => {
   const line = await serverLine('redis://127.0.0.1:1');
   await line.cut();
   const { counter, warnings, close } = await opened(line.url);
@@ -106,7 +100,7 @@ test('a Redis that is not there is a warning at start, not a failure', async () 
   assert.is(warnings.length, 1);
 });
 
-test('a URL that cannot be read is refused without being repeated', async () => {
+test('refuses an invalid URL without repeating it', async () => {
   for (const bad of ['http://user:planted-secret@host', 'planted-secret', 'redis://h:99999/planted-secret']) {
     const error: unknown = await opened(bad).then(
       ({ close }) => close(),

@@ -1,4 +1,4 @@
-// What a store does on every database server besides the conformance suites: many processes, lost sessions, newer versions.
+// Tests of a store on every database server besides the conformance suites: many processes, lost sessions, newer versions.
 
 import * as assert from 'uvu/assert';
 import type { ApiKey } from '../../../src/domain/account.ts';
@@ -20,7 +20,7 @@ import { fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.t
 
 /** What differs between the servers. */
 export interface ServerWords {
-  /** Ends every session of the database, except the one that asks. */
+  /** Ends every session of the database, except its own. */
   endSessions(database: string): string;
   /** Records a migration that this program does not know. */
   readonly newerMigration: string;
@@ -52,7 +52,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       }
     });
 
-  declare('eight processes that start at once end with one clean schema', async (url) => {
+  declare('has one clean schema after eight processes started concurrently', async (url) => {
     const outcomes = await openInProcesses(url, 8);
     assert.equal(outcomes, Array(8).fill('open'));
     const status = await migrationStatus(url, { cwd: '/' });
@@ -67,7 +67,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     await store.close();
   });
 
-  declare('makes the database when it is not there, also when several start at once', async (url) => {
+  declare('creates a missing database once, also with concurrent starts', async (url) => {
     const missing = new URL(url);
     missing.pathname += '_new';
     const name = missing.pathname.slice(1);
@@ -87,7 +87,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     }
   });
 
-  declare('refuses tables that were not made, and tables of a newer version', async (url) => {
+  declare('refuses missing tables, and tables of a newer version', async (url) => {
     const requiring = { cwd: '/', migrations: 'require' } as const;
     assert.match(await failureOf(openStore(url, requiring)), 'has no tables yet');
     await (await openStore(url, openOptions)).close();
@@ -100,7 +100,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       );
   });
 
-  declare('has the schema that the entities say', async (url) => {
+  declare('has the schema of the entities', async (url) => {
     await (await openStore(url, openOptions)).close();
     const orm = await connect(url);
     try {
@@ -112,7 +112,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     }
   });
 
-  declare('gives up on a server that went silent, and recovers when it is back', async (url) => {
+  declare('fails within 4 s when the server goes silent, and recovers', async (url) => {
     const line = await serverLine(url);
     const store = await openStore(line.url, { ...openOptions, statementTimeoutMs: 1_000 });
     try {
@@ -137,7 +137,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     }
   });
 
-  declare('a change has not happened when nothing listens any more', async (url) => {
+  declare('reports a change as not delivered when nothing listens any more', async (url) => {
     const line = await serverLine(url);
     const store = await openStore(line.url, openOptions);
     try {
@@ -148,7 +148,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     }
   });
 
-  declare('writes what has gathered also over a slow line, well within its time', async (url) => {
+  declare('writes large batches over a slow connection within half of the time limit', async (url) => {
     await (await openStore(url, openOptions)).close();
     const keys = Array.from({ length: 1_000 }, (_, index) => String(index).padStart(16, '0'));
     const near = await connect(url);
@@ -179,7 +179,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     }
   });
 
-  declare('two gateways that change at once lose nothing and keep an admin', async (url) => {
+  declare('loses no change of concurrent gateways, and keeps the last admin', async (url) => {
     const stores = await Promise.all([1, 2, 3].map(() => openStore(url, openOptions)));
     const [first] = stores;
     assert.ok(first);
@@ -212,7 +212,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     const store = await freshStore(service);
     const name = new URL(store.url).pathname.slice(1);
     for (let round = 0; round < 3; round += 1) {
-      // Several connections, so that some of them are idle and some at work when they end.
+      // Several connections, so that some of them are idle and some in use when they end.
       const work = Array.from({ length: 20 }, () => settled(store));
       await executeSql(reachable(service).url, words.endSessions(name));
       const codes = (await Promise.all(work)).filter((code) => code !== 'done');

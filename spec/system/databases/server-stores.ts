@@ -1,4 +1,4 @@
-// Stores in databases of their own on a real server, for the specs of single servers.
+// Stores in new databases on a real server, for the specs of single servers.
 
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { type OpenStoreOptions, openStore } from '../../../src/persistence/open.ts';
@@ -24,23 +24,23 @@ export async function freshStore(
   });
 }
 
-/** The URL of a service for which `test.needs` has shown that there is one. */
+/** The URL of a service that `test.needs` has found. */
 export function reachable({ url, skip }: Service): { readonly url: string } {
   if (url === undefined) throw new Error(skip);
   return { url };
 }
 
-/** What becomes of the same work `times` times, one after the other: codes of errors, `done` without one. */
+/** The outcomes of the same work, `times` times in sequence: codes of errors, `done` without one. */
 export async function codesOf(work: () => Promise<unknown>, times: number): Promise<string[]> {
   const codes: string[] = [];
   for (let left = times; left > 0; left -= 1) codes.push(await endOf(work()));
   return codes;
 }
 
-/** What `fatesOfChanges` answers when no change was sent to the database. */
+/** The result of `fatesOfChanges` when no change was sent to the database. */
 export const UNDONE = ['DATABASE_UNAVAILABLE no'];
 
-/** What is said of changes of every kind, the same only once; `done` without an error. */
+/** The distinct outcomes of changes of every kind; `done` without an error. */
 export async function fatesOfChanges(store: Store): Promise<string[]> {
   const changes = [
     () => store.deleteTombstone('demo', 'a'),

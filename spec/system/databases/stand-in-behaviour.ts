@@ -1,4 +1,4 @@
-// What both databases do that no server is at hand for: on their stand-ins, and on a real server where one is named.
+// Tests of the two databases without a server here: on their stand-ins, and on a real server where one is named.
 
 import * as assert from 'uvu/assert';
 import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
@@ -17,9 +17,9 @@ export const OPTIONS = { cwd: '/', cipher, migrations: 'apply' } as const;
 export interface StandIn {
   readonly kind: 'mssql' | 'oracle';
   readonly url: () => string;
-  /** In its URL: the database or service that is there. */
+  /** The existing database or service in its URL. */
   readonly place: string;
-  /** A quote before a blank, which the grammar misses when it is gone. */
+  /** A quote before a blank, without which the grammar fails. */
   readonly quoted: RegExp;
 }
 
@@ -27,7 +27,7 @@ export interface StandIn {
 export function standInBehaviour(test: Suite, { kind, url, place, quoted }: StandIn): void {
   everyConformance(test, () => openStore(url(), OPTIONS));
 
-  test('says in one line what is wrong with the password or the name of the database', async () => {
+  test('reports a wrong password or database name in one line', async () => {
     const wrong = new URL(url());
     wrong.password = 'hunter2';
     assert.not.match(await messageOf(openStore(wrong.href, OPTIONS), StoreOpenError), 'hunter2');
@@ -35,7 +35,7 @@ export function standInBehaviour(test: Suite, { kind, url, place, quoted }: Stan
     await rejects(openStore(missing, { ...OPTIONS, migrations: 'require' }), StoreOpenError, 'ELSEWHERE');
   });
 
-  test('the migrations are SQL of this database, and the grammar would say so if they were not', async () => {
+  test('has migrations that match the SQL grammar of this database, which detects mistakes', async () => {
     const { database } = await offline(kind);
     const statements = Object.values(await database.migrations()).flat();
     assert.ok(statements.length >= 10);
@@ -72,7 +72,7 @@ async function emptiedStore(url: string): Promise<Store> {
   const { orm, connection, close } = await connectOrm(database, { address, ...limits });
   for (const table of tables) {
     await connection.execute(`drop table ${orm.em.getPlatform().quoteIdentifier(table)}`).catch(() => {
-      // Most likely it is not there; when it is, the migrations fail and say so.
+      // It probably does not exist; if it does, the migrations fail and report it.
     });
   }
   await close();

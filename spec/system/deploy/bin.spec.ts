@@ -1,5 +1,5 @@
-// The front door and the launcher of the scripts: which file they load, that the exit code is the program's, and how they
-// get from a Node that is too old to the one that npm brought. The program behind is a stub in a temporary folder.
+// bin/stagedoor.mjs and the launcher of the scripts: which file they load, the exit code, and how they switch from a Node that
+// is too old to the Node that npm installed. The program is a stub in a temporary folder.
 // "Too old" is simulated by a preloaded version number, and tried with a real old Node where the machine has one.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -53,7 +53,7 @@ test.before(async () => {
 const SOURCES = { 'src/cli/main.ts': sayArguments };
 const DIST = { 'dist/cli/main.js': sayArguments };
 const LACKING = { 'src/cli/main.ts': `import 'a-missing-package'; ${sayArguments}` };
-/** Program files, and what comes of them: the exit code, and what is said on both channels. */
+/** Program files, and their outcome: the exit code, standard output and standard error. */
 const ENDS: readonly (readonly [what: string, files: Record<string, string>, end: RegExp])[] = [
   ['a clone', { ...SOURCES, ...DIST }, /^7 src v2\d\.\S+ a b c\n$/],
   ['a tree without sources', DIST, /^7 dist v2\d\.\S+ a b c\n$/],
@@ -65,7 +65,7 @@ const ENDS: readonly (readonly [what: string, files: Record<string, string>, end
   ['an old Node in a bare clone', SOURCES, /^2 stagedoor lacks .*: run npm ci \(Node 22\.18 or later .+\n$/],
 ];
 for (const [what, files, end] of ENDS)
-  test(`runs the right file, or says in one line why not: ${what}`, async () => {
+  test(`runs the right file, or reports in one line why not: ${what}`, async () => {
     const node = what.includes('old Node') ? simulatedOldNode() : [process.execPath];
     const root = await plant(files, what.includes('installed') ? 'node_modules/stagedoor' : '.');
     const isLauncher = what.includes('launcher');
@@ -75,14 +75,14 @@ for (const [what, files, end] of ENDS)
     assert.match(`${code} ${out}${err}`, end);
   });
 
-test('uses nothing that Node 12 cannot parse or load', async () => {
+test('uses no syntax or module that Node 12 cannot load', async () => {
   for (const file of binFiles) {
     const source = await readFile(join(bin, file), 'utf8');
     assert.not.match(source, /\?\.|\?\?|'node:|^await |\.at\(|#[a-z]\w* ?[=(]/m, file);
   }
 });
 
-test('the launcher runs a script as if it had been started itself', async () => {
+test('the launcher runs a script with its arguments and exit code', async () => {
   const root = await plant({
     'tool.mjs': `console.log(process.argv.slice(1).join()); process.exitCode = 3;`,
   });
@@ -92,14 +92,14 @@ test('the launcher runs a script as if it had been started itself', async () => 
   assert.equal({ code, out }, { code: 3, out: `${join(root, 'tool.mjs')},a\n` });
 });
 
-test('no script of package.json trusts the node on the path to be recent', async () => {
+test('no script of package.json calls node directly', async () => {
   const { scripts } = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8'));
   const direct = Object.entries<string>(scripts).filter(([, line]) => /\bnode (?!bin\/|-e )/.test(line));
   assert.equal(direct, []);
 });
 
 test.needs(!isWindows, 'symbolic links need a privilege on Windows')(
-  'does not start the Node that is running already',
+  'does not start the same Node again',
   async () => {
     const root = await brought(sayArguments, (file) => symlink(process.execPath, file));
     const { code } = await run(simulatedOldNode(), root, []);
@@ -142,27 +142,27 @@ for (const [kind, command] of oldNodes) {
   );
   const start = () => command?.() ?? [];
 
-  needs(`${kind} hands over to the Node that npm brought`, async () => {
+  needs(`${kind} starts the program with the Node that npm installed`, async () => {
     const root = await plant({ 'src/cli/main.ts': sayArguments });
     await bring(root, writeStandIn);
     const { code, out } = await run(start(), root, ['a', 'b c']);
     assert.equal({ code, out }, { code: 7, out: `src ${process.version} a b c\n` });
   });
 
-  needs(`${kind} takes the program along when it is killed`, async () => {
+  needs(`${kind} ends the program when it is killed itself`, async () => {
     const root = await brought(sayAndWait);
     const { out } = await run(start(), root, [], { onReady: (child) => child.kill('SIGKILL') });
     assert.is(out, 'ready\nSIGTERM\n');
   });
 
-  needs(`${kind} leaves no mark in the environment`, async () => {
+  needs(`${kind} adds no variable to the environment of the program`, async () => {
     const root = await brought(sayMarks);
     // The runner of the specs has variables of its own; there are no others.
     const before = Object.keys(process.env).filter((name) => name.startsWith('STAGEDOOR'));
     assert.is((await run(start(), root, [])).out, `${before.sort().join()}\n`);
   });
 
-  needs(`${kind} finds a Node that npm has put further up`, async () => {
+  needs(`${kind} finds a Node that npm installed in a parent folder`, async () => {
     const root = await plant({ 'dist/cli/main.js': sayArguments }, 'node_modules/stagedoor');
     await bring(dirname(dirname(root)), writeStandIn);
     const { code, out } = await run(start(), root, []);
@@ -170,7 +170,7 @@ for (const [kind, command] of oldNodes) {
   });
 
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT'] as const) {
-    needs(`${kind} passes ${signal} on and waits for the end`, async () => {
+    needs(`${kind} passes ${signal} on and waits for the program to end`, async () => {
       const root = await brought(waitForSignal);
       const { code, out } = await run(start(), root, [], { onReady: (child) => child.kill(signal) });
       assert.equal({ code, out }, { code: 5, out: `ready\nheard ${signal}\n` });
@@ -190,7 +190,7 @@ for (const [kind, command] of oldNodes) {
     });
   }
 
-  needs(`${kind} says in one line when the brought Node does not start`, async () => {
+  needs(`${kind} reports in one line when the installed Node does not start`, async () => {
     const root = await brought(sayArguments, (file) => writeFile(file, 'not a program'));
     const { code, err } = await run(start(), root, []);
     assert.is(code, 2);
@@ -200,7 +200,7 @@ for (const [kind, command] of oldNodes) {
 
 test.run();
 
-/** Writes a tree with copies of the front door and of the launcher, and the given program files, each knowing where it stands. */
+/** Writes a tree with copies of the bin files, and the given program files, each with its folder in place of WHERE. */
 async function plant(files: Readonly<Record<string, string>>, below = '.'): Promise<string> {
   const root = resolve(folder, randomUUID(), below);
   await mkdir(join(root, 'bin'), { recursive: true });
@@ -213,14 +213,14 @@ async function plant(files: Readonly<Record<string, string>>, below = '.'): Prom
   return root;
 }
 
-/** A tree with this program, and with something where npm puts the Node it brings. */
+/** A tree with this program, and with a file where npm puts the Node that it installs. */
 async function brought(program: string, put = writeStandIn): Promise<string> {
   const root = await plant({ 'dist/cli/main.js': program });
   await bring(root, put);
   return root;
 }
 
-/** Puts something where npm puts the Node it brings. */
+/** Puts a file where npm puts the Node that it installs. */
 async function bring(root: string, put: (file: string) => Promise<void>): Promise<void> {
   const name = `node-${isWindows ? 'win' : process.platform}-${process.arch}`;
   const place = join(root, 'node_modules', name, 'bin');
@@ -228,7 +228,7 @@ async function bring(root: string, put: (file: string) => Promise<void>): Promis
   await put(join(place, isWindows ? 'node.exe' : 'node'));
 }
 
-/** A script that is the present Node under another path. */
+/** A script that starts the present Node under another path. */
 async function writeStandIn(file: string): Promise<void> {
   await writeFile(file, `#!/bin/sh\nexec '${process.execPath}' "$@"\n`);
   await chmod(file, 0o755);
@@ -245,7 +245,7 @@ interface Outcome {
   readonly err: string;
 }
 
-/** Runs the front door, or another `entry` of bin. With `onReady`, calls it at the first output of the program. */
+/** Runs bin/stagedoor.mjs, or another `entry` of bin. Calls `onReady` at the first output of the program. */
 async function run(
   [node = '', ...flags]: readonly string[],
   root: string,
@@ -266,8 +266,8 @@ async function run(
 }
 
 /**
- * Runs a stand-in for npm, which starts the front door through a shell, and kills the stand-in or that shell when the program is
- * ready. Resolves to what the program printed, once nothing holds its output any more.
+ * Runs a stand-in for npm, which starts bin/stagedoor.mjs through a shell, and kills the stand-in or that shell when the program
+ * is ready. Resolves to the output of the program, once no process holds it any more.
  */
 async function runBelowNpm(
   command: readonly string[],
@@ -276,7 +276,7 @@ async function runBelowNpm(
   env: NodeJS.ProcessEnv = {},
 ): Promise<string> {
   const line = [...command, join(root, 'bin/stagedoor.mjs')].map((word) => `'${word}'`).join(' ');
-  // The second command keeps every shell from replacing itself by the first.
+  // The second command prevents the shell from replacing itself by the first.
   const script = `require('child_process').spawn('sh', ['-c', ${JSON.stringify(`${line}; exit $?`)}], { stdio: 'inherit' })
     .on('spawn', function () { console.error(this.pid); });`;
   const npm = spawn(process.execPath, ['-e', script], {

@@ -1,5 +1,5 @@
-// Every template of the catalogue, run as its file says: started by the gateway, listed, and called once. Packages that are
-// not installed beside stagedoor are downloaded by npx.
+// Every template of the catalogue: started by the gateway as its file defines, listed, and called once. npx downloads packages
+// that are not installed beside stagedoor.
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,9 +15,9 @@ import { suite } from '../../helpers/suite.ts';
 /** Longest download and start of one server. */
 const WAIT_SECONDS = 150;
 
-const test = suite('the catalogue', { timeoutMs: (WAIT_SECONDS + 60) * 1000 });
+const test = suite('the catalogue of templates', { timeoutMs: (WAIT_SECONDS + 60) * 1000 });
 
-/** What is called, and what the answer has to hold. `folder` is the instance's own. */
+/** The call, and a pattern of its answer. `folder` is the folder of the instance. */
 type Call = (folder: string) => readonly [tool: string, args: object, answer: RegExp];
 
 const CALLS: Readonly<Record<string, Call>> = {
@@ -66,7 +66,7 @@ test('has a call for each template', () => {
 });
 
 for (const template of templates) {
-  test(`runs ${template.id}`, async () => {
+  test(`has a working server ${template.id}`, async () => {
     const folder = join(root, template.id);
     await mkdir(folder);
     await writeFile(join(folder, 'sample.js'), 'debugger;\n');

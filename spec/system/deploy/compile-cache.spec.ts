@@ -1,4 +1,4 @@
-// Where compiled code is kept, and where it is not: in a folder that others can write to, or in one of somebody else.
+// The folder for compiled code, and the folders that are refused: those that other users own or can write to.
 
 import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('compile cache');
+const test = suite('the compile cache');
 const module = new URL('../../../bin/compile-cache.mjs', import.meta.url).href;
 const script = `
   import { keepCompiledCode } from ${JSON.stringify(module)};
@@ -19,7 +19,7 @@ test.before.each(() => {
 });
 const kept = (): string => folder('stagedoor', 'compiled');
 
-test('keeps what a program compiled, in a folder for this user alone', async () => {
+test('stores compiled code in a folder for this user only', async () => {
   assert.is(await run(), 'true');
   assert.is.not(readdirSync(kept()).length, 0);
   if (process.platform !== 'win32') assert.is(statSync(kept()).mode & 0o077, 0);
@@ -27,7 +27,7 @@ test('keeps what a program compiled, in a folder for this user alone', async () 
 });
 
 test.needs(process.platform !== 'win32', 'Windows has no such modes')(
-  'keeps nothing where others could plant code',
+  'stores nothing in a folder that others can write to',
   async () => {
     mkdirSync(kept(), { recursive: true });
     chmodSync(kept(), 0o777);
@@ -36,7 +36,7 @@ test.needs(process.platform !== 'win32', 'Windows has no such modes')(
   },
 );
 
-test('goes without where no folder can be made', async () => {
+test('is not used where no folder can be created', async () => {
   writeFileSync(folder('stagedoor'), 'a file, not a folder');
   assert.is(await run(), 'false');
   assert.is(existsSync(kept()), false);

@@ -1,7 +1,7 @@
 // deploy/Dockerfile and deploy/compose.yaml in a real engine. The image is built as the file says, on a base made of this
-// machine; it runs without rights on a read-only file system. Where podman-compose is installed, all services run as the
-// composition says, in images made of servers of this machine. Where no engine can run, or npm fetches nothing, the tests are
-// skipped.
+// machine; it runs without privileges on a read-only file system. Where podman-compose is installed, all services of the
+// composition run, in images made of servers of this machine. Where no engine can run, or npm cannot fetch packages, the tests
+// are skipped.
 
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ const test = suite('the image', { timeoutMs: 150_000 });
 const withImage = test.needs(engine, skip);
 test.after(() => engine?.close());
 
-withImage('is below 250 MB when compressed, and has one Node', async () => {
+withImage('is below 250 MB when compressed, and contains no second Node and no TypeScript', async () => {
   const podman = engine as Podman;
   const bytes = Number(await podman.podman('image', 'inspect', '--format', '{{.Size}}', IMAGE));
   const archive = podman.open('save', IMAGE);
@@ -47,7 +47,7 @@ withImage('is below 250 MB when compressed, and has one Node', async () => {
   assert.is(await podman.podman(...words), '[]');
 });
 
-withImage('serves from a read-only file system, without rights, and ends in order', async () => {
+withImage('serves from a read-only file system, without privileges, and exits with 0', async () => {
   const podman = engine as Podman;
   const place = ['--network=none', '--read-only', '--tmpfs=/tmp', '--cap-drop=ALL', '-v', 'state:/data'];
   const options = ['--security-opt=no-new-privileges', '--init=false', ...place];
@@ -63,13 +63,13 @@ withImage('serves from a read-only file system, without rights, and ends in orde
     assert.is(await podman.podman('inspect', '--format', '{{.State.ExitCode}}', id), '0');
     const said = await logs(podman, id);
     assert.ok(said.includes('"msg":"stopped"'), said);
-    // What was made at the first start is in the volume.
+    // The volume keeps the state of the first start.
     assert.is(/initial-admin-password/.test(said), round === 'first', said);
     await podman.podman('rm', id);
   }
 });
 
-/** The composition, as far as it is read here. */
+/** The parts of the composition that are read here. */
 interface Service {
   readonly [key: string]: unknown;
   readonly command?: string;
@@ -80,7 +80,7 @@ const compose: {
   readonly volumes: Readonly<Record<string, unknown>>;
 } = parse(await readFile(join(repository, 'deploy/compose.yaml'), 'utf8'));
 
-test('the composition names only what it declares', () => {
+test('and the composition refer only to declared services, secrets and volumes', () => {
   const services = Object.values(compose.services);
   const named = (key: string): unknown[] => services.flatMap((service) => (service[key] as unknown[]) ?? []);
   assert.equal([...new Set(named('secrets'))].sort(), Object.keys(compose.secrets).sort());
@@ -95,7 +95,7 @@ test('the composition names only what it declares', () => {
 });
 
 const composer = await findComposer();
-test.needs(composer.program, composer.skip)('runs as a whole by podman-compose', async () => {
+test.needs(composer.program, composer.skip)('runs with all services by podman-compose', async () => {
   const podman = engine as Podman;
   const folder = join(podman.folder, 'composed/deploy');
   await mkdir(join(folder, 'secrets'), { recursive: true });
@@ -114,7 +114,7 @@ test.needs(composer.program, composer.skip)('runs as a whole by podman-compose',
   };
   for (const [name, value] of Object.entries(secrets))
     await writeFile(join(folder, 'secrets', name), `${value}\n`, { mode: 0o444 });
-  // Its own images are made of this machine; no other ones are fetched.
+  // The images are made of programs of this machine; none is fetched.
   const { everything, postgres, redis: counting } = compose.services;
   const packages = join(podman.folder, 'packages');
   await mkdir(packages);
@@ -142,7 +142,7 @@ test.needs(composer.program, composer.skip)('runs as a whole by podman-compose',
     assert.match(toolText(await admin('POST /mcp/everything/tools/call', call)), /composed/);
     assert.not.match(await logs(podman, `${project}_gateway_1`), /a signing key|correct horse/);
   } finally {
-    await podmanCompose('down', '-v', '-t', '10').catch(() => undefined); // what is left goes with the engine
+    await podmanCompose('down', '-v', '-t', '10').catch(() => undefined); // the engine removes what is left
   }
 });
 
@@ -150,7 +150,7 @@ const docker = await run('docker', ['compose', 'version']).then(
   () => true,
   () => false,
 );
-test.needs(docker, 'docker compose is not installed')('docker compose takes the composition', async () => {
+test.needs(docker, 'docker compose is not installed')('has a valid docker compose file', async () => {
   await run('docker', ['compose', '-f', join(repository, 'deploy/compose.yaml'), 'config', '--quiet']);
 });
 
@@ -178,7 +178,7 @@ async function open(): Promise<{ readonly engine: Podman | undefined; readonly s
   }
 }
 
-/** What podman-compose is given as podman, if there is a network on which containers find each other; or why there is none. */
+/** The program for podman-compose, if containers find each other on a network by name; or the reason why not. */
 async function findComposer(): Promise<{ readonly program?: string; readonly skip: string }> {
   if (engine === undefined) return { skip };
   for (const name of ['podman-compose', 'redis-server', 'redis-cli']) {
@@ -204,7 +204,7 @@ async function findComposer(): Promise<{ readonly program?: string; readonly ski
   }
 }
 
-/** Builds with the settings and the cache of the npm of this machine; false when that takes too long. */
+/** Builds with the npm settings and cache of this machine; false when that takes too long. */
 async function build(podman: Podman, base: string): Promise<boolean> {
   const setting = async (name: string) => {
     const { stdout } = await run('npm', ['config', 'get', name], { cwd: repository });
@@ -238,7 +238,7 @@ async function build(podman: Podman, base: string): Promise<boolean> {
   return podman.build(BUILD_MS, ...words, ...file);
 }
 
-/** Runs the health check of the image until it passes; podman leaves the repetition to systemd. */
+/** Runs the health check of the image until it passes; podman leaves repeating it to systemd. */
 function healthy(podman: Podman, id: string): Promise<string> {
   const check = () =>
     podman.podman('healthcheck', 'run', id).then(

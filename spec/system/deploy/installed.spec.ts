@@ -1,6 +1,5 @@
-// The package as `npm pack` makes it, unpacked below node_modules beside the packages that it declares, as after
-// `npm install stagedoor`: it runs, needs nothing else, and carries no Node; a program that embeds it runs and compiles. Its
-// size is printed.
+// The package of `npm pack`, unpacked below node_modules beside the packages that it declares, as after `npm install
+// stagedoor`: it runs and needs nothing else; a program that embeds it runs and compiles. Its size is printed.
 
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -68,7 +67,7 @@ test.before(async () => {
       !dev &&
       !/\/node-(linux|win)-|^node_modules\/@stagedoor\//.test(path),
   );
-  // Those of other systems are not there.
+  // Packages of other systems are not installed.
   const sizes = await Promise.all(needed.map(([path]) => ownSize(join(repository, path)).catch(() => 0)));
   const installed = unpackedSize + sizes.reduce((sum, bytes) => sum + bytes, 0);
   const mb = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
@@ -79,12 +78,12 @@ test.before(async () => {
 
 const installed = test.needs(!isWindows, 'links need a privilege on Windows');
 
-installed('says its version in a recent Node', async () => {
+installed('prints its version in a recent Node', async () => {
   const { version } = JSON.parse(await npm('pkg', 'get', 'name', 'version'));
   assert.is((await run(process.execPath, [program, '--version'])).stdout, `${version}\n`);
 });
 
-installed('serves its own demo to a call', async () => {
+installed('starts the demo and answers requests', async () => {
   const child = execFile(process.execPath, [program, 'gateway', 'start', '--demo', '--port', '0'], {
     cwd: folder,
     env: { PATH: process.env.PATH, HOME: folder },
@@ -115,7 +114,7 @@ test.needs(
   assert.equal([stdout, stderr], [readmeOutput, '']);
 });
 
-installed('compiles in a strict program without the types of its own libraries', async () => {
+installed('compiles in a strict program, and needs no types but those of rxjs and typebox', async () => {
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
   await writeFile(join(folder, 'embed.ts'), EMBEDDER);
   const options = ['--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false', '--noEmit'];
@@ -128,7 +127,7 @@ installed('compiles in a strict program without the types of its own libraries',
   ).catch((failed) => {
     throw new Error(failed.stdout.replace(/^\/.*\n/gm, ''));
   });
-  // The compiler, the types of Node, and what those name.
+  // The compiler, the types of Node, and their dependencies.
   const packages = [...stdout.matchAll(/.*node_modules\/((?:@[^/\n]+\/)?[^/\n]+)/g)].map(([, name]) => name);
   const own = packages.filter(
     (name) => !/^(?:@typescript\/.*|typescript|@types\/node|undici-types|buffer)$/.test(name ?? ''),

@@ -1,5 +1,5 @@
-// deploy/grafana-dashboard.json and deploy/prometheus-rules.yaml against the metrics of a gateway with real programs behind it: a
-// killed one is seen, a deregistered one has no line. promtool judges the text, the rules and every query; without it, that is skipped.
+// deploy/grafana-dashboard.json and deploy/prometheus-rules.yaml against the metrics of a gateway with real programs: a killed one
+// shows, a deregistered one has no line. promtool checks the text, the rules and every query; without it, these are skipped.
 
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -42,7 +42,7 @@ test.after(async () => {
   await gateway.remove();
 });
 
-test('shows that a program was killed and came back, and forgets one that was deregistered', async () => {
+test('the metrics show that a program was killed and restarted, and drop a deregistered one', async () => {
   const one = { template: 'pair', instance_id: 'one' };
   const up = await scrape();
   assert.is(metricValue(up, 'stagedoor_instance_up', one), 1);
@@ -88,7 +88,7 @@ test('the dashboard and the rules use metrics and labels that exist', async () =
   }
 });
 
-test('each panel has an id and a place of its own', async () => {
+test('each panel has a unique id and overlaps no other', async () => {
   const { panels } = await dashboard();
   assert.is(new Set(panels.map(({ id }) => id)).size, panels.length);
   const places = panels.map(({ gridPos: { x, y, w, h } }) => ({ x, y, right: x + w, bottom: y + h }));
@@ -115,7 +115,7 @@ needsPromtool('promtool accepts the rules, and every query of the dashboard', as
   assert.match(stdout, `SUCCESS: ${asRules.length} rules found`);
 });
 
-needsPromtool('promtool finds no fault with names, types and format of the metrics', async () => {
+needsPromtool('promtool accepts names, types and format of the metrics', async () => {
   const checking = run('promtool', ['check', 'metrics']);
   checking.child.stdin?.end(await textOf());
   const { stdout, stderr } = await checking;
@@ -151,7 +151,7 @@ async function dashboard(): Promise<Dashboard> {
   return JSON.parse(await readFile(fileOf('grafana-dashboard.json'), 'utf8'));
 }
 
-/** With values for the variables of Grafana. */
+/** The queries of the dashboard, with values for the variables of Grafana. */
 async function dashboardQueries(): Promise<string[]> {
   const { panels } = await dashboard();
   const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));

@@ -100,7 +100,7 @@ withEngine('a killed container leaves the pool at once, and no call fails', asyn
     await killed;
     await becomes(async () => Object.keys(await instancesOf(who, 'web')), [idOf(two)], 5_000);
 
-    // What is started is added, and what was removed is gone, without a word from anybody.
+    // A started container is added, and a removed one is gone, without a command.
     await podman.podman('start', one);
     await becomes(() => healthyOf(who, 'web'), [one, two].map(idOf).sort());
     await podman.podman('rm', '-f', '-t', '0', one);
@@ -111,7 +111,7 @@ withEngine('a killed container leaves the pool at once, and no call fails', asyn
   }
 });
 
-withEngine('a program in a container ends with its gateway, also with one that was killed', async () => {
+withEngine('a program in a container ends with its gateway, even when the gateway is killed', async () => {
   const podman = engine as Podman;
   const ids = [await startStdio(podman), await startStdio(podman, '--ignore-stdin-end')];
   const running = async () => {
@@ -137,7 +137,7 @@ withEngine('a program in a container ends with its gateway, also with one that w
   }
 });
 
-test('without an engine the command says where it looked, and exits with 1', async () => {
+test('without an engine the command names the address and exits with 1', async () => {
   const nowhere = 'unix:///nowhere/engine.sock';
   const gateway = new Program(['gateway', 'start', '--port', '0', '--sync'], {
     env: { DOCKER_HOST: nowhere, CONTAINER_HOST: nowhere },

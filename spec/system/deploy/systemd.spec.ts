@@ -1,5 +1,5 @@
-// deploy/stagedoor.service: checked by systemd-analyze, and run by a systemd of its own in a container that sees the programs of
-// this machine and the clone read-only. Where neither can run, the tests are skipped.
+// deploy/stagedoor.service: checked by systemd-analyze, and run by systemd in a container that has the programs of this machine
+// and the clone read-only. Where these cannot run, the tests are skipped.
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -16,7 +16,7 @@ const run = promisify(execFile);
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 const unit = join(repository, 'deploy/stagedoor.service');
 const SYSTEMD = '/lib/systemd/systemd';
-/** A program in the sandbox of the unit, as far as it needs something of the machine. */
+/** A program with those parts of the unit's sandbox that need support of the machine. */
 const SANDBOX = `[Service]
 Type=oneshot
 User=stagedoor
@@ -25,7 +25,7 @@ PrivateDevices=yes
 SystemCallFilter=@system-service
 ExecStart=/usr/bin/true
 `;
-/** Of the container. */
+/** The name of the container. */
 const NAME = 'systemd';
 
 const hasAnalyzer = await run('systemd-analyze', ['--version']).then(
@@ -43,7 +43,7 @@ const analyzed = test.needs(hasAnalyzer, 'systemd-analyze is not installed');
 const withSystemd = test.needs(booted === '', booted);
 test.after(() => engine?.close());
 
-analyzed('has no fault and little exposure', async () => {
+analyzed('has no fault, and an exposure level of at most 2', async () => {
   const { stderr } = await run('systemd-analyze', ['verify', unit], { timeout: 30_000 });
   assert.not.match(stderr, 'stagedoor.service');
   const words = ['security', '--offline=true', '--no-pager', unit];
@@ -53,7 +53,7 @@ analyzed('has no fault and little exposure', async () => {
   assert.ok(Number(level) <= 2, stdout);
 });
 
-withSystemd('is active when the gateway is ready, runs programs, and stops in order', async () => {
+withSystemd('is active when the gateway is ready, runs programs, and stops without an error', async () => {
   await settings('GATEWAY_PORT=8123', 'GATEWAY_AUTH_ENABLED=false', 'GATEWAY_HOST=127.0.0.1');
   await inside('systemctl', 'start', 'stagedoor');
   assert.is(await state(), 'active success', await journal());
@@ -69,7 +69,7 @@ withSystemd('is active when the gateway is ready, runs programs, and stops in or
   assert.match(await journal(), '"msg":"stopped"');
 });
 
-withSystemd('fails at once with wrong settings, and is not started again', async () => {
+withSystemd('fails at once with invalid settings, and is not restarted', async () => {
   await settings('GATEWAY_PORT=8124', 'GATEWAY_LOG_LEVEL=chatty');
   assert.is(
     await inside('systemctl', 'start', 'stagedoor').then(
@@ -85,7 +85,7 @@ withSystemd('fails at once with wrong settings, and is not started again', async
 
 test.run();
 
-/** Starts a systemd in a container, with the unit and its user; gives why that is not possible here, or ''. */
+/** Starts systemd in a container, with the unit and its user; returns the reason why that is not possible, or ''. */
 async function boot(podman: Podman): Promise<string> {
   const folder = join(podman.folder, 'systemd');
   const files: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-// With CI=true a flaky spec file of the system tier is run once more, alone, when all others have ended; these tests show that
+// With CI=true a failed spec file of the system tier is run once more, alone, when all others have ended; these tests show that
 // this hides nothing, and that no other file is repeated. Source: docs/adr/0066-retries-of-the-system-tier.md.
 
 import { writeFile } from 'node:fs/promises';
@@ -28,7 +28,7 @@ test.before.each(async () => {
   await writeFile(root('package.json'), '{ "type": "module" }');
 });
 
-test('up to three files that fail and then pass are a success, and are shown as flaky', async () => {
+test('up to three files that fail and then pass count as passed, and are listed as flaky', async () => {
   const flakyOnes = ['a', 'c', 'd'].map((name) => [`system/${name}.spec.ts`, failsOnce]);
   const { code, lines } = await run({ ...Object.fromEntries(flakyOnes), 'system/b.spec.ts': passes });
   assert.is(code, 0);
@@ -43,7 +43,7 @@ test('up to three files that fail and then pass are a success, and are shown as 
   assert.is(lines.indexOf('---- system/a.spec.ts'), lines.lastIndexOf('---- system/a.spec.ts'), 'shown once');
 });
 
-test('a file that fails twice is a failure, shown as ever', async () => {
+test('a file that fails twice counts as failed, with its output', async () => {
   const { code, lines } = await run({ 'system/a.spec.ts': fails, 'system/b.spec.ts': passes });
   assert.is(code, 1);
   assert.is(lines.at(-1), '2 passed, 1 failed, 0 skipped');
@@ -55,7 +55,7 @@ test('a file that fails twice is a failure, shown as ever', async () => {
 
 for (const [what, names, closing, CI] of [
   [
-    'four are no accident',
+    'four failed files',
     ['a', 'b', 'c', 'd'].map((name) => `system/${name}`),
     '4 passed, 4 failed, 0 skipped',
     'true',
@@ -63,7 +63,7 @@ for (const [what, names, closing, CI] of [
   ['without CI=true', ['system/a'], '1 passed, 1 failed, 0 skipped', ''],
   ['outside the system tier', ['a'], '1 passed, 1 failed, 0 skipped', 'true'],
 ] as const)
-  test(`${what}: nothing is repeated`, async () => {
+  test(`${what}: no file is repeated`, async () => {
     const files = names.map((name) => [`${name}.spec.ts`, failsOnce]);
     const { code, lines } = await run(Object.fromEntries(files), [], { CI });
     assert.equal([code, lines.at(-1)], [1, closing]);

@@ -1,5 +1,5 @@
-// The spec of the spec runner: each way in which a spec file could pass without having tested anything is written to
-// a temporary folder, run, and must come out as a failure with a sentence that says what happened.
+// The spec of the spec runner: each way in which a spec file could pass without testing anything is written to a temporary
+// folder, run, and must be reported as a failure with its cause.
 
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -25,14 +25,14 @@ test.before(async () => {
 
 const A = `test('a', () => {});`;
 const B = `test('b', () => {});`;
-/** Tests of one suite, which is run behind them: what is counted (passed, failed, skipped), and what is said of failures and skips. */
+/** Tests of one suite, which runs after them: the counts (passed, failed, skipped), and the messages of failures and skips. */
 const SAMPLES: readonly (readonly [
   name: string,
   body: string,
   counts: readonly [number, number, number],
   said?: RegExp,
 ])[] = [
-  ['a test that throws what is no Error', `test('a', () => { throw undefined; }); ${B}`, [1, 1, 0]],
+  ['a test that throws undefined', `test('a', () => { throw undefined; }); ${B}`, [1, 1, 0]],
   [
     'a throwing before',
     `test.before(() => { throw 'no'; }); ${A} ${B}`,
@@ -70,7 +70,7 @@ const SAMPLES: readonly (readonly [
     /uncaught exception: Error: too late/,
   ],
   [
-    'something that is left open',
+    'an open handle after the last test',
     `import { createServer } from 'node:net'; test('a', () => new Promise((resolve) => createServer().listen(0, resolve)));`,
     [1, 1, 0],
     /^left something open: TCPServerWrap$/,
@@ -89,14 +89,14 @@ const SAMPLES: readonly (readonly [
   ],
 ];
 for (const [name, body, counts, said = /(?:)/] of SAMPLES)
-  test(`counts ${name}`, async () => {
+  test(`reports ${name}`, async () => {
     const { passed, failed, skipped, failures } = await run(`${body} test.run();`);
     assert.equal([passed, failed, skipped.length], counts, failures.join());
     const reasons = skipped.map((skip) => `${skip.name}: ${skip.reason}`);
     assert.match([...failures, ...reasons].join('\n'), said);
   });
 
-test('shows a failing test, with what the file wrote', async () => {
+test('shows a failing test with the output of its file', async () => {
   const result = await run(
     `test('works', () => {}); test('breaks', () => { console.log('a hint'); throw new Error('no such luck'); }); test.run();`,
   );
@@ -105,7 +105,7 @@ test('shows a failing test, with what the file wrote', async () => {
   assert.match(result.output, 'a hint');
 });
 
-test('fails a file without a suite, and one that cannot be loaded', async () => {
+test('fails a file without a suite, and a file that cannot be loaded', async () => {
   const empty = await run('', '');
   assert.equal(counts(empty), { passed: 0, failed: 1, skipped: 0 });
   assert.match(empty.failures.join(), 'no test was run');
@@ -113,7 +113,7 @@ test('fails a file without a suite, and one that cannot be loaded', async () => 
   assert.match(broken.failures.join(), /could not be loaded.*missing\.ts/s);
 });
 
-test('kills a file that blocks, and names the test it was in', async () => {
+test('kills a file that blocks, and names its current test', async () => {
   const body = `test('fine', () => {}); test('spins', () => { for (;;); }); test.run();`;
   const result = await run(body, preamble, { timeoutMs: 1_500, graceMs: 400 });
   assert.equal(counts(result), { passed: 1, failed: 1, skipped: 0 });
@@ -134,7 +134,7 @@ test('runs the system tier only when a filter chooses it', async () => {
 });
 
 test.needs(process.platform !== 'win32', 'Windows keeps no group for an orphan')(
-  'ends what a file started and forgot',
+  'ends processes that a file started and did not end',
   async () => {
     const server = createServer().listen(0);
     await once(server, 'listening');
@@ -165,7 +165,7 @@ const PASSES = `${A} test.run();`;
 const FAILS = `test('a', () => { throw new Error('no'); }); test.run();`;
 const SKIPS = `${A} test.skip('b', 'not today'); test.run();`;
 const UNTOLD = `${A} test.skip('b', () => {}); test.run();`;
-/** Runs of the whole runner: what closes them, and with which exit code. */
+/** Runs of the whole runner: the closing line and the exit code. */
 for (const [name, files, code, closing, CI = ''] of [
   ['0', { 'a.spec.ts': SKIPS, 'deep/b.spec.ts': PASSES }, 0, '2 passed, 0 failed, 1 skipped'],
   [
@@ -184,13 +184,13 @@ for (const [name, files, code, closing, CI = ''] of [
     if (name === '0') assert.ok(outcome.lines.includes('  a.spec.ts  sample > b: not today'));
   });
 
-/** Writes the process that runs the file into a file beside it. */
+/** Appends the pid of the process that runs the file to a file beside it. */
 const shares = `
 import { appendFileSync } from 'node:fs';
 const diary = new URL('diary', import.meta.url);
 test('is here', () => appendFileSync(diary, process.pid + '\\n'));`;
 
-/** How many processes ran the files, and what was printed. */
+/** The number of processes that ran the files, and the output. */
 async function processesOf(files: Readonly<Record<string, string>>) {
   const root = join(folder, randomUUID());
   const { lines } = await runSamples(root, files, ['--jobs', '1', '--grace', '0.4']);
@@ -198,7 +198,7 @@ async function processesOf(files: Readonly<Record<string, string>>) {
   return { count: new Set(pids).size, closing: lines.at(-1), text: lines.join('\n') };
 }
 
-test('runs files in one process while nothing is left behind', async () => {
+test('runs files in one process while they leave nothing open', async () => {
   const { count, closing } = await processesOf({
     'a.spec.ts': `${shares} test('a', () => { process.env.LEFT = 'x'; process.chdir('/'); }); test.run();`,
     'b.spec.ts': `${shares} test('b', () => { if (process.env.LEFT || process.cwd() === '/') throw new Error('dirty'); }); test.run();`,
@@ -222,12 +222,12 @@ for (const [what, body, complaint] of [
     assert.match(text, complaint);
   });
 
-test('refuses options it does not know', async () => {
+test('refuses unknown options', async () => {
   const { code } = await runFolder({}, ['--job', '3']);
   assert.is(code, 2);
 });
 
-test('a spec file started by hand fails where uvu alone would pass', async () => {
+test('fails a spec file without run() that is started by hand, where uvu alone would pass', async () => {
   const file = join(folder, 'by-hand.spec.ts');
   await writeSample(file, `${preamble}test('a', () => {});`);
   const child = spawn(process.execPath, [file], { stdio: ['ignore', 'ignore', 'pipe'] });

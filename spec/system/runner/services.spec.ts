@@ -1,5 +1,5 @@
-// Real servers are found or started once per run, and a private one never outlives the run. Where the programs of a
-// server are not installed, the tests about private servers are skipped with what to install.
+// Real servers are found or started once per run, and a private one never outlives the run. Where the programs of a server are
+// not installed, the tests of private servers are skipped with the package to install.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,8 +16,8 @@ import { type ServiceName, SupervisedServers } from '../../helpers/services/supe
 import { serviceOf } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('services', { timeoutMs: 90_000 });
-/** The one that starts fastest: what is started makes no difference to how it ends. */
+const test = suite('services of the specs', { timeoutMs: 90_000 });
+/** The fastest to start: the kind of server makes no difference for its end. */
 const name = 'redis';
 const scratch = folderOfAll(test)();
 
@@ -26,7 +26,7 @@ chmodSync(scratch, 0o711);
 const tooEarly = () => {
   throw new Error('its programs are here');
 };
-test('says what to install when there is no server, before anything is started', async () => {
+test('name the package to install when there is no server, before any is started', async () => {
   for (const each of ['postgresql', 'mariadb', 'redis'] as const)
     assert.match(
       String(await startPrivate(each, tooEarly, [scratch])),
@@ -37,7 +37,7 @@ test('says what to install when there is no server, before anything is started',
 const missing = await startPrivate(name, tooEarly).then(String, () => '');
 for (const end of ['closes its run', 'is killed'] as const) {
   test.needs(canFindProcesses && !missing, missing || NO_PROCESSES)(
-    `no private server outlives an owner that ${end}`,
+    `include no private server that outlives an owner that ${end}`,
     async () => {
       const owner = startOwner(name);
       const { url, supervisor } = await owner.says();
@@ -53,7 +53,7 @@ for (const end of ['closes its run', 'is killed'] as const) {
   );
 }
 
-test('a skip says why, and is a failure where services are required', () => {
+test('are skipped with a reason if missing, and fail where services are required', () => {
   const answer = { skip: 'there is none: install it' };
   assert.equal(serviceOf(answer, {}), { url: undefined, ...answer });
   assert.throws(
@@ -62,7 +62,7 @@ test('a skip says why, and is a failure where services are required', () => {
   );
 });
 
-test('fails when a server was named and nothing answers there', async () => {
+test('fail when the named server does not answer', async () => {
   const servers = new SupervisedServers();
   const environment = { ...process.env, TEST_REDIS_URL: `redis://127.0.0.1:${await freePort()}` };
   const answer = await servers.find('redis', environment);

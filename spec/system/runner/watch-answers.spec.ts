@@ -1,5 +1,5 @@
-// What the watch over all answers is worth: an answer that is planted wrong must fail the file. The right ones, and those of
-// other servers, are everywhere else in this suite; what is wrong is in answer-check.spec.ts.
+// The watch over all answers works: a wrong answer must fail the file. Right answers, and those of other servers, occur in all
+// other specs; the rules of the check are in answer-check.spec.ts.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ test.before(async () => {
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
 });
 
-/** Runs a spec of one test around an app, and gives what it failed of. */
+/** Runs a spec of one test with an app, and returns its failures. */
 async function failuresOf(body: string): Promise<readonly string[]> {
   const file = join(folder, 'sample.spec.ts');
   await writeFile(
@@ -31,7 +31,7 @@ async function failuresOf(body: string): Promise<readonly string[]> {
   return (await runFile(file, { timeoutMs: 30_000, graceMs: 2_000 })).failures;
 }
 
-test('fails a file for a field that is not what the schema says, although no test looked', async () => {
+test('fails a file for an answer that violates its schema, although no test checks it', async () => {
   const failures = await failuresOf(
     `Object.defineProperty(app.gateway, 'databaseStatus', { value: async () => 'on holiday' });
      await app.ask('GET', '/gateway/health')`,
@@ -43,7 +43,7 @@ test('fails a file for a field that is not what the schema says, although no tes
   );
 });
 
-test('writes down what programs answer, for the spec that started them', async () => {
+test('records wrong answers of programs for the spec that started them', async () => {
   const file = join(folder, 'strange answers');
   const program = join(folder, 'program.ts');
   await writeFile(

@@ -1,6 +1,6 @@
-// The transports against a server on the official SDK, in every era, over HTTP and stdio, and against the reference server
-// as it is published (the others: catalogue.spec.ts). What each transport must do in detail is in the conformance suite,
-// against our own fixtures; lists, plain calls and errors of tools are compared with the SDK's own by `npm run conformance`.
+// The transports against a server on the official SDK, in every era, over HTTP and stdio, and against the published reference
+// server (the others: catalogue.spec.ts). The details of each transport are in the conformance suite, against our own fixtures;
+// `npm run conformance` compares lists, plain calls and errors of tools with those of the SDK.
 
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
@@ -23,7 +23,7 @@ import { httpDefinition } from '../../transports/http/open-http.ts';
 
 const test = suite('servers on the official SDKs', { timeoutMs: 30_000 });
 
-/** Real programs need their time to start when the machine is busy. */
+/** Real programs start slowly when the machine is busy. */
 const patient = openOptions({ handshakeTimeoutMs: 20_000 });
 const PROGRESS = { kind: 'notification', method: 'notifications/progress' } as const;
 
@@ -36,7 +36,7 @@ for (const [kind, served] of SUBJECTS) {
     test(`${kind}, ${served}: ${sentence}`, () => (kind === 'http' ? overHttp : overStdio)(served, body));
 
   check(
-    'finds the era, learns who the server is, probes it, and hears which method it lacks',
+    'detects the era, reads the server info, probes it, and gets its error for an unknown method',
     async (transport) => {
       const { capabilities, greeting, ...who } = transport.peer;
       assert.equal(who, {
@@ -53,27 +53,24 @@ for (const [kind, served] of SUBJECTS) {
     },
   );
 
-  // It compares the headers of the modern era with the body before it looks for the tool.
-  check('names a tool such that the SDK takes it, whatever the name', async (transport) => {
+  // The SDK compares the headers of the modern era with the body before it looks for the tool.
+  check('encodes any tool name so that the SDK accepts it', async (transport) => {
     for (const name of ['grüße', '日本 🎭', ' padded ', '=?base64?YQ==?=']) {
       const error = { code: -32602, message: `Tool ${name} not found` };
       assert.equal((await see(transport.exchange(callTool(name, {})))).events, [{ kind: 'error', error }]);
     }
   });
 
-  check(
-    'cancels: unsubscribing before the first word reaches the AbortSignal of the handler',
-    async (transport) => {
-      const waiting = async () =>
-        JSON.parse(textOf((await see(transport.exchange(callTool('test_instance', {})))).events[0])).waiting;
-      const silent = transport.exchange(callTool('test_wait', {})).subscribe();
-      await until(async () => (await waiting()) === 1, 'the call was running');
-      silent.unsubscribe();
-      await until(async () => (await waiting()) === 0, 'the call was cancelled');
-    },
-  );
+  check('unsubscribing before the first message aborts the AbortSignal of the handler', async (transport) => {
+    const waiting = async () =>
+      JSON.parse(textOf((await see(transport.exchange(callTool('test_instance', {})))).events[0])).waiting;
+    const silent = transport.exchange(callTool('test_wait', {})).subscribe();
+    await until(async () => (await waiting()) === 1, 'the call was running');
+    silent.unsubscribe();
+    await until(async () => (await waiting()) === 0, 'the call was cancelled');
+  });
 
-  check('reads a resource and gets a prompt with what is not ASCII', async (transport) => {
+  check('reads a resource and gets a prompt with non-ASCII texts', async (transport) => {
     const uri = 'test://template/grüße-日本/data';
     const { contents } = await resultOf(transport, 'resources/read', { uri });
     assert.equal(
@@ -87,7 +84,7 @@ for (const [kind, served] of SUBJECTS) {
   });
 }
 
-test('server-everything: reports progress, and is stopped in the middle of work that nobody waits for', async () => {
+test('server-everything: reports progress, serves calls after a cancelled one, and ends although it ignores the cancel', async () => {
   const script = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'));
   await overPipe({ command: process.execPath, args: [script, 'stdio'] }, async (transport) => {
     const tool = 'trigger-long-running-operation';
@@ -98,7 +95,7 @@ test('server-everything: reports progress, and is stopped in the middle of work 
       [1, 2].map((progress) => ({ ...PROGRESS, params: { progressToken: 7, progress, total: 2 } })),
     );
     assert.match(textOf(events.at(-1)), /completed/);
-    // It does not look at the AbortSignal, so the end of stdin will not be enough.
+    // The server ignores the AbortSignal, so the end of stdin is not enough.
     await startAndUnsubscribe(transport.exchange(callTool(tool, { duration: 60, steps: 6_000 })));
     const after = await see(transport.exchange(callTool('echo', { message: 'still here' })));
     assert.is(textOf(after.events[0]), 'Echo: still here');

@@ -1,4 +1,4 @@
-// server-everything in its `sse` mode, run by the gateway: what it lists depends on what a client declared, and it asks.
+// server-everything in its `sse` mode, run by the gateway: its tools depend on the client's capabilities, and it asks clients.
 
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -28,7 +28,7 @@ async function toolNames(conversation: Upstream): Promise<readonly unknown[]> {
   return Array.isArray(tools) ? tools.map((tool) => isJsonObject(tool) && tool.name) : [];
 }
 
-test('lists, calls, reports progress, and asks the client whose stream it is', async () => {
+test('lists, calls, reports progress, and sends elicitation to the client of the stream', async () => {
   const command = process.execPath;
   const endpoint = `http://127.0.0.1:${await freePort()}/sse`;
   const definition = httpDefinition(endpoint, { transport: 'sse', command, args: [everything, 'sse'] });

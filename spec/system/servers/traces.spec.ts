@@ -1,4 +1,4 @@
-// The spans of a whole program, as a collector gets them: from a client through the gateway to servers over a pipe and over HTTP.
+// The spans of a whole program at a collector: from a client through the gateway to servers over stdio and over HTTP.
 
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
@@ -59,10 +59,10 @@ const children = (of: ReceivedSpan, all: readonly ReceivedSpan[]) =>
   all
     .filter(({ parentSpanId }) => parentSpanId === of.spanId)
     .sort((one, other) => one.startMs - other.startMs);
-/** What went out in `traceparent`, in the text of a message or of a header. */
+/** The trace id and span id of a `traceparent` in a message or header. */
 const continued = (text: string) => /00-([0-9a-f]{32})-([0-9a-f]{16})-01/.exec(text)?.slice(1, 3);
 
-test('hold together from the client through the gateway to servers over a pipe and over HTTP', async () => {
+test('connect a client through the gateway with servers over stdio and over HTTP', async () => {
   const { send, stop } = await start();
   const { admin, program } = gateway;
   const near = { command: process.execPath, args: [rawEcho, '--era=legacy'] };
@@ -83,7 +83,7 @@ test('hold together from the client through the gateway to servers over a pipe a
   }
   const args = { text: 'planted-argument' };
   await send('/mcp/far/tools/call', { name: 'echo', arguments: args }, { traceparent: traceparent('c') });
-  // In a session, with the context of the caller in `_meta` and that of a proxy in the header.
+  // In a session, with the context of the caller in `_meta` and the context of a proxy in the header.
   const client = await LegacyClient.open(gateway.wire, '/mcp/far');
   const headers = { traceparent: traceparent('e') };
   await client.call('fail', {}, { id: 2, meta: { traceparent: traceparent('d') }, headers });
@@ -145,7 +145,7 @@ test('hold together from the client through the gateway to servers over a pipe a
   assert.equal(continued(String(received?.headers.traceparent)), [TRACE, post?.spanId]);
   assert.equal(continued(String(received?.body)), [TRACE, attempt?.spanId]);
 
-  // `_meta` names the parent; the header is the way that the message came.
+  // `_meta` names the parent; the header becomes a link.
   const inSession = serverSpan('d');
   assert.equal(inSession.links, [parentOf('e')]);
   assert.is(inSession.attributes['jsonrpc.request.id'], '2');
@@ -164,7 +164,7 @@ test('hold together from the client through the gateway to servers over a pipe a
   assert.not.match(shown, 'planted');
 });
 
-test('are sent as protobuf while nothing else is asked for, and a collector that is away holds nothing up', async () => {
+test('are sent as protobuf by default, and an unreachable collector delays neither calls nor the stop', async () => {
   const { send, stop } = await start({ OTEL_EXPORTER_OTLP_PROTOCOL: '' });
   await send('/mcp/none/tools/call', { name: 'x' });
   await stop();
