@@ -1,4 +1,4 @@
-// What a new user does with accounts: start in an empty folder, find the first password, log in, make a user and a key,
+// The steps of a new user with accounts: start in an empty folder, find the first password, log in, create a user and a key,
 // call with the key, restart, revoke. And the same on the database when no gateway runs.
 
 import { spawnSync } from 'node:child_process';
@@ -21,9 +21,9 @@ const onTerminal = test.needs(
   'needs Linux and python3, whose pty module makes a terminal',
 );
 
-/** Where the gateway is started: its database and its state are here. */
+/** The folder of the gateway, with its database and its state. */
 const folder = folderOfEach(test);
-/** Where the person who types has their settings. */
+/** The folder of the user's settings. */
 const settings = folderOfEach(test);
 let port = 0;
 let url = '';
@@ -37,7 +37,7 @@ test.after.each(async () => {
   gateway = undefined;
 });
 
-test('from an empty folder to a revoked key, over a restart', async () => {
+test('login, a new user and a new key work from an empty folder, also after a restart, until the key is revoked', async () => {
   await start();
   const password = firstPassword();
   assert.not.match(`${gateway?.out}${gateway?.err}`, password);
@@ -79,7 +79,7 @@ test('from an empty folder to a revoked key, over a restart', async () => {
     assert.not.match(`${gateway?.out}${gateway?.err}`, secret);
 });
 
-test('works on the database when no gateway runs, and a lost password is replaced', async () => {
+test('account commands work on the database without a gateway, and replace a lost password', async () => {
   await start();
   await stop();
   assert.ok(existsSync(folder('initial-admin-password')));
@@ -99,13 +99,13 @@ test('works on the database when no gateway runs, and a lost password is replace
   const ci = caller(url, { 'X-API-Key': key });
   assert.is((await ci('GET /gateway/audit')).status, 200);
 
-  // The gateway runs: it hears of what is done behind its back.
+  // The running gateway learns of changes in the database.
   assert.is((await local(['gateway', 'delete-user', 'ada'])).code, 0);
   assert.is((await local(['gateway', 'revoke', 'ci'])).code, 0);
   await comesTo(401, () => ci('GET /gateway/audit'));
 });
 
-onTerminal('asks for a password that is not seen, and leaves the terminal as it was', async () => {
+onTerminal('login at a terminal hides the password, and restores the terminal', async () => {
   await start({ GATEWAY_ADMIN_PASSWORD: 'correct horse' });
   const typed = await inTerminal(['gateway', 'login', 'admin'], 'correct horse\r');
   assert.match(typed.said, `Password of admin at ${url}: `);
@@ -148,7 +148,7 @@ function firstPassword(): string {
   return readFileSync(path, 'utf8').trim();
 }
 
-/** A command of the person at their machine, against the gateway; in this process, as all but those at a terminal. */
+/** A command against the gateway; in this process, like all commands except those at a terminal. */
 function cli(words: readonly string[], input?: string) {
   return run(words, { env: { STAGEDOOR_URL: url } }, input);
 }
@@ -173,7 +173,7 @@ function call(key: string) {
   return callTool(caller(url, { 'X-API-Key': key }), 'demo', 'name');
 }
 
-/** Runs a command line in a terminal of its own, types once something was asked, and looks at the terminal afterwards. */
+/** Runs a command line in a new terminal, types after its question, and reads the state of the terminal afterwards. */
 async function inTerminal(words: readonly string[], keys: string) {
   const { stdout, stderr, status } = spawnSync(
     'python3',

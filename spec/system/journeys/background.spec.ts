@@ -1,5 +1,5 @@
-// A gateway in the background, as its operator sees it: started, found, followed, restarted and stopped with commands, and
-// killed. Each in a folder of its own, whose database and state it uses.
+// A gateway in the background: started, found, followed, restarted and stopped with commands, and killed. Each test uses a new
+// folder for database and state.
 
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,10 +15,10 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('a gateway in the background');
 const START = ['gateway', 'start', '--background', '--port', '0'];
 
-/** A folder in which commands are typed; whatever runs in the background there is ended in the end. */
+/** A folder in which commands run; `leave` kills the gateways that run in the background there. */
 class Desk {
   readonly folder = mkdtempSync(join(tmpdir(), 'stagedoor-background-'));
-  /** The home is not that of the program that starts it, which kills whatever has its home when it ends. */
+  /** Another home than that of the program that starts it, which kills all processes with its home when it ends. */
   readonly #env = { HOME: this.folder, GATEWAY_DATABASE_URL: '' };
   readonly #pids = new Set<number>();
 
@@ -30,14 +30,14 @@ class Desk {
     return new Program(words, { env: this.#env, folder: this.folder });
   }
 
-  /** Starts one and gives its process and where it listens. */
+  /** Starts a gateway, and returns its pid and its URL. */
   async start(...words: string[]): Promise<{ pid: number; url: string }> {
     const { code, err, out } = await this.run(...START, ...words);
     assert.is(code, 0, `${out}\n${err}`);
     return this.running();
   }
 
-  /** What the file of the process says. */
+  /** The content of the pid file. */
   running(): { pid: number; url: string } {
     const [pid, url = ''] = readFileSync(join(this.folder, 'gateway.pid'), 'utf8').split('\n');
     this.#pids.add(Number(pid));
@@ -60,7 +60,7 @@ test.before.each(() => {
 });
 test.after.each(() => desk.leave());
 
-test('starts ready, is found in its folder, logs, and stops', async () => {
+test('is ready when the start command ends, is found in its folder, logs, and stops', async () => {
   const { code, out, err } = await desk.run(...START);
   assert.equal([code, err], [0, '']);
   const { pid, url } = desk.running();
@@ -84,7 +84,7 @@ test('starts ready, is found in its folder, logs, and stops', async () => {
   assert.match(readFileSync(join(desk.folder, 'gateway.log'), 'utf8'), /stopping after SIGTERM/);
 });
 
-test('is started once in a state folder, also at the same time, and whatever its port and database', async () => {
+test('starts only once per state folder, also concurrently, and with any port and database', async () => {
   const both = await Promise.all([desk.run(...START), desk.run(...START)]);
   assert.equal(both.map(({ code }) => code).sort(), [0, 1]);
   assert.match(both.map(({ err }) => err).join(''), /^stagedoor: (a|another) gateway .*in the background/);
@@ -100,7 +100,7 @@ test('is started once in a state folder, also at the same time, and whatever its
   assert.is(isRunning(pid), true);
 });
 
-test('a killed one is no obstacle, and its files name no other process', async () => {
+test('can be started again after it was killed, and a stop in between finds none', async () => {
   const { pid } = await desk.start();
   process.kill(pid, 'SIGKILL');
   while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -110,7 +110,7 @@ test('a killed one is no obstacle, and its files name no other process', async (
   assert.is.not((await desk.start()).pid, pid);
 });
 
-test('restarts with the words it was started with', async () => {
+test('restarts with its original options, and keeps running if the restart is impossible', async () => {
   const before = await desk.start('--log-level', 'debug');
   const restarted = await desk.run('gateway', 'restart');
   assert.is(restarted.code, 0, restarted.err);
@@ -130,7 +130,7 @@ test('restarts with the words it was started with', async () => {
   assert.is(isRunning(after.pid), true);
 });
 
-test('one that cannot start says why, and leaves no process', async () => {
+test('reports why it cannot start, and leaves no process', async () => {
   const occupant = createServer().listen(0, '127.0.0.1');
   await once(occupant, 'listening');
   const { port } = Object(occupant.address());
@@ -147,7 +147,7 @@ test('one that cannot start says why, and leaves no process', async () => {
   assert.match(demo.err, '--background');
 });
 
-test('Ctrl-C ends a start that waits for its database', async () => {
+test('is ended by Ctrl-C while its start waits for the database', async () => {
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const url = `postgresql://u@127.0.0.1:${Object(silent.address()).port}/x`;
@@ -165,7 +165,7 @@ test('Ctrl-C ends a start that waits for its database', async () => {
   }
 });
 
-test('the log is followed', async () => {
+test('has a log that `logs -f` follows', async () => {
   const { url } = await desk.start();
   const logs = desk.open('gateway', 'logs', '-f', '-n', '0');
   try {

@@ -1,4 +1,4 @@
-// What a newcomer does: start the demo, paste what it prints, press Ctrl-C.
+// The steps of a newcomer: start the demo, paste its calls, press Ctrl-C.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -14,7 +14,7 @@ test.before.each(() => {
 });
 test.after.each(() => demo.remove());
 
-test('starts real servers, shows calls that work when they are pasted, and ends without a trace', async () => {
+test('starts real servers, prints calls that work when pasted, and leaves nothing after Ctrl-C', async () => {
   await demo.sees(/5 of 5 servers are healthy/, 30_000);
   for (const id of ['everything-1', 'everything-2', 'filesystem-1', 'memory-1']) {
     assert.match(demo.out, new RegExp(`^${id} +healthy after \\d+\\.\\d s \\(stdio\\)$`, 'm'));
@@ -37,7 +37,7 @@ test('starts real servers, shows calls that work when they are pasted, and ends 
   const instances = served.map((headers) => /^x-instance-id: (.*)$/im.exec(headers)?.[1]?.trim());
   assert.equal(instances.sort(), ['everything-1', 'everything-2', 'everything-3']);
 
-  // The key is what lets them in; others need one of their own, and of this the log says nothing.
+  // The calls need the key, which is not in the log.
   const [, key = ''] = / -H 'X-API-Key: (sd_[^']+)'/.exec(lines[0] ?? '') ?? [];
   assert.match(demo.out, `\nexport STAGEDOOR_API_KEY=${key}\n`);
   const refused = JSON.parse(paste(String(lines[0]).replace(key, 'sd_0123456789abcdef_wrong')));
@@ -57,7 +57,7 @@ test('starts real servers, shows calls that work when they are pasted, and ends 
   assert.is(spawnSync('curl', ['-s', `${url}/livez`]).status, 7, 'nothing listens any more');
 });
 
-test('can be stopped while it starts, and leaves nothing behind', async () => {
+test('can be stopped during its start, and leaves nothing', async () => {
   await demo.sees(/starting…/);
   demo.signal('SIGINT');
   assert.equal(await demo.end(), { code: 0, signal: null });
@@ -68,7 +68,7 @@ test('can be stopped while it starts, and leaves nothing behind', async () => {
 
 test.run();
 
-/** Runs a line as it is in a shell and gives back what it prints. */
+/** Runs a line unchanged in a shell, and returns its output. */
 function paste(line: string): string {
   const { status, stdout, stderr } = spawnSync(line, { shell: true, encoding: 'utf8', timeout: 20_000 });
   assert.is(status, 0, stderr);

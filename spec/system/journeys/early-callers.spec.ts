@@ -1,5 +1,5 @@
-// Who asks from the first moment on: until the accounts are there everything is 503 with Retry-After, /livez apart, and after
-// /readyz has said 200 once, a login with the right password succeeds.
+// Callers from the first moment on: until the accounts exist every route but /livez answers 503 with Retry-After, and after
+// /readyz has answered 200 once, a login with the right password succeeds.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -11,7 +11,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('journey: early callers', { timeoutMs: 60_000 });
 const password = 'correct horse';
 
-test('no login with the right password is refused for its password, and ready means ready', async () => {
+test('requests during a start get 503 with Retry-After, never 401, and all succeed once /readyz answers 200', async () => {
   const port = await freePort();
   const gateway = new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
     env: {
@@ -32,7 +32,7 @@ test('no login with the right password is refused for its password, and ready me
     const ask = async (question: string): Promise<Answer | undefined> => {
       const body = question.startsWith('POST') ? { username: 'admin', password } : undefined;
       return anybody(question, body).catch((error: unknown) => {
-        // Nobody listens yet.
+        // Nothing listens yet.
         if (error instanceof TypeError) return undefined;
         throw error;
       });

@@ -1,5 +1,5 @@
-// The end of a gateway with backends at work: stopped, stopped at once, broken, killed; and nothing is left behind. A backend that is
-// killed is in spec/gateway-close.spec.ts.
+// The end of a gateway with calls in flight: stopped, stopped at once, after an uncaught error, killed; and no process is left.
+// A backend that is killed: spec/gateway-close.spec.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -17,7 +17,7 @@ const stubborn = '--ignore-stdin-end --ignore-sigterm --spawn-grandchild';
 let gateway: Program;
 test.after.each(() => gateway.remove());
 
-needsProcesses('finishes calls in flight after SIGTERM and leaves no process behind', async () => {
+needsProcesses('finishes calls in flight after SIGTERM and leaves no process', async () => {
   const who = await begin();
   await register('stubborn', 'one', stubborn);
   await register('polite', 'one', '');
@@ -41,7 +41,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     await inFlight(who, 1);
     gateway.signal(signal);
     await gateway.sees(/stopping after/);
-    await delay(600); // later than one Ctrl-C that arrives twice
+    await delay(600); // later than a single Ctrl-C that arrives twice
     gateway.signal(signal);
     assert.equal(await gateway.end(), { code: null, signal });
     assert.equal(await gateway.survivors(), []);
@@ -49,7 +49,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-needsProcesses('stops in order when a defect of its own surfaces', async () => {
+needsProcesses('exits with 1 and leaves no process after an uncaught error', async () => {
   const defect = 'process.on("SIGUSR2", () => { throw new Error("a defect on purpose"); })';
   gateway = new Program(['gateway', 'start', '--port', '0'], {
     env: { NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(defect)}"` },
@@ -62,7 +62,7 @@ needsProcesses('stops in order when a defect of its own surfaces', async () => {
   assert.equal(await gateway.survivors(), []);
 });
 
-needsProcesses('leaves nothing behind even when it is killed', async () => {
+needsProcesses('leaves no process even when it is killed', async () => {
   await begin();
   await register('stubborn', 'one', stubborn);
   const port = await freePort();

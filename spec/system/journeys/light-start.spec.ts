@@ -1,5 +1,5 @@
-// What a gateway that nobody has called yet has in memory: none of the packages that few gateways need, or that are
-// needed once in a while. Each of them is 1 to 20 MB, and one import at the wrong place brings it back.
+// The modules of a gateway before its first call: none of the packages that few gateways need, or that are needed rarely. Each
+// of them takes 1 to 20 MB, and one import at the wrong place loads it again.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const LATER = [
   ...['cli-table3', '@mikro-orm/postgresql', '@mikro-orm/mysql', '@mikro-orm/mssql', '@mikro-orm/oracledb'],
 ];
 
-/** Runs in the program, before anything else: writes down the addresses of all modules when it ends. */
+/** Runs first in the program: writes the URLs of all loaded modules when it ends. */
 const listModules = (file: string): string => `
   import { writeFileSync } from 'node:fs';
   import { registerHooks } from 'node:module';
@@ -34,7 +34,7 @@ const listModules = (file: string): string => `
   registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
   process.on('exit', () => writeFileSync(${JSON.stringify(file)}, loaded.join('\\n')));`;
 
-test('loads no package that is needed later or never', async () => {
+test('loads no package that is needed only later', async () => {
   const program = new Program(['gateway', 'start', '--port', '0'], {
     env: {
       ...AS_IT_COMES,
@@ -51,7 +51,7 @@ test('loads no package that is needed later or never', async () => {
     const packages = new Set(
       loaded.map((address) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(address)?.[1]),
     );
-    // Or nothing was written down.
+    // Otherwise nothing was recorded.
     assert.ok(packages.has('koa') && packages.has('@mikro-orm/sqlite'), `${packages.size} packages`);
     assert.equal(
       LATER.filter((name) => packages.has(name)),

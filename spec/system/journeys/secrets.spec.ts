@@ -1,5 +1,5 @@
-// Plants a secret in every place that takes one, does with a real gateway what goes well and what goes wrong, and looks for
-// the secrets in everything that leaves it: output, log, answers, events, process lists, environments of children.
+// Plants a secret in every input that takes one, makes requests to a real gateway that succeed and that fail, and searches for
+// the secrets in all of its output: output, log, answers, process lists, environments of children.
 
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('journey: secrets', { timeoutMs: 60_000 });
 const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
-/** Unlike anything that could stand anywhere by accident. */
+/** Texts that do not occur by accident. */
 const planted = {
   secretKey: 'planted-secret-key-'.repeat(3),
   adminPassword: 'planted-admin-password',
@@ -32,13 +32,13 @@ const SETTINGS = {
   GATEWAY_SECRET_KEY: planted.secretKey,
   GATEWAY_ADMIN_PASSWORD: planted.adminPassword,
   GATEWAY_ENCRYPTION_KEY: planted.encryptionKey,
-  // Nobody listens there: limits are counted in memory, with a warning.
+  // Nothing listens there: limits are counted in memory, with a warning.
   GATEWAY_REDIS_URL: `redis://me:${planted.redisPassword}@127.0.0.1:1`,
 };
 let gateway: Program;
 test.after.each(() => gateway.remove());
 
-needsProcesses('keeps every secret to itself', async () => {
+needsProcesses('no secret is in output, answers, process lists or environments of children', async () => {
   const backend = await startHttpServer({ name: 'far' });
   gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1', '--log-level', 'trace'], {
     env: {
@@ -125,7 +125,7 @@ needsProcesses('keeps every secret to itself', async () => {
   await gateway.end();
   await backend.close();
 
-  // The only answers that hold a secret are those that hand it to its owner.
+  // The only answers that contain a secret are those that issue it to its owner.
   const handedOut = [login.body.access_token, key.body.key];
   const shown = answers.join('\n').replaceAll(handedOut[0], '').replaceAll(handedOut[1], '');
   const secrets = { ...planted, token: handedOut[0], key: handedOut[1] };
@@ -135,19 +135,19 @@ needsProcesses('keeps every secret to itself', async () => {
     config: config.out + config.err,
     lists: processes.lists,
   };
-  assert.match(places.log, 'request'); // it was a log that says something
+  assert.match(places.log, 'request'); // the log has requests
   for (const [place, text] of Object.entries(places)) {
     for (const [name, secret] of Object.entries(secrets))
       assert.not.match(text, secret, `${name} in ${place}`);
   }
-  // A child has its own variable and nothing of the gateway's.
+  // A child has its own variable and no secret of the gateway.
   assert.match(processes.environments, planted.variable);
   for (const [name, secret] of Object.entries(secrets)) {
     if (name !== 'variable') assert.not.match(processes.environments, secret, `${name} in a child`);
   }
 });
 
-test('stores no password, no key and no header as it is, and closes its files to others', async () => {
+test('no password, key, token or header is stored in plain text, and the key file is readable for its owner only', async () => {
   const home = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
     env: {
       GATEWAY_AUTH_ENABLED: 'true',
@@ -156,7 +156,7 @@ test('stores no password, no key and no header as it is, and closes its files to
     },
   });
   gateway = home;
-  // Made before the gateway needs it: it takes a second to start.
+  // Created before the gateway needs it: the start takes a second.
   mkdirSync(join(home.home, 'state'), { recursive: true });
   const url = await home.url();
   const token = await tokenOf(url, 'admin', planted.adminPassword);
@@ -176,7 +176,7 @@ test('stores no password, no key and no header as it is, and closes its files to
   const stored = {
     password: planted.adminPassword,
     header: planted.header,
-    // Not what follows the last underscore: the secret may hold some itself.
+    // Not the part after the last underscore: the secret may contain underscores.
     secret: headers['X-API-Key'].slice(-43),
     token: token.Authorization.slice('Bearer '.length),
   };
@@ -188,7 +188,7 @@ test('stores no password, no key and no header as it is, and closes its files to
   if (process.platform !== 'win32') assert.is(statSync(keyFile.path).mode & 0o077, 0);
 });
 
-/** Command lines of the program and of everything it started, and the environments of the latter. */
+/** Command lines of the program and of its descendants, and the environments of these. */
 function whatProcessesShow(program: Program): { lists: string; environments: string } {
   const children = program.descendants();
   return {

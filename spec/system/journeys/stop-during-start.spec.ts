@@ -1,5 +1,5 @@
-// A gateway that is told to stop while it starts: it ends in order, leaves no process behind, and makes nothing that it does
-// not need any more. What holds up the start is a registry file that is a pipe, which the spec ends when it wants to.
+// A gateway that is stopped during its start: it exits with 0, leaves no process, and creates nothing that it no longer needs.
+// A registry file that is a pipe, which the spec closes, holds up the start.
 
 import { spawnSync } from 'node:child_process';
 import { constants } from 'node:fs';
@@ -27,7 +27,7 @@ test.after.each(async () => {
   [gateway, pipe] = [undefined, undefined];
 });
 
-needsProcesses('a signal ends it after the step under way, and nothing is made or started', async () => {
+needsProcesses('SIGTERM ends it after the current step, without a database or a program', async () => {
   const program = await startAtPipe();
   program.signal('SIGTERM');
   await program.sees(/^stopping after SIGTERM during the start; a second signal stops at once$/m);
@@ -40,7 +40,7 @@ needsProcesses('a signal ends it after the step under way, and nothing is made o
   assert.is(await wasMade.catch(() => false), false, 'no database was made');
 });
 
-needsProcesses('a second signal ends it at once, though the start still waits', async () => {
+needsProcesses('a second SIGTERM ends it at once while the start still waits', async () => {
   const program = await startAtPipe();
   program.signal('SIGTERM');
   await program.sees(/stopping after/);
@@ -50,7 +50,7 @@ needsProcesses('a second signal ends it at once, though the start still waits', 
   assert.equal(program.descendants(), []);
 });
 
-needsProcesses('a signal while its programs start leaves none of them', async () => {
+needsProcesses('SIGTERM while programs start leaves none of them', async () => {
   await writeFile(folder('registry.json'), registry);
   gateway = begin('registry.json');
   const program = gateway;
@@ -71,12 +71,12 @@ function begin(file: string): Program {
   return new Program(['gateway', 'start', ...words, '--registry', file], { folder: folder() });
 }
 
-/** A gateway that reads its registry from the pipe, and has begun to. */
+/** A gateway that has begun to read its registry from the pipe. */
 async function startAtPipe(): Promise<Program> {
   const path = folder('pipe.json');
   assert.is(spawnSync('mkfifo', [path]).status, 0);
   gateway = begin('pipe.json');
-  // As long as nobody reads, opening fails.
+  // Opening fails until the gateway reads.
   const tryToOpen = () => open(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined);
   pipe = await eventually(tryToOpen, (opened) => opened !== undefined);
   assert.ok(pipe, gateway.err);

@@ -1,5 +1,5 @@
-// The cells of client era and backend era, backends that speak both included, over HTTP and over stdio, for everything that is more than a plain call:
-// questions to the client, log lines, progress, changed lists, watched resources.
+// Every pair of client era and backend era, with backends that support both, over HTTP and over stdio, for everything beyond a
+// plain call: requests to the client, log messages, progress, list changes, resource subscriptions.
 // Source: MCP 2026-07-28 basic/versioning#compatibility-matrix.
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -29,7 +29,7 @@ const replies: Replies = {
 };
 const listChanged = 'notifications/tools/list_changed';
 const updated = 'notifications/resources/updated';
-/** So long nothing may come that must not come. */
+/** How long to wait for messages that must not come. */
 const quietMs = 150;
 
 let harness: McpHarness;
@@ -48,7 +48,7 @@ test.after(async () => {
   for (const backend of backends) await backend.close();
 });
 
-/** What a spec does with a client, whichever era it is of. */
+/** A client of either era. */
 interface AnyClient {
   call(name: string, args?: Json, options?: { meta?: Json }): Promise<Outcome>;
 }
@@ -58,7 +58,7 @@ const BACKENDS = ['http-legacy', 'http-modern', 'http-dual', 'stdio-legacy', 'st
 for (const backend of BACKENDS) {
   for (const era of ['legacy', 'modern'] as const) {
     const cell = `${era} client, ${backend} backend`;
-    // One client for all of them: over stdio it has a process of its own, which takes its time to start.
+    // One client for all tests of a cell: over stdio it has a dedicated process, which starts slowly.
     let client: AnyClient | undefined;
     const inCell = (name: string, body: (client: AnyClient) => Promise<void>): void =>
       test(`${cell}: ${name}`, async () => {
@@ -66,38 +66,38 @@ for (const backend of BACKENDS) {
         await body(client);
       });
 
-    inCell('the user is asked', async (client) => {
+    inCell('elicitation reaches the client', async (client) => {
       const outcome = await client.call('test_elicitation', { message: 'Who are you?' });
       assert.equal(outcome.asked, ['elicitation/create']);
       const content = '{"username":"ada","email":"ada@example.com"}';
       assert.is(textOf(outcome), `User response: action=accept, content=${content}`);
     });
 
-    // Only the legacy era has requests of servers; one that speaks both is spoken to in the era of its client.
+    // Only the legacy era has requests of servers; a backend of both eras is used in the era of its client.
     if (backend.endsWith('legacy') || (backend.endsWith('dual') && era === 'legacy'))
-      inCell('the user is asked by a request', async (client) => {
+      inCell('elicitation by a request of the server reaches the client', async (client) => {
         const outcome = await client.call('test_elicitation_request');
         const said = 'User response: action=accept, content={"username":"ada","email":"ada@example.com"}';
         assert.equal([outcome.asked, textOf(outcome)], [['elicitation/create'], said]);
       });
 
-    inCell('the model is asked', async (client) => {
+    inCell('sampling reaches the client', async (client) => {
       const outcome = await client.call('test_sampling', { prompt: 'Where?' });
       assert.equal([outcome.asked, textOf(outcome)], [['sampling/createMessage'], 'LLM response: Paris']);
     });
 
-    inCell('roots are asked for', async (client) => {
+    inCell('roots/list reaches the client', async (client) => {
       const outcome = await client.call('test_input_required_result_list_roots');
       assert.equal([outcome.asked, textOf(outcome)], [['roots/list'], '[{"uri":"file:///a"}]']);
     });
 
-    inCell('one call asks several times', async (client) => {
+    inCell('one call can ask its client several times', async (client) => {
       const outcome = await client.call('test_input_required_result_multi_round');
       assert.equal(outcome.asked, ['elicitation/create', 'elicitation/create']);
       assert.is(outcome.result?.isError, undefined, textOf(outcome));
     });
 
-    inCell('calls side by side get their own answers', async (client) => {
+    inCell('concurrent calls get their own answers', async (client) => {
       const calls = Array.from({ length: 8 }, (_, index) =>
         client.call('test_sampling', { prompt: `${index}` }),
       );
@@ -120,7 +120,7 @@ for (const backend of BACKENDS) {
       assert.equal([outcome.heard, textOf(outcome)], [[], 'The work was done.']);
     });
 
-    test(`${cell}: log lines come to who asked for them`, async () => {
+    test(`${cell}: log messages reach only clients that requested their level`, async () => {
       const lines = await logLines(era, backend, 'info');
       assert.equal(
         lines.map(({ params }) => [params?.level, params?.data]),
@@ -132,7 +132,7 @@ for (const backend of BACKENDS) {
       assert.equal(await logLines(era, backend, 'error'), []);
     });
 
-    test(`${cell}: a changed list is told once to each who listens`, async () => {
+    test(`${cell}: each listening client gets a list change once`, async () => {
       const clients = [await connect(era, backend), await connect(era, backend)] as const;
       const streams = await Promise.all(clients.map((client) => listen(client)));
       const announce = () => clients[0].call('test_trigger_tool_change');
@@ -140,7 +140,7 @@ for (const backend of BACKENDS) {
       await leave(clients, streams);
     });
 
-    test(`${cell}: a watched resource is told of to its watchers only`, async () => {
+    test(`${cell}: only subscribers get an update of a resource`, async () => {
       const clients = [await connect(era, backend), await connect(era, backend)] as const;
       const watching = await listen(clients[0], WATCHED_URI);
       const streams = [watching, await listen(clients[1])];
@@ -157,7 +157,7 @@ for (const backend of BACKENDS) {
 
 test.run();
 
-/** A client; one that can be asked answers everything. */
+/** A client; with `canBeAsked` it answers all requests of servers. */
 async function connect(era: 'legacy' | 'modern', template: string, canBeAsked = false) {
   const options = canBeAsked ? { capabilities, replies } : {};
   const path = `/mcp/${template}`;
@@ -166,7 +166,7 @@ async function connect(era: 'legacy' | 'modern', template: string, canBeAsked = 
   return Object.assign(client, { close: async () => {} });
 }
 
-/** Opens the stream of news; what is watched is subscribed to as the era does it. */
+/** Opens the stream of notifications, and subscribes to `uri` as the era of the client does. */
 async function listen(client: Awaited<ReturnType<typeof connect>>, uri?: string): Promise<OpenStream> {
   if (client instanceof LegacyClient) {
     const stream = await client.listen();
@@ -184,7 +184,7 @@ async function listen(client: Awaited<ReturnType<typeof connect>>, uri?: string)
   return stream;
 }
 
-/** What a tool logs, as its caller hears it at this level: with the answer, or on the stream of news. */
+/** The log messages of a tool that its caller gets at this level: with the answer, or on the stream of notifications. */
 async function logLines(
   era: 'legacy' | 'modern',
   template: string,
@@ -205,8 +205,8 @@ async function logLines(
 }
 
 /**
- * How often each stream is told of one change. The first changes are repeated until all are told who should be: a stream
- * may begin before the backend was asked for its news.
+ * How often each stream gets one change. The first changes are repeated until all streams of `told` get one: a stream may
+ * begin before the backend listens.
  */
 async function news(
   method: string,

@@ -1,5 +1,5 @@
-// What a running gateway holds: processes, open files, handles, and the heap after everything that nobody holds was
-// collected. A module that is loaded before the gateway tells the latter two at each SIGUSR2.
+// The resources of a running gateway: processes, open files, handles, and the heap after a garbage collection. A module that is
+// loaded before the gateway reports the latter two at each SIGUSR2.
 
 import { readdirSync } from 'node:fs';
 import type { Program } from '../../helpers/program.ts';
@@ -12,7 +12,7 @@ const teller = `
   let times = 0;
   process.on('SIGUSR2', () => {
     gc();
-    // What a finalizer lets go of is collected the next time.
+    // Objects that a finalizer releases are collected the next time.
     setTimeout(() => {
       gc();
       times += 1;
@@ -22,19 +22,19 @@ const teller = `
     }, 10);
   });`;
 
-/** For NODE_OPTIONS: makes a program one whose footprint can be asked for. */
+/** For NODE_OPTIONS: lets a program report its footprint. */
 export const TELLS_FOOTPRINT = `--import=data:text/javascript,${encodeURIComponent(teller)}`;
 
 export interface Footprint {
-  /** That it started and that live. */
+  /** Its living descendants. */
   readonly processes: number;
   readonly files: number;
-  /** What keeps its event loop busy: sockets, pipes, timers, children. */
+  /** Active resources of its event loop: sockets, pipes, timers, children. */
   readonly resources: number;
   readonly heapBytes: number;
 }
 
-/** The footprint of a program each time it is called, one call after the other. */
+/** A function that returns the present footprint of a program; its calls must not overlap. */
 export function footprintOf(program: Program): () => Promise<Footprint> {
   let times = 0;
   return async () => {
@@ -49,7 +49,7 @@ export function footprintOf(program: Program): () => Promise<Footprint> {
   };
 }
 
-/** True when nothing of it is more than so large a part above what was there before. */
+/** Whether every figure is at most the part `part` above the figure before. */
 export function isBack(now: Footprint, before: Footprint, part: number): boolean {
   const keys = ['processes', 'files', 'resources', 'heapBytes'] as const;
   return keys.every((key) => now[key] <= before[key] * (1 + part));

@@ -1,6 +1,6 @@
-// Two hundred sessions over four instances: one instance is killed under load, one is drained, one more with sessions that
-// may not move, and then the gateway is started again. Every session goes on, or is told 404, as `session_failover` says;
-// none hangs, and none reads the answer of another.
+// Two hundred sessions over four instances: one instance is killed under load, one is drained, another is drained with sessions
+// that may not move, and then the gateway is restarted. Every session continues or gets 404, by `session_failover`; none hangs,
+// and none reads the answer of another.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -35,7 +35,7 @@ import {
 const names = ['one', 'two', 'three', 'four'] as const;
 const template = 'crowd';
 const path = `/mcp/${template}`;
-/** Of load before, and after, something happens. */
+/** The time under load before and after an event. */
 const beforeMs = 250;
 const afterMs = 700;
 
@@ -72,7 +72,7 @@ const PLANS: readonly Plan[] = [
   },
 ];
 
-const test = suite('journey: kill and drain', { timeoutMs: 90_000 });
+const test = suite('journey: kill, drain and restart: sessions continue or get 404', { timeoutMs: 90_000 });
 const folder = folderOfEach(test);
 const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
@@ -101,7 +101,7 @@ for (const plan of PLANS) {
 
 test.run();
 
-/** `auto`: who only read goes on elsewhere; everybody else there has to initialize again; the others notice nothing. */
+/** `auto`: read-only sessions continue elsewhere; other sessions there get 404; sessions of other instances are not affected. */
 async function killed(
   harness: McpHarness,
   talkers: readonly Talker[],
@@ -123,12 +123,12 @@ async function killed(
     fates.filter((fate) => !/^(ok, then )?(broken, then )?lost$/.test(fate)),
     [],
   );
-  // One call at a time was under way.
+  // One call at a time was in flight.
   for (const { trouble } of talkers) assert.ok(trouble.length <= 1, trouble.join('\n'));
   await goOn(harness, talkers);
 }
 
-/** `always`: everybody goes on under the same id. `never`: everybody there has to initialize again. */
+/** `always`: all sessions continue with the same id. `never`: all sessions there get 404. */
 async function drained(harness: McpHarness, talkers: readonly Talker[], { transport }: Plan): Promise<void> {
   if (transport === 'stdio') await healthyAgain(harness, names.length);
   for (const [id, failover, outcome] of [
@@ -140,7 +140,7 @@ async function drained(harness: McpHarness, talkers: readonly Talker[], { transp
     assert.ok(there.length > 0, `nobody is at ${id}`);
     await during(talkers, () => command(harness, id, 'drain'));
     assert.equal(summary(elsewhere), { ok: elsewhere.length });
-    // Calls that were under way end well in both cases: draining lets them.
+    // Calls in flight succeed in both cases: draining waits for them.
     assert.equal(summary(there), outcome === 'ok' ? { ok: there.length } : { 'ok, then lost': there.length });
     await goOn(harness, talkers);
     assert.is(share(talkers)[id], undefined, 'nobody is left there');
@@ -148,7 +148,7 @@ async function drained(harness: McpHarness, talkers: readonly Talker[], { transp
   }
 }
 
-/** Nothing of a session outlives the gateway: every id gets 404, and every client can initialize again. */
+/** No session survives a restart of the gateway: every id gets 404, and every client can initialize again. */
 async function startedAgain(
   harness: McpHarness,
   talkers: readonly Talker[],
@@ -191,7 +191,7 @@ async function startedAgain(
 
 const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
 
-/** Something happens under load. */
+/** Runs `act` under load. */
 async function during(talkers: readonly Talker[], act: () => unknown): Promise<void> {
   for (const talker of talkers) talker.said = [];
   const quiet = talk(talkers);
@@ -199,11 +199,11 @@ async function during(talkers: readonly Talker[], act: () => unknown): Promise<v
   await act();
   await delay(afterMs);
   await quiet();
-  // On a busy machine not everybody has spoken since.
+  // On a busy machine some sessions have made no call since.
   await Promise.all(talkers.map((talker) => talker.said.at(-1) === 'lost' || talker.say()));
 }
 
-/** Those who lost their session open another one; all are well then, and those who did not have their old id. */
+/** Talkers that lost their session open a new one; then all calls succeed, and the others keep their session id. */
 async function goOn({ wire }: McpHarness, talkers: readonly Talker[]): Promise<void> {
   const ids = talkers.map(({ client }) => client.sessionId);
   const lost = talkers.filter(({ said }) => said.at(-1) === 'lost');
@@ -214,7 +214,7 @@ async function goOn({ wire }: McpHarness, talkers: readonly Talker[]): Promise<v
   }
 }
 
-/** Everybody says something at once, and hears it back. */
+/** All talkers make a call at once; asserts that each succeeds. */
 async function allSay(talkers: readonly Talker[]): Promise<void> {
   assert.equal(tally(await Promise.all(talkers.map((talker) => talker.say()))), { ok: talkers.length });
 }
@@ -238,7 +238,7 @@ async function healthyAgain({ admin }: McpHarness, count: number): Promise<void>
   assert.ok(isWell(answer), JSON.stringify(answer.body));
 }
 
-/** Every process of an instance, those of single clients included. */
+/** Every process of an instance, dedicated ones included. */
 function pidsNamed({ program }: McpHarness, name: string): number[] {
   return program.descendants().filter((pid) => {
     const words = toldOf(pid, 'cmdline').split('\0');
@@ -246,7 +246,7 @@ function pidsNamed({ program }: McpHarness, name: string): number[] {
   });
 }
 
-/** Asks the fixture itself. */
+/** The pid that the fixture reports. */
 async function pidOf({ url }: FixtureProcess): Promise<number> {
   const wire = new Wire(url);
   const client = await LegacyClient.open(wire, '/mcp');

@@ -1,6 +1,6 @@
-// Two thousand sessions that are opened and abandoned, in several ways: after they expired the gateway holds what it held
-// before. What it holds after its first sessions is the measure, since much is made once. Clients that listened are missing
-// here: they may come back for two minutes, which is longer than anybody wants to wait.
+// Two thousand sessions that are opened and abandoned in several ways: after they expired the gateway holds as much as before.
+// The baseline is its footprint after the first sessions, since much is created once. Clients with an open stream are not
+// tested: their sessions stay for two minutes, which is too long for a spec.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -17,12 +17,12 @@ import { footprintOf, isBack, TELLS_FOOTPRINT } from './mcp-footprint.ts';
 const idleSeconds = 2;
 const warmUp = 800;
 const abandoned = 2_000;
-/** One session in so many has a process of its own. */
+/** One session in so many has a dedicated process. */
 const isolatedEvery = 100;
 const atOnce = 16;
-/** How much more may be there. */
+/** The tolerated growth. */
 const part = 0.05;
-/** Longest time after the last session is due. */
+/** Longest time after the last session should have expired. */
 const settleMs = 20_000;
 
 const test = suite('journey: abandoned sessions', { timeoutMs: 120_000 });
@@ -43,7 +43,7 @@ test.after(async () => {
   await far.end();
 });
 
-needsProcesses(`${abandoned} sessions leave nothing behind`, async () => {
+needsProcesses(`${abandoned} of them leave no memory, files or processes once expired`, async () => {
   const footprint = footprintOf(harness.program);
   await abandon(warmUp);
   await delay(idleSeconds * 1_000 + 4_000);
@@ -55,7 +55,7 @@ needsProcesses(`${abandoned} sessions leave nothing behind`, async () => {
   assert.ok(mostProcesses > before.processes);
   await delay(idleSeconds * 1_000);
   const after = await eventually(
-    // Not all the time: looking makes garbage, too.
+    // Rarely, since measuring makes garbage, too.
     () => delay(1_000).then(footprint),
     (now) => isBack(now, before, part),
     settleMs,
@@ -68,7 +68,7 @@ test.run();
 
 /** Opens that many sessions and leaves them; their ids, by path. */
 async function abandon(count: number): Promise<[path: string, id: string][]> {
-  // Without its sockets, which are none of the gateway's doing.
+  // A separate wire, whose sockets do not count for the gateway.
   const wire = new Wire(harness.url);
   const sessions: [string, string][] = [];
   let opened = 0;
@@ -91,25 +91,25 @@ function openOne(wire: Wire, path: string, isIsolated: boolean): Promise<LegacyC
   return LegacyClient.open(wire, path, isIsolated ? { capabilities: { elicitation: {} } } : {});
 }
 
-/** What a client may have done before it went away. */
+/** Possible requests of a client before it abandons its session. */
 async function use(client: LegacyClient, index: number): Promise<void> {
   const manner = index % 6;
   if (manner === 1) await client.call('test_simple_text');
   if (manner === 2) await client.ask('tools/list');
   if (manner === 3) await client.ask('resources/subscribe', { uri: 'test://watched-resource' });
   if (manner === 4) await leaveInTheMiddle(client);
-  // Its stream is kept for a while after it was taken.
+  // Its stream is kept for a while after it was read.
   if (manner === 5) await client.call('test_tool_with_progress', {}, { meta: { progressToken: 1 } });
 }
 
-/** Sends a call and breaks off before it is answered; in the legacy era that is no cancel. */
+/** Sends a call and disconnects before the answer, which cancels nothing in the legacy era. */
 async function leaveInTheMiddle({ wire, path, headers }: LegacyClient): Promise<void> {
   const params = { name: 'test_tool_with_progress', arguments: {}, _meta: { progressToken: 1 } };
   const call = await wire.stream(path, { headers, body: requestText(1, 'tools/call', params) });
   call.close();
 }
 
-/** Those that are answered anything but 404. */
+/** The sessions that are answered with a status other than 404. */
 async function stillThere(sessions: readonly (readonly [string, string])[]): Promise<string[]> {
   const wire = new Wire(harness.url);
   const found: string[] = [];

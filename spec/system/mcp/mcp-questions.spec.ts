@@ -1,5 +1,5 @@
-// Calls that wait for their client, because their server asks it something, when the gateway stops: it still takes the answer.
-// What becomes of them when their instance is drained or restarted is in spec/gateway/mcp-rounds.spec.ts.
+// Calls that wait for the answer of their client when the gateway stops: it still accepts the answer. Drained and restarted
+// instances: spec/gateway/mcp-rounds.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
@@ -9,13 +9,13 @@ import { register, startHarness } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('journey: questions of servers', { timeoutMs: 30_000 });
+const test = suite('journey: a call that waits for its client', { timeoutMs: 30_000 });
 
 const ask = requestText(7, 'tools/call', { name: 'test_elicitation', arguments: { message: 'Who?' } });
 
 for (const far of [true, false]) {
   const transport = far ? 'HTTP' : 'stdio';
-  test(`${transport}: a stop waits for the client, which answers on a new connection`, async () => {
+  test(`${transport}: completes during a stop, with the client's answer on a new connection`, async () => {
     const backend = await startEverything({ era: 'legacy' });
     const ending = await startHarness();
     const wire = new Wire(ending.url);

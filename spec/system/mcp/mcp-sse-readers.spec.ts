@@ -1,5 +1,5 @@
-// Clients of HTTP+SSE that do not read: their stream is cut after the bound, with its session and its calls, and what it held
-// is given back. Other clients notice nothing.
+// Clients of HTTP+SSE that do not read: their connection is closed after the limit, with its session and its calls, and its bytes
+// are released. Other clients are not affected.
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -12,14 +12,14 @@ import { call, inFlight, initialized, message, sessions } from '../../helpers/ht
 import { serverLine } from '../../helpers/server-line.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('journey: clients of HTTP+SSE that do not read');
+const test = suite('journey: slow clients of HTTP+SSE');
 const MB = 1024 * 1024;
-/** Far more than the system takes for a socket that is not read. */
+/** Far more than the system buffers for a socket. */
 const LARGE = 16 * MB;
 const TOOLS = ['name', 'large', 'endless'].map((name) => ({ name, inputSchema: { type: 'object' } }));
 const LARGE_TEXT = 'x'.repeat(LARGE);
 
-/** Calls of `large` that wait to be let go. */
+/** Functions that answer the waiting calls of `large`. */
 let held: (() => void)[] = [];
 let cancelled = 0;
 const handler: InProcessHandler = ({ method, params }, { signal }) => {
@@ -47,13 +47,13 @@ test.before.each(async () => {
 });
 test.after.each(() => app.close());
 
-/** Lets the answers to `large` come, so many of them. */
+/** Answers `calls` calls of `large`. */
 async function answerLarge(calls: number): Promise<void> {
   await until(() => held.length === calls, 'the calls are at the instance');
   for (const answer of held.splice(0)) answer();
 }
 
-test('are cut, and lose their session, their calls and what waits for them', async () => {
+test('that do not read are disconnected, and lose their session, their calls and their unread bytes', async () => {
   const [slow, other] = [await initialized(app), await initialized(app, '/mcp/demo/sse', app.admin)];
   await slow.post(call(1, 'endless'));
   await slow.post(call(2, 'large'));
@@ -78,7 +78,7 @@ test('are cut, and lose their session, their calls and what waits for them', asy
   for (const { socket } of [again, other]) socket.destroy();
 });
 
-test('are cut when their line goes dead with an answer under way', async () => {
+test('are disconnected when their connection goes silent during an answer', async () => {
   const line = await serverLine(app.url);
   const behind = await initialized({ ...app, port: Number(new URL(line.url).port) });
   await behind.post(call(1, 'endless'));
@@ -92,10 +92,10 @@ test('are cut when their line goes dead with an answer under way', async () => {
   await line.close();
 });
 
-test('read on slowly and are not cut', async () => {
+test('that keep reading are not disconnected', async () => {
   const stream = await initialized(app);
   await stream.post(call(1, 'large'));
-  // A part now and then, for longer than nothing may be taken.
+  // It reads a part now and then, for longer than the write timeout.
   const startMs = performance.now();
   stream.socket.on('data', () => {
     if (performance.now() - startMs > 1_300) return;
@@ -109,7 +109,7 @@ test('read on slowly and are not cut', async () => {
 
 test.run();
 
-/** Memory outside of the heap that something still refers to. */
+/** Referenced memory outside of the heap. */
 function bufferBytes(): number {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();

@@ -1,5 +1,5 @@
-// Clients of HTTP+SSE at a gateway with accounts and real programs behind it: a program is killed under their sessions, and
-// the gateway stops, is killed and is started again. The client is the official SDK's.
+// Clients of HTTP+SSE at a gateway with accounts and real programs: a program of their sessions is killed, and the gateway
+// stops, is killed and is restarted. The client is the official SDK's.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -16,7 +16,7 @@ import { fixture } from '../../transports/stdio/open-stdio.ts';
 const test = suite('journey: HTTP+SSE', { timeoutMs: 90_000 });
 const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
-/** A gateway that knows who is calling. */
+/** A gateway with accounts. */
 interface Harness extends McpHarness {
   readonly key: Readonly<Record<string, string>>;
 }
@@ -29,25 +29,22 @@ test.after.each(async () => {
   for (const harness of harnesses.splice(0)) await harness.remove();
 });
 
-needsProcesses(
-  'a program is killed: the stream of its session ends, and the next session comes to another one',
-  async () => {
-    const harness = await start();
-    await registerPair(harness.admin);
+needsProcesses('a killed program ends the stream of its session, and the next session works', async () => {
+  const harness = await start();
+  await registerPair(harness.admin);
 
-    const actor = await connect(harness);
-    const acting = actor.failureOf('count', { ms: 60_000 });
-    await inFlight(harness.admin, 1);
-    await actor.killProgram();
-    assert.match(await acting, 'The backend is unavailable.');
-    await actor.streamEnds();
-    assert.match(await actor.failureOf('name'), /HTTP 4(04.*Session not found|00.*not initialized)/);
-    assert.is((await actor.postAgain()).status, 404);
-    assert.match(await (await connect(harness)).call('name'), /^(one|two)$/);
-  },
-);
+  const actor = await connect(harness);
+  const acting = actor.failureOf('count', { ms: 60_000 });
+  await inFlight(harness.admin, 1);
+  await actor.killProgram();
+  assert.match(await acting, 'The backend is unavailable.');
+  await actor.streamEnds();
+  assert.match(await actor.failureOf('name'), /HTTP 4(04.*Session not found|00.*not initialized)/);
+  assert.is((await actor.postAgain()).status, 404);
+  assert.match(await (await connect(harness)).call('name'), /^(one|two)$/);
+});
 
-needsProcesses('the gateway stops in order, and what comes after it knows no stream of before', async () => {
+needsProcesses('a stop answers calls, then ends streams, which the next gateway answers 404', async () => {
   const harness = await start();
   await registerPair(harness.admin);
   const [busy, idle] = [await connect(harness), await connect(harness, '/mcp/sse')];
@@ -97,17 +94,17 @@ async function inFlight(admin: Caller, wanted: number): Promise<void> {
   await becomes(async () => field(await admin('GET /gateway/stats'), 'active_connections'), wanted);
 }
 
-/** The SDK's client, and what is seen of its transport. */
+/** The SDK's client, with access to its transport. */
 interface SseClient {
   readonly client: Client;
-  /** The text that a tool answers. */
+  /** The text of a tool's result. */
   call(name: string, args?: object): Promise<string>;
   /** The message of the error of a call that has to fail. */
   failureOf(name: string, args?: object): Promise<string>;
-  /** Kills the program that its session is at. */
+  /** Kills the program of its session. */
   killProgram(): Promise<void>;
   streamEnds(): Promise<void>;
-  /** Posts to the messages path of its first stream. Default: at the gateway that it belongs to. */
+  /** Posts to the messages path of its first stream. Default: at its own gateway. */
   postAgain(url?: string): Promise<{ readonly status: number; readonly text: string }>;
 }
 

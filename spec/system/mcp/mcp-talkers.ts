@@ -1,41 +1,41 @@
-// Many sessions that talk at the same time, all under the same ids, with texts that have to come back: whoever reads the
-// answer of another one is found out. What happens to their instances meanwhile is mcp-kill-and-drain.spec.ts.
+// Many concurrent sessions, all with the same ids, and with unique texts that the answers must contain: an answer of another
+// session shows. The events of their instances are in mcp-kill-and-drain.spec.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { LegacyClient, type Outcome, textOf } from '../../helpers/mcp-client.ts';
 import type { Wire } from '../../helpers/mcp-wire.ts';
 
-/** Between two calls of one session. */
+/** The pause between two calls of one session. */
 const breathMs = 80;
-/** Longest wait for one answer; nothing that is asked for here takes long, whatever dies meanwhile. */
+/** Longest wait for one answer; no request here takes long, even if a process dies meanwhile. */
 const patienceMs = 20_000;
 /** Sessions that are opened at a time. */
 const atOnce = 20;
-/** Calls of one session of which every so many-th takes its time. */
+/** Every so many-th call of a session is slow. */
 const slowEvery = 3;
 
 /**
- * What a session does: only reads, which may be repeated; calls of tools that may not; or calls whose tool asks its client,
- * which needs a process of its own over stdio.
+ * The requests of a session: only reads, which may be repeated; calls of tools, which may not; or calls whose tool asks its
+ * client, which needs a dedicated process over stdio.
  */
 export type Manner = 'reads' | 'acts' | 'asks';
 
 /**
- * How one call went. `lost`: 404, the session is over. `broken`: the call is, because its instance broke off, and may have
- * happened. Anything else is a text that says what was wrong.
+ * The outcome of one call. `lost`: 404, the session ended. `broken`: the instance disconnected, and the call may have been
+ * executed. Any other text describes a fault.
  */
 export type Said = 'ok' | 'lost' | 'broken' | string;
 
-/** One session and what came of it. */
+/** One session and the outcomes of its calls. */
 export class Talker {
   readonly number: number;
   readonly manner: Manner;
   readonly path: string;
-  /** Of every call since it was emptied last. */
+  /** The outcomes of all calls since it was emptied. */
   said: Said[] = [];
-  /** What was said of calls that broke off. */
+  /** The errors of broken calls. */
   readonly trouble: string[] = [];
-  /** Who answered last. */
+  /** The instance that answered last. */
   instanceId: string | undefined;
   #client: LegacyClient | undefined;
   #turn = 0;
@@ -51,7 +51,7 @@ export class Talker {
     return this.#client;
   }
 
-  /** Begins a session, the next one when there was one. */
+  /** Opens a new session. */
   async open(wire: Wire): Promise<void> {
     const elicit = () => ({ action: 'accept', content: { username: this.text, email: 'x@example.com' } });
     const asked = { capabilities: { elicitation: {} }, replies: { 'elicitation/create': elicit } };
@@ -59,12 +59,12 @@ export class Talker {
     this.#client = await LegacyClient.open(wire, this.path, { ...options, withinMs: patienceMs });
   }
 
-  /** What has to come back. */
+  /** The text that the answer must contain. */
   get text(): string {
     return `text ${this.#turn} of session ${this.number}`;
   }
 
-  /** One call, under an id that every other session uses, too. */
+  /** One call, with an id that every other session uses, too. */
   async say(): Promise<Said> {
     this.#turn += 1;
     const said = await this.#call().then(
@@ -87,7 +87,7 @@ export class Talker {
       return this.client.ask('prompts/get', params, options);
     }
     if (!this.#isSlow) return this.client.call('test_x_mcp_header', { region: this.text }, options);
-    // A token that everybody has.
+    // All sessions use the same token.
     return this.client.call('test_tool_with_progress', {}, { ...options, meta: { progressToken: 1 } });
   }
 
@@ -108,7 +108,7 @@ export class Talker {
   }
 }
 
-/** Opens that many sessions, each of the manner that comes next. */
+/** Opens `count` sessions, with the manners in turn. */
 export async function openTalkers(
   wire: Wire,
   path: string,
@@ -124,13 +124,13 @@ export async function openTalkers(
   return talkers;
 }
 
-/** Lets them all talk until the returned function is called, which resolves when the last one was answered. */
+/** Lets all talkers call until the returned function is called, which resolves after the last answer. */
 export function talk(talkers: readonly Talker[]): () => Promise<void> {
   let isOver = false;
   const loops = talkers.map(async (talker, index) => {
     await delay((index * breathMs) / talkers.length);
     while (!isOver) {
-      // A session that is over says so to every call; one time is enough.
+      // An ended session refuses every call; one refusal is enough.
       if ((await talker.say()) === 'lost') return;
       await delay(breathMs);
     }
@@ -141,26 +141,26 @@ export function talk(talkers: readonly Talker[]): () => Promise<void> {
   };
 }
 
-/** How many sessions each instance has. */
+/** The number of sessions of each instance. */
 export function share(talkers: readonly Talker[]): Record<string, number> {
   return tally(talkers.map(({ instanceId = 'nobody' }) => instanceId));
 }
 
-/** How many there are of each text. */
+/** The count of each text. */
 export function tally(texts: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const text of texts) counts[text] = (counts[text] ?? 0) + 1;
   return counts;
 }
 
-/** How many sessions fared how, each in few words: `ok, then lost`. */
+/** The number of sessions by their sequence of outcomes, such as `ok, then lost`. */
 export function summary(talkers: readonly Talker[]): Record<string, number> {
   const inShort = ({ said }: Talker): string =>
     said.filter((one, index) => one !== said[index - 1]).join(', then ') || 'nothing';
   return tally(talkers.map(inShort));
 }
 
-/** Those whose session is at an instance, and the others. */
+/** The talkers bound to an instance, and the others. */
 export function split(talkers: readonly Talker[], id: string) {
   const there = talkers.filter(({ instanceId }) => instanceId === id);
   return { there, elsewhere: talkers.filter((talker) => !there.includes(talker)) };

@@ -1,5 +1,5 @@
-// How processes of single clients end although they outlive the shared one: with whatever an operator ends, in whatever
-// state the shared process is. Counted among the processes of the machine.
+// Dedicated processes outlive the shared one, but end with each command of an operator that ends their instance, in any state
+// of the shared process. Counted among the processes of the machine.
 
 import * as assert from 'uvu/assert';
 import { eventually } from '../../helpers/eventually.ts';
@@ -19,13 +19,13 @@ import {
   YES,
 } from './own-processes.ts';
 
-const suited = suite('the end of processes of single clients', { timeoutMs: 60_000 });
+const suited = suite('the end of dedicated processes', { timeoutMs: 60_000 });
 const test = ownTests(suited.needs(canFindProcesses, NO_PROCESSES));
 
 const LOST = '404 -32001';
 const isNone = (pids: readonly number[]) => pids.length === 0;
 
-/** What the shared process does at that moment. */
+/** The states of the shared process. */
 const STATES: Readonly<Record<string, (harness: OwnHarness) => unknown>> = {
   runs: () => {},
   'died just now': (harness) => harness.kill(harness.sharedPid()),
@@ -34,7 +34,7 @@ const STATES: Readonly<Record<string, (harness: OwnHarness) => unknown>> = {
   'came back': (harness) => harness.loseAndRegain(),
 };
 
-/** What an operator does; `isOver` when the instance is not to come back. */
+/** Commands of an operator; `isOver` if the instance does not come back. */
 const ENDS: Readonly<
   Record<string, { readonly act: (harness: OwnHarness) => Promise<void>; readonly isOver: boolean }>
 > = {
@@ -46,7 +46,7 @@ const ENDS: Readonly<
 
 for (const [what, { act, isOver }] of Object.entries(ENDS)) {
   for (const [state, reach] of Object.entries(STATES)) {
-    test(`${what} ends all processes when the shared one ${state}`, {}, async (harness) => {
+    test(`${what} ends all dedicated processes when the shared one ${state}`, {}, async (harness) => {
       await harness.add();
       const clients = [await harness.client(), await harness.client()];
       const own = await Promise.all(clients.map(pidOf));
@@ -65,7 +65,7 @@ for (const [what, { act, isOver }] of Object.entries(ENDS)) {
 }
 
 // Source: docs/guides/mcp-sessions.md, "When the instance is gone".
-test('a restart waits for a call that waits for its client, also without a shared process', {}, async (harness) => {
+test('a restart without a shared process waits for a call that waits for its client', {}, async (harness) => {
   await harness.add();
   const client = await harness.client();
   const pid = await pidOf(client);
@@ -103,7 +103,7 @@ for (const [state, reach] of Object.entries(STATES)) {
 }
 
 for (const [state, reach] of Object.entries(STATES)) {
-  test(`where nobody else could take it, a drained session waits for resume when the shared process ${state}`, {}, async (harness) => {
+  test(`without another instance, a drained session gets 503 until resume when the shared process ${state}`, {}, async (harness) => {
     await harness.add();
     const client = await harness.client();
     const pid = await pidOf(client);
@@ -117,7 +117,7 @@ for (const [state, reach] of Object.entries(STATES)) {
 
 suited.run();
 
-/** A session with a process of `a`, and another instance that could take it. */
+/** A session with a process of `a`, and another instance to which it could move. */
 async function openedAtA(harness: OwnHarness): Promise<readonly [client: LegacyClient, pid: number]> {
   await harness.add('a');
   const client = await harness.client();

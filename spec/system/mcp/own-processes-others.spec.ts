@@ -1,5 +1,5 @@
-// What an operator and an embedding program see of the processes of single clients, and how many an instance may have over all
-// lives of its shared one. What the death of a process means for each session is in client-session-rebinding.spec.ts.
+// Dedicated processes as an operator and an embedding program see them, and their limit per instance over all restarts of the
+// shared process. The effect of a dead process on its session: client-session-rebinding.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { eventually } from '../../helpers/eventually.ts';
@@ -7,12 +7,12 @@ import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ownTests, PATH, pidOf } from './own-processes.ts';
 
-const suited = suite('processes of single clients, and all others', { timeoutMs: 90_000 });
+const suited = suite('dedicated processes of an instance', { timeoutMs: 90_000 });
 const test = ownTests(suited.needs(canFindProcesses, NO_PROCESSES));
 
 const FULL = '429 QUEUE_FULL';
 
-test('an operator sees an instance that is not healthy, and whose processes go on', {}, async (harness) => {
+test('stay listed for an operator while the instance is unhealthy', {}, async (harness) => {
   await harness.add();
   const clients = [await harness.client(), await harness.client()];
   const pids = await Promise.all(clients.map(pidOf));
@@ -26,10 +26,10 @@ test('an operator sees an instance that is not healthy, and whose processes go o
   assert.equal(own_pids.map(({ pid }) => pid).toSorted(), pids.toSorted());
 });
 
-// --- how many there may be ------------------------------------------------------------------------------------------
+// --- the limit ------------------------------------------------------------------------------------------
 
 const MOST = 3;
-test('many deaths with sessions opened in between never lead to more, and in the end nothing is left', {
+test('never exceed the limit over many deaths of the shared one, and leave nothing', {
   processes: MOST,
 }, async (harness) => {
   await harness.add();
@@ -37,7 +37,7 @@ test('many deaths with sessions opened in between never lead to more, and in the
   const told: string[] = [];
   for (let life = 0; life < 4; life += 1) {
     if (life > 0) await harness.loseAndRegain();
-    // Two more in each life: in the second one place is left, and then none.
+    // Two more in each life: in the second life one more is possible, and then none.
     for (const { said, sessionId } of await Promise.all([harness.knock(), harness.knock()])) {
       told.push(said);
       if (sessionId !== undefined) open.push(sessionId);
@@ -52,12 +52,12 @@ test('many deaths with sessions opened in between never lead to more, and in the
   assert.is((await harness.knock()).said, FULL);
 });
 
-test('sessions that are opened while the shared process dies are opened or refused, and leave nothing', {
+test('are created or refused for sessions that open while the shared one dies, and leave nothing', {
   processes: MOST,
 }, async (harness) => {
   await harness.add();
   for (let life = 0; life < 3; life += 1) {
-    // At every step of their opening: the first one has to start its program, others find a reserve or wait for a place.
+    // At every step of their opening: the first starts its program, others find a reserve or wait for capacity.
     const knocks = Array.from({ length: 3 }, async (_, index) => {
       if (index > 0) await harness.ownPids();
       return harness.knock();
@@ -75,7 +75,7 @@ test('sessions that are opened while the shared process dies are opened or refus
   assert.is((await harness.knock()).said, FULL);
 });
 
-// --- what an embedding program sees -----------------------------------------------------------------------------------
+// --- inspection by an embedding program -----------------------------------------------------------------------------------
 
 /** An actor of xstate, as far as this looks at it. */
 interface Inspected {
@@ -85,7 +85,7 @@ interface Inspected {
 }
 
 const actors: Inspected[] = [];
-test('inspection shows the process of a client below its instance, until it is gone', {
+test('are shown by inspection as actors below their instance until they end', {
   inspect: (event) => {
     if (event.type === '@xstate.actor') actors.push(Object(event.actorRef));
   },

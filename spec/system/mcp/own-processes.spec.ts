@@ -1,5 +1,5 @@
-// Processes of single clients outlive the process that all others of the instance share: whoever has one notices nothing when
-// that one dies, hangs or cannot be started. Real programs, real HTTP. How they end is in own-processes-end.spec.ts.
+// Dedicated processes outlive the shared process of their instance: their clients are not affected when the shared one dies,
+// hangs or cannot be started. Real programs, real HTTP. Their end: own-processes-end.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { type LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
@@ -21,10 +21,10 @@ import {
   YES,
 } from './own-processes.ts';
 
-const suited = suite('processes of single clients', { timeoutMs: 60_000 });
+const suited = suite('dedicated processes', { timeoutMs: 60_000 });
 const test = ownTests(suited);
 
-/** It may be unanswered still when the gateway ends. */
+/** The call may still be unanswered when the gateway ends. */
 const misbehave =
   (how: string): Loss =>
   (at) =>
@@ -37,7 +37,7 @@ const LOSSES: Readonly<Record<string, Loss>> = {
 };
 
 for (const [what, loss] of Object.entries(LOSSES)) {
-  test(`a session keeps its process, and what that remembers, when the shared one ${what}`, {
+  test(`a session keeps its process and its state when the shared one ${what}`, {
     policy: { healthIntervalMs: 500, probeTimeoutMs: 500 },
   }, async (harness) => {
     await harness.add();
@@ -58,7 +58,7 @@ for (const [what, loss] of Object.entries(LOSSES)) {
   });
 }
 
-test('all who have a process of their own keep it, whatever they have it for', {
+test('clients with elicitation, sampling, roots or a log level keep their processes when the shared one dies', {
   policy: { session: 'auto' },
 }, async (harness) => {
   await harness.add();
@@ -75,7 +75,7 @@ test('all who have a process of their own keep it, whatever they have it for', {
   assert.equal(await Promise.all(clients.map(pidOf)), pids);
 });
 
-test('at the endpoint of all templates, a session keeps the process that it has at one of them', {}, async (harness) => {
+test('a session at /mcp keeps its process of a template when the shared one dies', {}, async (harness) => {
   await harness.add();
   const client = await harness.client(ASKABLE, '/mcp');
   assert.is(await count(client, 't__count'), '1');
@@ -83,7 +83,7 @@ test('at the endpoint of all templates, a session keeps the process that it has 
   assert.is(await count(client, 't__count'), '2');
 });
 
-test('a client can be asked while there is no shared process', {}, async (harness) => {
+test('elicitation reaches a client while there is no shared process', {}, async (harness) => {
   await harness.add();
   const client = await harness.client({ ...ASKABLE, replies: { 'elicitation/create': () => YES } });
   await harness.lose();
@@ -92,7 +92,7 @@ test('a client can be asked while there is no shared process', {}, async (harnes
   assert.equal(outcome.asked, ['elicitation/create']);
 });
 
-test('the stream of a session stays open, and tells what its process says', {}, async (harness) => {
+test('the stream of a session stays open and carries notifications while there is no shared process', {}, async (harness) => {
   await harness.add();
   const client = await harness.client();
   const stream = await client.listen();
@@ -113,12 +113,12 @@ test('a session can be ended while there is no shared process, and its process e
   await harness.lose();
   assert.ok((await going.close()) < 300);
   await harness.settlesAt(1);
-  await allGone(pids.slice(0, 1)); // which is told of before it has ended
+  await allGone(pids.slice(0, 1)); // it is no longer listed before it has ended
   assert.equal(pids.map(isRunning), [false, true]);
   assert.equal([await count(going), await count(staying)], ['404 -32001', '1']);
 });
 
-test('a client without a session goes on with a call that waits for it', {}, async (harness) => {
+test('a stateless client can continue its waiting call while there is no shared process', {}, async (harness) => {
   await harness.add();
   const client = new ModernClient(harness.wire, PATH, ASKABLE);
   const once = async (carried: object) => {
@@ -139,7 +139,7 @@ test('a client without a session goes on with a call that waits for it', {}, asy
 
 suited.run();
 
-/** Calls one after the other until that is over, at least one. */
+/** Makes one call at a time until the event is over, at least one. */
 async function countsDuring(client: LegacyClient, event: Promise<void>): Promise<string[]> {
   const heard: string[] = [];
   let isOver = false;

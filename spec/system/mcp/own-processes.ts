@@ -1,5 +1,5 @@
-// A gateway over HTTP with programs behind it whose processes a spec can tell from all others on the machine. It ends the
-// shared process of an instance, and keeps it from coming back; what clients of the legacy era see of it they tell.
+// A gateway over HTTP with programs whose processes a spec can identify among all processes of the machine. The harness kills
+// the shared process of an instance, prevents its restart, and opens clients of the legacy era.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,15 +26,15 @@ import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 export const TEMPLATE = 't';
 export const PATH = `/mcp/${TEMPLATE}`;
-/** A client that has a process of its own also where the template is `auto`. */
+/** A client that has a dedicated process also where the template is `auto`. */
 export const ASKABLE: ClientOptions = { capabilities: { elicitation: {} } };
-/** Longest wait for what takes a back-off or two. */
+/** Longest wait for events that take one or two back-offs. */
 const patienceMs = 20_000;
 
 export interface OwnHarnessOptions {
-  /** Over `isolated` and `never`. */
+  /** Overrides `isolated` and `never`. */
   readonly policy?: Partial<BalancerPolicy>;
-  /** Most processes of single clients. */
+  /** The maximum of dedicated processes. */
   readonly processes?: number;
   readonly inspect?: (event: ActorInspection) => void;
 }
@@ -85,7 +85,7 @@ export class OwnHarness {
     return LegacyClient.open(this.wire, path, options);
   }
 
-  /** Asks for a session; what comes of it, and the session if there is one. Not over HTTP. */
+  /** Requests a session; returns status and code, and the session id if one opened. Not over HTTP. */
   async knock(): Promise<{ readonly said: string; readonly sessionId: string | undefined }> {
     const clientInfo = { name: 'raw', version: '1' };
     const params = { protocolVersion: LEGACY_VERSION, capabilities: { elicitation: {} }, clientInfo };
@@ -96,7 +96,7 @@ export class OwnHarness {
     return { said: `${status} ${error_code}`, sessionId: undefined };
   }
 
-  /** Asks until it is let in: a place is free when its process is gone, a while after its session. */
+  /** Requests a session until one opens: capacity is free when a process is gone, a while after its session. */
   async comeIn(): Promise<void> {
     await becomes(async () => (await this.knock()).said, '200', patienceMs);
   }
@@ -123,7 +123,7 @@ export class OwnHarness {
     return (await this.record(id)).own_pids.map(({ pid }) => pid);
   }
 
-  /** Waits until so many processes belong to single clients, and nothing else runs but the shared one and a reserve. */
+  /** Waits until `count` processes are dedicated, and nothing else runs but the shared one and a reserve. */
   async settlesAt(count: number, id = 'a'): Promise<void> {
     const look = async () => ({ own: await this.ownPids(id), all: this.processes(id) });
     const isSettled = ({ own, all }: Awaited<ReturnType<typeof look>>) =>
@@ -144,7 +144,7 @@ export class OwnHarness {
     process.kill(pid, 'SIGKILL');
   }
 
-  /** From now on every start of it fails; what runs goes on. */
+  /** From now on every start of the instance fails; running processes continue. */
   bar(id = 'a'): void {
     writeFileSync(this.#barPath(id), '');
   }
@@ -153,7 +153,7 @@ export class OwnHarness {
     rmSync(this.#barPath(id), { force: true });
   }
 
-  /** The shared process is lost, and cannot be started; resolves when the gateway waits before it tries. */
+  /** Ends the shared process and bars its restart; resolves when the gateway waits before its next attempt. */
   async lose(id = 'a', loss = KILLED): Promise<void> {
     const pid = this.sharedPid(id);
     this.bar(id);
@@ -161,24 +161,24 @@ export class OwnHarness {
     assert.is(isRunning(pid), false, `${id} lost its shared process`);
   }
 
-  /** Resolves when the gateway has found out next that the shared process has died, or could not be started. */
+  /** Resolves when the gateway next notices that the shared process died or could not be started. */
   async triesLater(id = 'a'): Promise<void> {
     const its = filter(({ instanceId }: { readonly instanceId: string }) => instanceId === id);
     await firstValueFrom(this.app.gateway.on('instance.restarting').pipe(its, timeout(patienceMs)));
   }
 
-  /** It can be started again; resolves when another one is healthy. */
+  /** Allows the restart; resolves when a new shared process is healthy. */
   async regain(id = 'a'): Promise<void> {
     this.unbar(id);
     const { gateway } = this.app;
     const isBack = async () => {
       const { healthy, pid } = gateway.instance(TEMPLATE, id).snapshot;
-      return healthy && pid !== null && isRunning(pid); // nobody may have noticed yet
+      return healthy && pid !== null && isRunning(pid); // the death may not be noticed yet
     };
     assert.ok(await eventually(isBack, Boolean, patienceMs), `${id} is healthy again`);
   }
 
-  /** The shared process is killed and comes back by itself. */
+  /** Kills the shared process; resolves when it has restarted by itself. */
   async loseAndRegain(id = 'a'): Promise<void> {
     const before = this.sharedPid(id);
     await this.lose(id);
@@ -186,13 +186,13 @@ export class OwnHarness {
     assert.is.not(this.sharedPid(id), before);
   }
 
-  /** Every process of an instance that runs: shared, of single clients, in reserve. Linux only. */
+  /** Every running process of an instance: shared, dedicated and in reserve. Linux only. */
   processes(id = 'a'): number[] {
     const flag = this.#barFlag(id);
     return processesWhere('cmdline', (words) => words.split('\0').includes(flag));
   }
 
-  /** Ends the gateway, and fails when anything of it is left. */
+  /** Ends the gateway, and fails if any of its processes is left. */
   async close(): Promise<void> {
     this.wire.close();
     await this.app.close();
@@ -211,7 +211,7 @@ export class OwnHarness {
   }
 }
 
-/** Declares tests that have a gateway each, some of them at a time: most of their time is that of back-offs. */
+/** Declares tests that each have a gateway, a few at a time: they spend most of their time in back-offs. */
 export function ownTests(declare: Parameters<typeof together>[0]) {
   const test = together(declare, 3);
   return (name: string, options: OwnHarnessOptions, body: (harness: OwnHarness) => Promise<void>): void =>
@@ -225,12 +225,12 @@ export function ownTests(declare: Parameters<typeof together>[0]) {
     });
 }
 
-/** What a session's server remembers: one more with each call. Otherwise status and code of the refusal. */
+/** The counter of a session's server, which rises with each call; else status and code of the refusal. */
 export async function count(client: LegacyClient, tool = 'count'): Promise<string> {
   return said(await client.call(tool, { ms: 10 }));
 }
 
-/** The process that answers in a session; fails when none does. */
+/** The pid of the process of a session; fails without an answer. */
 export async function pidOf(client: LegacyClient): Promise<number> {
   const text = said(await client.call('pid'));
   assert.match(text, /^\d+$/);
@@ -247,7 +247,7 @@ export async function allGone(pids: readonly number[]): Promise<void> {
   await becomes(() => pids.filter(isRunning), [], patienceMs);
 }
 
-/** Arguments of the tool `ask`, what the client says, and what the tool says then. */
+/** Arguments of the tool `ask`, the answer of the client, and the result of the tool. */
 export const QUESTION = {
   method: 'elicitation/create',
   params: { message: 'sure?', requestedSchema: { type: 'object', properties: {} } },

@@ -1,30 +1,30 @@
-// A plain load balancer as a spec needs one in front of several nodes: each request goes to the next node in turn, unless
-// a header says where it belongs. It knows neither JSON-RPC nor MCP, as those of nginx and HAProxy do not.
+// A plain load balancer in front of several nodes: each request goes to the next node in turn, unless a header selects a node.
+// It knows neither JSON-RPC nor MCP, like nginx and HAProxy.
 
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { startRawServer } from '../../transports/raw-server.ts';
 
-/** A balancer that listens. Close it in the end. */
+/** A balancer that listens. The caller closes it. */
 export interface Balancer {
   readonly url: string;
-  /** Which node took each request so far, by its place in the list. */
+  /** The index of the node of each request so far. */
   readonly taken: readonly number[];
   close(): Promise<void>;
 }
 
 export interface BalancerOptions {
   /**
-   * Headers that stick: the node that was first sent a value, or first answered with it, gets every request that carries
-   * it. The first one that a request has counts. Default: none, which is round robin.
+   * Sticky headers: the node that first received a value, or first answered with it, gets every request with that value. The
+   * first of these headers in a request counts. Default: none, which is round robin.
    */
   readonly stickTo?: readonly string[];
 }
 
-/** Longer than any node says. */
+/** Longer than the timeout of any node. */
 const keptForMs = 600_000;
 
-/** Starts one on a free port. A node that does not listen is passed over; what breaks off is not repeated. */
+/** Starts a balancer on a free port. A node that does not listen is skipped; broken requests are not repeated. */
 export async function startBalancer(
   nodes: readonly string[],
   { stickTo = [] }: BalancerOptions = {},
@@ -66,8 +66,8 @@ export async function startBalancer(
     attempt(first, nodes.length);
   };
 
-  // It passes on how long a node keeps idle connections, so it must keep its own longer: a client that believes a promise
-  // which is not kept writes into a connection that is being closed.
+  // It passes on the keep-alive time of a node, so it must keep its own connections longer: otherwise a client that relies on
+  // that time writes into a connection that is being closed.
   const receive = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> =>
     forward(incoming, await buffer(incoming), response);
   const { port, close } = await startRawServer(receive, 0, { keepAliveTimeout: keptForMs });

@@ -1,5 +1,5 @@
-// What two nodes of one deployment do not share, and what becomes of MCP clients then: a program runs on one of them, a node
-// is killed while it has calls, sessions and streams. What they share is mcp-two-nodes.spec.ts, and revoked keys are
+// What two nodes of one deployment do not share, and the effect on MCP clients: a program runs on one of them, a node is killed
+// while it has calls, sessions and streams. What they share: mcp-two-nodes.spec.ts; revoked keys:
 // mcp-revoked-elsewhere.spec.ts.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -53,7 +53,7 @@ test.after(async () => {
   for (const close of opened) await close();
 });
 
-onPostgresql('a program is offered by the node that it was registered on, and by no other', async () => {
+onPostgresql('a program is served only by the node on which it was registered', async () => {
   const path = '/mcp/near';
   const programOf = (name: string) => ({ id: name, ...everythingProgram({ name, era: 'modern' }) });
   await register(a.admin, 'near', [programOf('of-a')]);
@@ -75,7 +75,7 @@ onPostgresql('a program is offered by the node that it was registered on, and by
   const session = await LegacyClient.open(b.wire, path, options).catch(String);
   assert.match(String(session), /503 .*NO_HEALTHY_INSTANCE/);
 
-  // Each with a program of its own: then a client may come to either.
+  // Each node has a program: then either node serves a client.
   await register(b.admin, 'near', [programOf('of-b')]);
   const answers = await Promise.all(
     [a, b].map((node) =>
@@ -86,7 +86,7 @@ onPostgresql('a program is offered by the node that it was registered on, and by
     answers.map(({ instanceId }) => instanceId),
     ['of-a', 'of-b'],
   );
-  // Except when a call goes on that one of them began.
+  // A retry of a call is the exception: only the node that began it serves it.
   const first = await askOnce(a, path, options, 'tools/call', STATEFUL);
   const retry = retryOf(STATEFUL, first, accepted);
   const elsewhere = await askOnce(b, path, options, 'tools/call', retry);
@@ -96,7 +96,7 @@ onPostgresql('a program is offered by the node that it was registered on, and by
   assert.equal([back.instanceId, textOf(back)], ['of-a', 'state-ok']);
 });
 
-onPostgresql('a node that is killed costs what it had open, and clients go on at the other', async () => {
+onPostgresql('clients lose what a killed node held open, and continue at the other node', async () => {
   const doomed = await startNode(database);
   const balancer = await startBalancer([doomed.url, b.url], { stickTo: ['Mcp-Session-Id'] });
   const connect = async () => {
@@ -121,7 +121,7 @@ onPostgresql('a node that is killed costs what it had open, and clients go on at
     doomed.program.signal('SIGKILL');
     assert.equal(await doomed.program.end(), { code: null, signal: 'SIGKILL' });
     assert.ok(await eventually(async () => stream.hasEnded, Boolean, 5_000));
-    // What only the client carries goes on; what waited there is gone, and is asked for again.
+    // State that the client carries continues; a call that was parked there is lost, and is made again.
     const goesOn = await askOnce(b, '/mcp/modern', options, 'tools/call', retryOf(STATEFUL, asked, accepted));
     assert.is(textOf(goesOn), 'state-ok');
     const lost = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, parked, accepted));
@@ -129,7 +129,7 @@ onPostgresql('a node that is killed costs what it had open, and clients go on at
     const again = await askOnce(b, '/mcp/legacy', options, 'tools/call', ASKED);
     const done = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, again, accepted));
     assert.match(textOf(done), 'ada');
-    // The session is unknown at the node that is left: its client initializes again.
+    // The session is unknown at the other node: its client initializes again.
     const failure: unknown = await session.callTool(SIMPLE).catch((error: unknown) => error);
     assert.equal(Object(failure).code, 404);
     await session.close();

@@ -1,5 +1,5 @@
-// Several nodes of one deployment, as the journeys of MCP clients need them: real gateways on one PostgreSQL, with an
-// administrator, and an API key that clients use.
+// Several nodes of one deployment, for the journeys of MCP clients: real gateways on one database, with an administrator, and
+// an API key for clients.
 
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
@@ -11,19 +11,19 @@ import { GUARDED, type McpHarness, startGuarded } from '../../helpers/mcp-progra
 import type { Message } from '../../helpers/mcp-wire.ts';
 import type { FreshDatabase } from '../../helpers/services.ts';
 
-/** What one node does is in force on the others after this at the latest, in ms. */
+/** Longest time until a change on one node applies on the others, in ms. */
 export const heardWithinMs = 10_000;
 
 const secret = 'a secret of these nodes, 32 bytes or more';
 
-/** What clients of these journeys can be asked, and what they say. */
+/** The capabilities of clients in these journeys, and their answer to elicitation. */
 export const capabilities = { elicitation: {} };
 export const accepted = {
   action: 'accept',
   content: { username: 'ada', email: 'ada@example.com', name: 'ada', ok: true },
 };
 export const SIMPLE = { name: 'test_simple_text', arguments: {} };
-/** A call that a legacy backend holds while it asks, and one whose modern backend encrypts its state. */
+/** A call that a legacy backend holds during its elicitation, and a call whose modern backend encrypts its state. */
 export const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
 export const STATEFUL = { name: 'test_input_required_result_request_state', arguments: {} };
 
@@ -37,7 +37,7 @@ export interface NodeOptions {
   readonly port?: number;
   /** Default: the same for all. */
   readonly secret?: string;
-  /** Its name; nodes on one file need one each. Default: made from its port. */
+  /** Its name; nodes on one file need different names. Default: derived from its port. */
   readonly id?: string;
 }
 
@@ -46,7 +46,7 @@ export function nodeEnv({ url }: Pick<FreshDatabase, 'url'>) {
   return { ...GUARDED, GATEWAY_DATABASE_URL: url, GATEWAY_SECRET_KEY: secret };
 }
 
-/** Starts a node on a port of its own, which is a part of its name. */
+/** Starts a node on a separate port, which is part of its name. */
 export async function startNode(
   database: Pick<FreshDatabase, 'url'>,
   options: NodeOptions = {},
@@ -56,21 +56,21 @@ export async function startNode(
   return { ...(await startGuarded({ port, env: { ...nodeEnv(database), ...own } })), port };
 }
 
-/** Two nodes on this database, and what clients say of themselves there. What has to be closed is put first. */
+/** Two nodes on this database, and the options of their clients. Cleanups are put first in `opened`. */
 export async function startPair(database: Pick<FreshDatabase, 'url'>, opened: (() => unknown)[]) {
   const start = async (id = ''): Promise<McpNode> => {
     const node = await startNode(database, { id });
     opened.unshift(node.remove);
     return node;
   };
-  // On a file each needs a name.
+  // On a file each node needs a name.
   const ids = database.url.startsWith('sqlite:') ? ['a', 'b'] : [];
   const [a, b] = [await start(ids[0]), await start(ids[1])];
   const { headers } = await newKey(a.admin, 'clients');
   return { a, b, options: { capabilities, headers } };
 }
 
-/** What came of one request of a modern client; `input_required` is a result like any other. */
+/** The outcome of one request of a modern client; `input_required` is a result like any other. */
 export interface Round {
   readonly status: number;
   readonly instanceId: string | undefined;
@@ -78,7 +78,7 @@ export interface Round {
   readonly error: Message['error'];
 }
 
-/** One request at one node, and nothing after it. */
+/** One request at one node, without a retry. */
 export async function askOnce(
   { wire }: Pick<McpNode, 'wire'>,
   path: string,
@@ -99,13 +99,13 @@ export async function askOnce(
   };
 }
 
-/** Calls that came to a node so far, as its statistics tell. */
+/** The number of calls of a node so far, by its statistics. */
 export async function requestsAt({ admin }: McpNode): Promise<number> {
   const { body } = await admin('GET /gateway/stats');
   return Number(objectOr(body).total_requests);
 }
 
-/** The params that go on with a call, with the same answer to all that was asked. */
+/** The params of the retry of a call, with the same answer to all input requests. */
 export function retryOf(params: Json, { result }: Round, answer: Json): Json {
   const { requestState, inputRequests } = result;
   const keys = Object.keys(objectOr(inputRequests));
@@ -114,13 +114,13 @@ export function retryOf(params: Json, { result }: Round, answer: Json): Json {
   return { ...params, requestState, inputResponses };
 }
 
-/** Status, code, and what the data names: a refusal as a whole. */
+/** Status, code, and the reason or error code of a refusal. */
 export function refusalOf({ status, error }: Round): readonly unknown[] {
   const { reason, error_code } = objectOr(error?.data);
   return [status, error?.code, reason ?? error_code];
 }
 
-/** Waits until a node offers a template to these clients; fails when it takes longer than it may. */
+/** Waits until a node serves a template to these clients; fails after the time limit. */
 export async function isServed(node: McpNode, path: string, options: ClientOptions): Promise<void> {
   const discover = async () => (await askOnce(node, path, options, 'server/discover')).status;
   await becomes(discover, 200, heardWithinMs);

@@ -1,5 +1,5 @@
-// Two nodes on one SQLite file: who loses a key, an account or a part of it on one of them has nothing open at the other soon
-// after, processes of their own included. So has a key that comes to its end, of which nobody tells. Others keep what they have.
+// Two nodes on one SQLite file: when a key or an account is revoked or changed on one node, the other node soon closes its
+// sessions, streams and dedicated processes. The same holds for a key that expires. Other clients are not affected.
 
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
@@ -14,7 +14,7 @@ import { ASKED, askOnce, capabilities, isServed, type McpNode, startPair } from 
 
 const test = suite('journey: MCP clients revoked elsewhere', { timeoutMs: 120_000 });
 
-/** From the change on one node to the end of everything at the other. Source: docs/guides/mcp-sessions.md, "When access is revoked". */
+/** From the change on one node to the end of all at the other. Source: docs/guides/mcp-sessions.md, "When access is revoked". */
 const endedWithinMs = 10_000;
 
 type Headers = Readonly<Record<string, string>>;
@@ -38,17 +38,17 @@ test.after(async () => {
   for (const close of opened) await close();
 });
 
-test('a key that is revoked: sessions, processes, streams and calls that wait, and nobody else', async () => {
+test('a revoked key loses its sessions, processes, streams and waiting calls at the other node, and no other key does', async () => {
   const stays = await newKey(a.admin, 'stays');
   const bystander = await LegacyClient.open(b.wire, '/mcp/near', { capabilities, headers: stays.headers });
   const before = await held();
   assert.equal(before, { sessions: 1, processes: 1 });
 
-  // A server may ask these clients something: each has a process of its own at a program that several use.
+  // A server may ask these clients: each has a dedicated process of a shared program.
   const { id, headers } = await newKey(a.admin, 'revoked');
   const client = { capabilities, headers };
   const near = await LegacyClient.open(b.wire, '/mcp/near', client);
-  await LegacyClient.open(b.wire, '/mcp/far', client); // rests, and nobody listens
+  await LegacyClient.open(b.wire, '/mcp/far', client); // idle, without a stream
   const joined = await LegacyClient.open(b.wire, '/mcp', client);
   await joined.call('far__test_simple_text');
   const streams = [
@@ -68,7 +68,7 @@ test('a key that is revoked: sessions, processes, streams and calls that wait, a
   assert.is(await bystander.close(), 200);
 });
 
-test('a key that expires, although nothing changes', async () => {
+test('an expired key loses its sessions and streams on both nodes, although nothing changes', async () => {
   const expiresInMs = 8_000;
   const expiresAtMs = Date.now() + expiresInMs;
   const made = await a.admin('POST /auth/api-keys', {
@@ -87,7 +87,7 @@ test('a key that expires, although nothing changes', async () => {
   await becomes(async () => (await held(a)).sessions, 0, endedWithinMs);
 });
 
-test('a user who is deleted, disabled or given another password, but not who has another address', async () => {
+test('a user who is deleted, disabled or given a new password loses their sessions; a new e-mail address keeps them', async () => {
   const changes: Readonly<Record<string, object | undefined>> = {
     deleted: undefined,
     disabled: { is_active: false },
@@ -125,7 +125,7 @@ interface Held {
   readonly processes: number;
 }
 
-/** What clients have at a node. */
+/** The sessions and dedicated processes of a node. */
 async function held({ admin }: McpNode = b): Promise<Held> {
   const stats = await admin('GET /gateway/stats');
   const { open } = Object(field(stats, 'sessions'));

@@ -1,6 +1,6 @@
-// MCP clients whose requests reach different nodes of one deployment: two real gateways on one real PostgreSQL, with a
-// plain load balancer in front. What one node knows the other does, or says plainly that it does not. Programs, revoked
-// keys and nodes that die are in mcp-nodes-apart.spec.ts.
+// MCP clients whose requests reach different nodes of one deployment: two real gateways on one real PostgreSQL, with a plain
+// load balancer in front. Each node serves requests that the other began, or refuses them with a reason. Programs and killed
+// nodes: mcp-nodes-apart.spec.ts; revoked keys: mcp-revoked-elsewhere.spec.ts.
 
 import {
   Client as ModernSdkClient,
@@ -67,7 +67,7 @@ test.after(async () => {
   for (const close of opened) await close();
 });
 
-onPostgresql('plain calls of a modern client are served by either node', async () => {
+onPostgresql('either node serves plain calls of a modern client', async () => {
   const client = new ModernSdkClient(
     { name: 'spec', version: '1' },
     { versionNegotiation: { mode: { pin: '2026-07-28' } } },
@@ -88,12 +88,12 @@ for (const [path, prefix] of [
   ['/mcp', 'modern__'],
 ] as const) {
   onPostgresql(
-    `rounds of a call at ${path} go on at another node, with the instance that asked`,
+    `rounds of a call at ${path} continue at another node, with the instance that asked`,
     async () => {
       const client = new ModernClient(wireTo(inTurn), path, { ...options, replies });
       for (let calls = 4; calls > 0; calls -= 1) {
         const before = inTurn.taken.length;
-        // Its states are asked with the key of the instance's process.
+        // The states of the call are encrypted with the key of the instance's process.
         const outcome = await client.call(`${prefix}test_input_required_result_multi_round`);
         assert.equal(outcome.asked, ['elicitation/create', 'elicitation/create']);
         assert.match(textOf(outcome), 'ada');
@@ -104,7 +104,7 @@ for (const [path, prefix] of [
   );
 }
 
-onPostgresql('a node with another secret decrypts nothing of these two, and says so', async () => {
+onPostgresql('a node with another secret refuses request states and cursors with a reason', async () => {
   const other = await startNode(database, { secret: 'another secret, which has 32 bytes or more' });
   try {
     await isServed(other, '/mcp/modern', options);
@@ -124,31 +124,28 @@ for (const [path, name] of [
   ['/mcp/tasks', 'begin'],
   ['/mcp', 'tasks__begin'],
 ] as const) {
-  onPostgresql(
-    `a task is found from either node at ${path}, and traffic is only what clients ask`,
-    async () => {
-      for (const [here, there] of [
-        [a, b],
-        [b, a],
-      ] as const) {
-        const begun = await askOnce(here, path, options, 'tools/call', { name, arguments: {} });
-        const { taskId } = begun.result;
-        const named = { headers: { 'Mcp-Name': String(taskId) } };
-        const before = await requestsAt(there);
-        for (const asked of [here, there, here, there, there]) {
-          const got = await askOnce(asked, path, options, 'tasks/get', { taskId }, named);
-          assert.equal([got.result.status, got.instanceId], ['working', begun.instanceId]);
-        }
-        const session = await LegacyClient.open(there.wire, path, options);
-        assert.is((await session.ask('tasks/get', { taskId })).result?.status, 'working');
-        assert.is(await session.close(), 200);
-        assert.is((await requestsAt(there)) - before, 4);
+  onPostgresql(`either node finds a task at ${path}, and counts only requests of clients`, async () => {
+    for (const [here, there] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      const begun = await askOnce(here, path, options, 'tools/call', { name, arguments: {} });
+      const { taskId } = begun.result;
+      const named = { headers: { 'Mcp-Name': String(taskId) } };
+      const before = await requestsAt(there);
+      for (const asked of [here, there, here, there, there]) {
+        const got = await askOnce(asked, path, options, 'tasks/get', { taskId }, named);
+        assert.equal([got.result.status, got.instanceId], ['working', begun.instanceId]);
       }
-    },
-  );
+      const session = await LegacyClient.open(there.wire, path, options);
+      assert.is((await session.ask('tasks/get', { taskId })).result?.status, 'working');
+      assert.is(await session.close(), 200);
+      assert.is((await requestsAt(there)) - before, 4);
+    }
+  });
 }
 
-onPostgresql('who listens at one node hears of a registration at the other', async () => {
+onPostgresql('a client of one node gets tools/list_changed for a registration at the other', async () => {
   const wanted = { toolsListChanged: true };
   const streams = await Promise.all(
     ['/mcp/modern', '/mcp'].map((path) => new ModernClient(b.wire, path, options).listen(wanted)),
@@ -168,7 +165,7 @@ onPostgresql('who listens at one node hears of a registration at the other', asy
 });
 
 onPostgresql(
-  'SDK clients with a session need a balancer that sticks to Mcp-Session-Id, and no more',
+  'SDK clients with a session work with stickiness by Mcp-Session-Id, and fail behind round robin',
   async () => {
     const sticky = await balancer([a, b], ['Mcp-Session-Id']);
     const clients = await Promise.all(
@@ -187,7 +184,7 @@ onPostgresql(
     }
     for (const client of clients) await client.close();
     assert.equal([...new Set(sticky.taken)].sort(), [0, 1]);
-    // Where requests come to the nodes in turn, the handshake itself falls apart.
+    // With round robin the handshake itself fails.
     const lost = new Client({ name: 'spec', version: '1' });
     const connecting = lost.connect(transportTo(StreamableHTTPClientTransport, inTurn, '/mcp/legacy'));
     const refusal: unknown = await connecting.catch((error: unknown) => error);
@@ -213,7 +210,7 @@ function wireTo({ url }: Balancer): Wire {
   return wire;
 }
 
-/** Registers a backend at A; B hears of it. */
+/** Registers a backend at A; B learns of it. */
 async function offer(
   template: string,
   name: string,

@@ -1,5 +1,5 @@
-// Two real gateways count the requests of a key together in a real Redis. When Redis is gone, requests are served all the same;
-// when it is back they are counted together again. A Redis that says nothing is in databases/redis-counter.spec.ts.
+// Two real gateways count the requests of a key together in a real Redis. While Redis is gone, requests are still served;
+// afterwards they are counted together again. A silent Redis: databases/redis-counter.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { type Answer, type Caller, caller, newKey, verdictOf } from '../../helpers/caller.ts';
@@ -15,11 +15,11 @@ const test = suite('journey: shared limits', { timeoutMs: 90_000 });
 const withRedis = test.needs(server.url, server.skip);
 
 const keyLimit = 60;
-/** Redis takes any password of a user that needs none; this one must not be seen anywhere. */
+/** Redis accepts any password for a user without one; this password must not appear anywhere. */
 const plantedPassword = 'planted-redis-password';
 /** Longest time of a request while Redis is gone. */
 const servedWithinMs = 3_000;
-/** Longest time after which requests are counted together again; also on a machine so busy that Redis seems away. */
+/** Longest time until requests are counted together again, also on a machine so busy that Redis seems away. */
 const togetherWithinMs = 15_000;
 
 const folder = folderOfEach(test);
@@ -30,18 +30,18 @@ test.after.each(async () => {
   for (const end of undo.splice(0)) await end();
 });
 
-withRedis('two gateways count the requests of a key together, while Redis is there', async () => {
+withRedis('two gateways share the rate limit of a key, except while Redis is gone', async () => {
   const line = await serverLine(server.url ?? '');
   undo.push(line.close);
   const address = new URL(line.url);
   address.username ||= 'default';
   address.password ||= plantedPassword;
   const redisUrl = address.href;
-  // One after the other: the first makes the secret and the admin.
+  // In sequence: the first creates the secret and the admin.
   const one = await start('one', redisUrl);
   const other = await start('other', redisUrl);
 
-  /** Each gateway goes on counting where the other stopped, for a key that is new. */
+  /** Asserts that each gateway continues the count of the other for a new key. */
   const countedTogether = async () => {
     const round = await eventually(
       async () => {
@@ -56,7 +56,7 @@ withRedis('two gateways count the requests of a key together, while Redis is the
     assert.equal(round, [keyLimit - 1, keyLimit - 2, keyLimit - 3, keyLimit - 4]);
   };
 
-  // All at once, on both, and a third more than there may be: the limit of both together is the limit of one.
+  // Concurrent requests on both, a third over the limit: the limit of both together is the limit of one.
   const attempts = (keyLimit * 4) / 3;
   const statuses = await eventually(
     async () => {
@@ -78,7 +78,7 @@ withRedis('two gateways count the requests of a key together, while Redis is the
   );
   await countedTogether();
 
-  // Gone: each counts for itself, and nobody waits.
+  // Without Redis each gateway counts separately, and no request waits.
   await line.cut();
   for (const onIt of await keyOnBoth([one, other])) {
     const served = await inTurn(onIt, 30);
@@ -108,7 +108,7 @@ test.run();
 
 const request = 'GET /gateway/templates';
 
-/** A gateway on the file that both share. */
+/** A gateway on the shared file. */
 async function start(nodeId: string, redisUrl: string): Promise<McpHarness> {
   const gateway = await startGuarded({
     folder: folder(),
@@ -123,7 +123,7 @@ async function start(nodeId: string, redisUrl: string): Promise<McpHarness> {
   return gateway;
 }
 
-/** A new key, whose requests nobody has counted yet, as a caller of each gateway. */
+/** A new key without counted requests, as a caller of each gateway. */
 async function keyOnBoth(both: readonly [McpHarness, McpHarness]): Promise<readonly Caller[]> {
   const { headers } = await newKey(both[0].admin, 'counted');
   return both.map(({ url }) => caller(url, headers));

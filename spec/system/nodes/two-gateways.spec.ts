@@ -1,5 +1,5 @@
-// Several real gateways on one real PostgreSQL: what happens on one is true on the others within ten seconds, a program
-// belongs to the gateway that registered it, and one that is killed takes nothing with it but that.
+// Several real gateways on one real PostgreSQL: a change on one applies on the others within ten seconds, a program belongs to
+// the gateway that registered it, and a killed gateway takes down only its own programs.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -30,7 +30,7 @@ const server = await postgresql();
 const test = suite('journey: two gateways', { timeoutMs: 90_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
-/** More than two cores like; each has a port and a home of its own. */
+/** A heavy load for two cores; each gateway has its own port and home. */
 const crowd = 8;
 const crowdStartsWithinMs = 60_000;
 
@@ -47,7 +47,7 @@ test.after.each(async () => {
 });
 
 onPostgresql(
-  'a registration and a change on one are in force on the other; a program stays where it is',
+  'registrations and changes on one apply on the other, and a program runs only on its own node',
   async () => {
     const [a, b] = await twoGateways();
     const endpoint = await backend('shared');
@@ -69,7 +69,7 @@ onPostgresql(
     assert.equal(verdictOf(pinned), [503, 'NO_HEALTHY_INSTANCE']);
     assert.match(String(field(pinned, 'detail')), `it runs on the node "${owner}"`);
 
-    // Both ways, and both at once.
+    // In both directions, concurrently.
     await Promise.all([
       succeeds(b.admin('PATCH /gateway/templates/far', { strategy: 'random', timeout: 7 })),
       succeeds(a.admin('PATCH /gateway/instances/far/one', { weight: 5 })),
@@ -84,7 +84,7 @@ onPostgresql(
     await becomes(settings, ['random', 7], heardWithinMs);
     assert.ok(isRunning(child), 'a changed weight restarts no program');
 
-    // Taken out by the one, stopped by the other.
+    // Deregistered on one node, stopped on the other.
     assert.is((await b.admin('DELETE /gateway/deregister/near/program')).status, 204);
     await becomes(() => isRunning(child), false, heardWithinMs);
     assert.equal(a.program.descendants(), []);
@@ -93,7 +93,7 @@ onPostgresql(
 );
 
 onPostgresql(
-  'who is demoted, disabled, renewed or deleted on one is refused by the other with the old token',
+  'a demotion, disabling, deletion or new password on one revokes the old token on the other',
   async () => {
     const [a, b] = await twoGateways();
     const changes: Readonly<Record<string, object | undefined>> = {
@@ -117,7 +117,7 @@ onPostgresql(
       }),
     );
     assert.equal(outcomes, Array(4).fill([401, 'INVALID_CREDENTIALS']));
-    // Logging in again on B finds what A did.
+    // A new login on B sees the changes of A.
     const again = caller(b.url, await tokenOf(b.url, 'demoted', PASSWORD));
     assert.equal(verdictOf(await again('GET /auth/users')), [403, 'INSUFFICIENT_PERMISSIONS']);
     const logins = await Promise.all(
@@ -136,7 +136,7 @@ onPostgresql(
 );
 
 onPostgresql(
-  'one that is killed leaves the other at work, and has its programs back after a restart',
+  'the other continues when one is killed, and the restarted one starts its programs again',
   async () => {
     const [a, b] = await twoGateways();
     await succeeds(
@@ -153,7 +153,7 @@ onPostgresql(
     for (let calls = 20; calls > 0; calls -= 1)
       assert.is(toolText(await b.admin('POST /mcp/far/tools/call', { name: 'name' })), 'shared');
     assert.is((await b.admin('GET /health')).status, 200);
-    // Its input ended with its gateway.
+    // The input of the program ended with its gateway.
     await becomes(() => isRunning(child), false, heardWithinMs);
 
     const again = await node(a.port);
@@ -168,10 +168,10 @@ onPostgresql(
 );
 
 onPostgresql(
-  `${crowd} that start at once on an empty database make one admin, whose password works on all`,
+  `${crowd} that start concurrently on an empty database create one admin, whose password works on all`,
   async () => {
     const ports = await Promise.all(Array.from({ length: crowd }, freePort));
-    // Without a secret of the operator they also have to agree on one.
+    // Without a configured secret they also have to agree on one.
     const crowded = ports.map((port) => start(port, { GATEWAY_SECRET_KEY: '', GATEWAY_ADMIN_PASSWORD: '' }));
     await Promise.all(crowded.map((program) => program.sees(/listening on/, crowdStartsWithinMs)));
 
@@ -186,7 +186,7 @@ onPostgresql(
     const tokens = await Promise.all(urls.map((url) => tokenOf(url, 'admin', first)));
     for (const [index, url] of urls.entries()) {
       assert.is((await caller(url)('GET /health')).status, 200);
-      // A token of one is good for the next.
+      // A token of one gateway is valid on the next.
       const users = await caller(url, tokens[(index + 1) % crowd])('GET /auth/users');
       const names: unknown = Array.isArray(users.body) && users.body.map(({ username }) => username);
       assert.equal([users.status, names], [200, ['admin']]);
@@ -195,26 +195,23 @@ onPostgresql(
   },
 );
 
-onPostgresql(
-  'a second gateway of the same node is refused, and free to start once the first has stopped',
-  async () => {
-    const env = { GATEWAY_NODE_ID: 'twin' };
-    const first = start(await freePort(), env);
-    await first.url();
-    const second = start(await freePort(), env);
-    assert.equal(await second.end(), { code: 2, signal: null });
-    assert.match(
-      second.err,
-      /^stagedoor: process \d+ on \S+ already runs as the node "twin" on this database: stop it, .* --node-id/m,
-    );
-    assert.match(second.err, `process ${first.process.pid} on ${hostname()} already runs`);
-    first.signal('SIGTERM');
-    assert.equal(await first.end(), { code: 0, signal: null });
-    const third = start(await freePort(), env);
-    await third.url();
-    assert.not.match(third.err, 'heartbeat');
-  },
-);
+onPostgresql('a second gateway with the same node id is refused until the first has stopped', async () => {
+  const env = { GATEWAY_NODE_ID: 'twin' };
+  const first = start(await freePort(), env);
+  await first.url();
+  const second = start(await freePort(), env);
+  assert.equal(await second.end(), { code: 2, signal: null });
+  assert.match(
+    second.err,
+    /^stagedoor: process \d+ on \S+ already runs as the node "twin" on this database: stop it, .* --node-id/m,
+  );
+  assert.match(second.err, `process ${first.process.pid} on ${hostname()} already runs`);
+  first.signal('SIGTERM');
+  assert.equal(await first.end(), { code: 0, signal: null });
+  const third = start(await freePort(), env);
+  await third.url();
+  assert.not.match(third.err, 'heartbeat');
+});
 
 test.run();
 
@@ -231,12 +228,12 @@ async function node(port?: number): Promise<McpNode> {
   return started;
 }
 
-/** They start at once: whichever is first makes the tables and the admin. */
+/** They start concurrently: the first creates the tables and the admin. */
 function twoGateways(): Promise<[McpNode, McpNode]> {
   return Promise.all([node(), node()]);
 }
 
-/** Registers the stdio fixture as `near/program` and answers its process id. */
+/** Registers the stdio fixture as `near/program` and returns its process id. */
 async function registerProgram({ admin, program }: McpNode): Promise<number> {
   const instance = { id: 'program', command: process.execPath, args: [stdioServerPath] };
   const made = await admin('POST /gateway/register?wait=20', { template_name: 'near', instance });
