@@ -7,6 +7,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
   type Caller,
+  codeOf,
   fails,
   Harness,
   settled,
@@ -144,9 +145,9 @@ test('when one owner fills the capacity, others share the reserve, and none take
   assert.equal([harness.ref('a').inFlight, waiting()], [256 + LIMITS.inFlightReserve, 256]);
 });
 
-for (const [what, at] of [
-  ['answered', (exchange: ScriptedExchange) => exchange.result()],
-  ['failed', fails('no')],
+for (const [what, at, seen] of [
+  ['answered', (exchange: ScriptedExchange) => exchange.result(), 'a'],
+  ['failed', fails('no'), 'BACKEND_UNAVAILABLE'],
 ] as const) {
   test(`empties a long queue whose calls are ${what} at once`, async () => {
     const ids = ['a', 'b', 'c', 'd'];
@@ -161,7 +162,8 @@ for (const [what, at] of [
     for (const id of ids) finishOne(id);
     await settled();
     assert.is(waiting(), 0);
-    for (const { end } of queued) await end;
+    const ends = await Promise.all(queued.map(({ end }) => end));
+    assert.equal([...new Set(ends.map(codeOf))], [seen]);
   });
 }
 

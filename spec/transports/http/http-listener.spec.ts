@@ -79,7 +79,10 @@ test('reopens a stream that ended, broke, or was refused temporarily', async () 
     (_, response) => void response.writeHead(503).end(),
   ];
   for (const ending of endings) {
-    await listening(ending, ({ gets }) => until(() => gets() >= 4, 'it came back three times'));
+    await listening(ending, async ({ gets, heard }) => {
+      await until(() => gets() >= 4, 'it came back three times');
+      assert.equal(heard, [], 'the session is not lost');
+    });
   }
 });
 
