@@ -82,17 +82,6 @@ test('does not cache other requests, or lists with unknown parameters', () => {
   assert.is(loads.length, 4);
 });
 
-test('asks again after a change, until it is closed', () => {
-  const { cache, changes$, loads, ask, answer } = caching();
-  ask();
-  answer({ tools: [] });
-  changes$.next('tools');
-  ask();
-  assert.is(loads.length, 2);
-  cache.close();
-  assert.is(changes$.observed, false);
-});
-
 test('serves sessions that share a conversation, and passes on requests of other sessions', () => {
   const { loads, askIn, answer } = caching();
   const session = { profile: PROFILE, ownerId: 'ada', peer: PEER, isShared: true };
@@ -104,19 +93,28 @@ test('serves sessions that share a conversation, and passes on requests of other
   assert.is(loads.length, 4);
 });
 
-test('serves no stale list when no instance is or was connected', () => {
+test('serves a stale list for ten minutes when no instance answers, and none when none is or was connected', () => {
   const { present, changes$, loads, ask, answer } = caching();
-  const refused = () => {
+  const failing = (thrown: Error = noHealthyInstance('t', 'none')) => {
     const { received } = ask();
-    loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+    loads.at(-1)?.error(thrown);
     return received;
   };
-  ask();
-  answer({ tools: [] });
+  const load = () => {
+    ask();
+    answer({ tools: [] });
+  };
+  load();
   changes$.next('tools');
-  assert.equal(refused(), [{ tools: [] }]);
+  present.nowMs = 599_999;
+  assert.equal(failing(), [{ tools: [] }]);
+  assert.equal(failing(new Error('gone')), ['gone']);
+  present.nowMs = 600_000;
+  assert.match(String(failing()), 'No instance of "t"');
+  load();
+  changes$.next('tools');
   present.hasPeers = false;
-  assert.match(String(refused()), 'No instance of "t"');
+  assert.match(String(failing()), 'No instance of "t"');
 });
 
 test('notifies sessions of changed lists as far as the handshake announced it', () => {
@@ -167,7 +165,7 @@ test('a shared load continues when one subscriber leaves, and stops when all hav
   assert.is(loads.length, 2);
 });
 
-test('stores a list for half a minute, or for its own `ttlMs`', () => {
+test('stores a list for half a minute, or for its own `ttlMs` of at most an hour', () => {
   const { present, loads, ask, answer } = caching();
   ask();
   answer({ tools: [] });
@@ -186,18 +184,13 @@ test('stores a list for half a minute, or for its own `ttlMs`', () => {
   answer({ tools: [], ttlMs: 0 });
   ask();
   assert.is(loads.length, 4);
-});
-
-test('keeps a list fresh for its `ttlMs`, at most an hour', () => {
-  const { present, loads, ask, answer } = caching();
-  ask();
   answer({ tools: [], ttlMs: 2 * 3_600_000 });
-  present.nowMs = 3_599_999;
+  present.nowMs += 3_599_999;
   ask();
-  assert.is(loads.length, 1);
-  present.nowMs = 3_600_000;
+  assert.is(loads.length, 4);
+  present.nowMs += 1;
   ask();
-  assert.is(loads.length, 2);
+  assert.is(loads.length, 5);
 });
 
 test('serves only public lists to other owners', () => {
@@ -210,8 +203,8 @@ test('serves only public lists to other owners', () => {
   assert.equal(ask('cy').received, [{ tools: [], ttlMs: 5_000, cacheScope: 'public' }]);
 });
 
-test('drops a list that changed, also while it loads', () => {
-  const { loads, changes$, ask, answer } = caching();
+test('drops a list that changed, also while it loads, until it is closed', () => {
+  const { cache, loads, changes$, ask, answer } = caching();
   const early = ask();
   changes$.next('tools');
   const late = ask();
@@ -225,20 +218,10 @@ test('drops a list that changed, also while it loads', () => {
   assert.equal(ask().received, [{ tools: [{ name: 'new' }] }]);
   changes$.next('prompts');
   assert.equal(ask().received, [{ tools: [{ name: 'new' }] }]);
-});
-
-test('serves a stale list for ten minutes when no instance answers', () => {
-  const { present, loads, ask, answer } = caching();
-  ask();
-  answer({ tools: [{ name: 'a' }] });
-  present.nowMs = 599_999;
-  const served = ask();
-  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
-  assert.equal(served.received, [{ tools: [{ name: 'a' }] }]);
-  present.nowMs = 600_000;
-  const refused = ask();
-  loads.at(-1)?.error(new Error('gone'));
-  assert.equal(refused.received, ['gone']);
+  changes$.next('tools');
+  assert.equal([ask().received, loads.length], [[], 3]);
+  cache.close();
+  assert.is(changes$.observed, false);
 });
 
 test('marks an answer from the cache, and not one that is shared while it loads', async () => {
