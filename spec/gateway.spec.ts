@@ -35,19 +35,6 @@ test('lists configured templates without instances, and stores them only when th
   await known.close();
 });
 
-test('cancels on the backend when the signal aborts', async () => {
-  const held = new HeldTool();
-  await gateway.register('t', { handler: serving({ held: held.body }) }, WAIT);
-  const controller = new AbortController();
-  const call = codeOf(gateway.call('t', 'held', {}, { signal: controller.signal }));
-  await turn();
-  assert.equal([held.waiting, gateway.stats().activeConnections], [1, 1]);
-  const reason = new Error('the caller went away');
-  controller.abort(reason);
-  assert.is(await call, reason);
-  assert.equal([held.cancelled, gateway.stats().activeConnections], [1, 0]);
-});
-
 test('gathers all pages of a list from one instance', async () => {
   for (const id of ['a', 'b', 'c']) {
     await gateway.register('t', { id, handler: ({ params }) => page(id, Number(params?.cursor ?? 0)) }, WAIT);

@@ -4,11 +4,17 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { finalAnswer, gatherPages, resultOf } from '../../../src/actors/calls/requests.ts';
+import {
+  finalAnswer,
+  gatherPages,
+  type RequestOptions,
+  resultOf,
+} from '../../../src/actors/calls/requests.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { createGateway, type Gateway } from '../../../src/gateway.ts';
+import type { InProcessHandler } from '../../../src/transports/transport.ts';
 import { rpcError } from '../../helpers/function-backend.ts';
 import { errorOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -93,25 +99,28 @@ test('read no prompt list when the error code is not about arguments', async () 
   assert.is(lists, 0);
 });
 
-test('cancel a list on the backend when the signal aborts', async () => {
-  const cancelled = Promise.withResolvers<void>();
-  await gateway.register(
-    't',
-    {
-      handler: (_, { signal }) => {
-        signal.addEventListener('abort', () => cancelled.resolve());
-        return new Promise(() => {});
-      },
-    },
-    WAIT,
-  );
-  const controller = new AbortController();
-  const reason = new Error('the caller went away');
-  const list = thrownBy(gateway.list('t', 'prompts', { signal: controller.signal }));
-  await turn();
-  controller.abort(reason);
-  assert.is(await list, reason);
-  await cancelled.promise;
+test('cancel a call or a list on the backend when the signal aborts', async () => {
+  let cancelled = 0;
+  const handler: InProcessHandler = ({ method }, { signal }) => {
+    if (method === 'tools/list') return { tools: [] };
+    signal.addEventListener('abort', () => (cancelled += 1));
+    return new Promise(() => {});
+  };
+  await gateway.register('t', { handler }, WAIT);
+  for (const request of [
+    (options: RequestOptions) => gateway.call('t', 'held', {}, options),
+    (options: RequestOptions) => gateway.list('t', 'prompts', options),
+  ]) {
+    const controller = new AbortController();
+    const reason = new Error('the caller went away');
+    const failure = thrownBy(request({ signal: controller.signal }));
+    await turn();
+    assert.is(gateway.stats().activeConnections, 1);
+    controller.abort(reason);
+    assert.is(await failure, reason);
+    assert.is(gateway.stats().activeConnections, 0);
+  }
+  assert.is(cancelled, 2);
 });
 
 test('reject when the exchange ends without an answer', async () => {
