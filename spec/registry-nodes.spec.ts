@@ -74,11 +74,6 @@ test('lists a program of another node, and never starts it', async () => {
   assert.equal(b.definitions, [definition]);
   assert.is(b.harness.transports.size, 0);
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
-  const [view] = b.harness.fleet.group('r').views();
-  assert.equal(
-    [view?.snapshot.state, view?.snapshot.healthy, view?.snapshot.reason],
-    ['stopped', false, 'it runs on the node "a"'],
-  );
   assert.is(await codeOf(() => b.harness.fleet.get('r', 'x')), 'NO_HEALTHY_INSTANCE');
   assert.equal(b.facts, ['settings r', 'registered x']);
   assert.is(b.harness.told('instance.starting').length, 0);

@@ -20,7 +20,6 @@ const test = suite('stateless routing');
 type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
 const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, Routing][] = [
   ['modern', 'http', 'isolated', 'askable', 'direct'],
-  ['modern', 'stdio', 'auto', 'logging', 'direct'],
   ['none', 'http', 'auto', 'askable', 'direct'],
   ['bare', 'http', 'isolated', 'askable', 'shared'],
   ['legacy', 'in-process', 'isolated', 'askable', 'shared'],
@@ -29,8 +28,6 @@ const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, Routi
   ['legacy', 'stdio', 'auto', 'quiet', 'shared'],
   ['legacy', 'stdio', 'auto', 'askable', 'dedicated'],
   ['legacy', 'stdio', 'auto', 'logging', 'dedicated'],
-  ['legacy', 'stdio', 'isolated', 'quiet', 'dedicated'],
-  ['legacy', 'stdio', 'shared', 'askable', 'shared'],
   ['legacy', 'stdio', 'auto', 'listing', 'shared'],
   ['legacy', 'stdio', 'isolated', 'listing', 'dedicated'],
   ['legacy', 'http', 'auto', 'listing', 'dedicated'],
@@ -38,7 +35,6 @@ const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, Routi
   ['legacy', 'stdio', 'auto', 'same tools', 'shared'],
   ['legacy', 'stdio', 'shared', 'tools', 'shared'],
   ['legacy', 'stdio', 'isolated', 'same tools', 'dedicated'],
-  ['modern', 'stdio', 'auto', 'tools', 'direct'],
   ['legacy', 'stdio', 'auto', 'task', 'dedicated'],
   ['legacy', 'stdio', 'isolated', 'task', 'dedicated'],
   ['legacy', 'stdio', 'shared', 'task', 'refused'],
