@@ -15,7 +15,7 @@ import {
   transportConformance,
 } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, openStdio, withStdio } from './open-stdio.ts';
+import { fixture, openStdio, withStarts, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio transport', { timeoutMs: 30_000 });
 
@@ -75,13 +75,14 @@ test('does not open without a program', async () => {
   assert.match(none.message, 'no command is given');
 });
 
-test('starts nothing when the opening was already aborted', async () => {
-  const error = await refusal(openStdio(fixture(), { signal: AbortSignal.abort() }));
-  assert.equal(
-    [error.message, error.cause],
-    ['The backend is unavailable: its start was cancelled.', undefined],
-  );
-});
+test('starts nothing when the opening was already aborted', () =>
+  withStarts(async (counted, starts) => {
+    const error = await refusal(openStdio(counted(fixture()), { signal: AbortSignal.abort() }));
+    assert.equal(
+      [error.message, await starts()],
+      ['The backend is unavailable: its start was cancelled.', 0],
+    );
+  }));
 
 test('closed$ reports that the program exited by itself', async () => {
   const transport = await openStdio(fixture('--exit-after=1'));
@@ -102,7 +103,8 @@ test('closing answers pending calls before the program has stopped', async () =>
   const closing = transport.close().then(() => {
     stopped = true;
   });
-  await pending;
+  const { end } = await pending;
+  assert.match(String(end), 'closed by the gateway');
   assert.not(stopped);
   await closing;
 });
