@@ -203,13 +203,6 @@ test('a caller finds only tasks of templates that it may use', async () => {
   assert.equal([askedOf('a/one'), askedOf('b/one')], [[], [`tasks/get ${taskId}`]]);
 });
 
-test('an instance is not asked for a task that another owner began there', async () => {
-  await offer(['a/one', 'b/one']);
-  const { taskId } = await begin(here, 'a');
-  for (const method of METHODS) assert.is((await ask(undefined, taskId, eve, method)).code, UNKNOWN);
-  assert.equal(askedOf('a/one'), []);
-});
-
 test('an id that two templates gave is unknown at the path of all templates', async () => {
   await offer(['a/one', 'b/one'], { nextId: () => '1' });
   await begin(there, 'a');
@@ -219,12 +212,17 @@ test('an id that two templates gave is unknown at the path of all templates', as
   assert.is((await ask('a', '1')).result.taskId, '1');
 });
 
-test('a task of another owner is refused like an unknown one', async () => {
+test('a task of another owner is refused like an unknown one, and its instance is not asked for it', async () => {
   await offer(['a/one', 'a/two']);
-  const { taskId } = await begin(here, 'a');
-  const refused = await ask('a', taskId, eve);
-  assert.equal(refused, await ask('a', 'none', eve));
-  assert.equal([refused.code, refused.instanceId], [UNKNOWN, undefined]);
+  const { taskId, name } = await begin(here, 'a');
+  for (const path of ['a', undefined]) {
+    for (const method of METHODS) {
+      const refused = await ask(path, taskId, eve, method);
+      assert.equal(refused, await ask(path, 'none', eve, method));
+      assert.equal([refused.code, refused.instanceId], [UNKNOWN, undefined]);
+    }
+  }
+  assert.not.match(askedOf(name).join(), taskId);
 });
 
 test('searches for tasks are in no statistics', async () => {
