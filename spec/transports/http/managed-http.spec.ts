@@ -8,7 +8,7 @@ import { PASS_ENV } from '../../../src/domain/command.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import { type OpenEndpoint, openManaged } from '../../../src/transports/http/managed-http.ts';
-import type { Transport } from '../../../src/transports/transport.ts';
+import type { Transport, TransportFacts } from '../../../src/transports/transport.ts';
 import {
   callTool,
   failure,
@@ -16,6 +16,7 @@ import {
   see,
   textOf,
   transportConformance,
+  until,
 } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -140,12 +141,19 @@ test('stops a program that does not listen in time, or whose opening is aborted'
   const pid = Number(error.facts.stderr?.[0]);
   assert.ok(pid > 0);
   assert.not.ok(isRunning(pid));
+  const started: TransportFacts[] = [];
+  const onStarted = (facts: () => TransportFacts) => started.push(facts());
   const stop = new AbortController();
-  const opening = http.open(await definition(['-e', script]), openOptions({ signal: stop.signal }));
-  stop.abort();
-  await refusal(opening);
-  const early = http.open(await definition(['-e', script]), openOptions({ signal: AbortSignal.abort() }));
-  await refusal(early);
+  for (const { signal } of [stop, { signal: AbortSignal.abort() }]) {
+    const opening = refusal(http.open(await definition(['-e', script]), openOptions({ signal, onStarted })));
+    if (signal === stop.signal) await until(() => started.length > 0, 'it is started');
+    stop.abort();
+    await opening;
+  }
+  assert.equal(
+    started.map((facts) => isRunning(Number(facts.pid))),
+    [false],
+  );
 });
 
 test.run();
