@@ -272,11 +272,10 @@ test('the next page comes from the instance that gave the cursor', async () => {
 
 test('a list without a cursor is unchanged', async () => {
   const harness = modernHarness();
-  for (const result of [page, { ...page, tools: [{ name: 'nextCursor' }] }, { ...page, nextCursor: null }]) {
+  const tools = [{ name: 'nextCursor' }, { name: 'x', nextCursor: 'inside' }];
+  for (const result of [page, { ...page, tools }, { ...page, nextCursor: null }]) {
     assert.equal(await harness.call('tools/list', {}, result), result);
   }
-  const named = { ...page, tools: [{ name: 'x', nextCursor: 'inside' }] };
-  assert.equal(await harness.call('tools/list', {}, named), named);
 });
 
 test('a cursor is refused for another list, owner or path, when it was changed, and after an hour', async () => {
