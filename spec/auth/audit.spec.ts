@@ -59,6 +59,8 @@ test('yields between two chunks; entries that are recorded meanwhile wait for th
   left = [];
   await pass(1_000);
   assert.equal(appended, [500, 500, 400]);
+  const subjects = (await audit.list({ limit: 2_000 })).map(({ subject }) => subject);
+  assert.equal([subjects.length, new Set(subjects).size], [1_400, 1_001], 'each is written once');
 });
 
 test('writes calls in blocks: full blocks at once, others after a second; no block spans more than ten seconds', async () => {
@@ -222,7 +224,7 @@ test('keeps changes when calls are dropped, and warns of dropped calls once a mi
   );
 });
 
-test('filters entries by time, and keeps recent entries when it trims', async () => {
+test('filters entries by time, and deletes those that are too old when it trims', async () => {
   const { audit, clock, database, store } = made({ ...SETTINGS, keptDays: 2 });
   audit.recordCall(call('first'), undefined);
   clock.pass(1_000);
@@ -237,9 +239,16 @@ test('filters entries by time, and keeps recent entries when it trims', async ()
   const [third] = await audit.list({ limit: 1 });
   assert.equal(await names({ toMs: START_MS + 9_000, before: third?.id }), ['second', 'first']);
   await audit.close();
+  const limitMs = clock.now() - 2 * 86_400_000;
+  for (const [subject, atMs] of [
+    ['too old', limitMs - 1],
+    ['oldest', limitMs],
+  ] as const)
+    await store.audit.append([{ ...entry(subject), id: timeOrderedIds(() => atMs)(), at: '' }]);
   const [bounds] = database.trims;
   await store.audit.trim({ changes: 5, calls: 5, from: bounds?.from });
-  assert.is((await store.audit.list({ limit: 5 })).length, 3);
+  const kept = (await store.audit.list({ limit: 5 })).map(({ subject, call: of }) => of?.tool ?? subject);
+  assert.equal(kept, ['third', 'second', 'first', 'oldest']);
   assert.is(bounds?.calls, 1_000);
 });
 

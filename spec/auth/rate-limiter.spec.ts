@@ -146,7 +146,7 @@ test('reserves no memory for an empty counter of a million keys', () => {
   const counters = Array.from({ length: 20 }, () => hourly(1_000_000));
   // A counter that reserved its keys would take 24 MB.
   assert.ok(taken() - before < 20_000_000, `${taken() - before} bytes`);
-  assert.is(counters.length, 20);
+  for (const counter of counters) assert.is(counter.add('a', START_MS).count, 1);
 });
 
 test.run();

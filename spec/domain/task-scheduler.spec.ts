@@ -156,5 +156,5 @@ function setUp({
     }
   };
   const task = (number: number) => () => void done.push(number);
-  return { scheduler, turn, done, task, clock, arranged: () => next.length };
+  return { scheduler, turn, done, task, clock };
 }

@@ -24,7 +24,7 @@ const ada = {
 const key = { name: 'ci', permissions: ['tools:call'], templates: undefined, expiresAt: undefined } as const;
 test.before.each(async () => (await openStore(url, { cwd: folder(), migrations: 'apply' })).close());
 
-test('creates, changes and lists users in the form of the API, and refuses invalid changes', async () => {
+test('creates, changes, lists and deletes users in the form of the API, and refuses invalid changes', async () => {
   const made = await use((client) => client.createUser({ ...ada, role: 'admin', templates: ['files'] }));
   const { id, created_at, updated_at, ...rest } = made;
   assert.equal(rest, {
@@ -36,10 +36,12 @@ test('creates, changes and lists users in the form of the API, and refuses inval
     is_active: true,
   });
   await use(async (client) => {
-    await client.createUser({ ...ada, username: 'bo', role: 'user' });
+    const bo = await client.createUser({ ...ada, username: 'bo', role: 'user' });
     await client.setPassword(String(id), 'battery staple');
     const names = (await client.users()).map(({ username }) => username);
     assert.equal(names, ['ada', 'bo']);
+    await client.deleteUser(String(bo.id));
+    assert.is((await client.users()).length, 1);
   });
   const refused = (work: Work<unknown>, reason: RegExp) => rejects(use(work), CommandFailure, reason);
   await refused((client) => client.deleteUser(String(id)), /^This is the last active admin.*\(LAST_ADMIN\)$/);
@@ -73,7 +75,7 @@ test('lists the templates of the database and of the templates folder', async ()
   assert.equal([...names].sort(), [...templates.map(({ id }) => id), 'saved'].sort());
 });
 
-test('records every change in the audit log, with its actor', async () => {
+test('records every change in the audit log, with its actor and no secret', async () => {
   const { id, keyId } = await use(async (client) => {
     const { id } = await client.createUser({ ...ada, role: 'admin' });
     await client.setPassword(String(id), 'battery staple');
@@ -94,6 +96,7 @@ test('records every change in the audit log, with its actor', async () => {
     ['POST /auth/api-keys', `/auth/api-keys/${keyId}`],
     ['DELETE /auth/api-keys/:key_id', `/auth/api-keys/${keyId}`],
   ]);
+  assert.not.match(JSON.stringify(entries), /horse|staple|sd_/);
 });
 
 test('deletes the file of the first password when that password changes', async () => {

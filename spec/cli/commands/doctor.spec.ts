@@ -11,7 +11,7 @@ const test = suite('doctor');
 const folder = folderOfEach(test);
 const serve = serverFor(test);
 const gateway = gatewayFor(test);
-const isPosix = process.platform !== 'win32';
+const onPosix = test.needs(process.platform !== 'win32', 'Windows has no permissions by mode');
 
 interface Seen {
   readonly check: string;
@@ -88,8 +88,7 @@ test('fails for a broken or unreachable database, and shows a usable one', async
   assert.match(away?.text ?? '', 'postgresql://127.0.0.1:2/none');
 });
 
-test('reports files and folders with secrets that other users can read or write', async () => {
-  if (!isPosix) return;
+onPosix('reports files and folders with secrets that other users can read or write', async () => {
   await runCommand(['db', 'migrate'], {}, folder());
   writeFileSync(folder('gateway.key'), `${'a'.repeat(64)}\n`, { mode: 0o644 });
   chmodSync(folder('gateway.key'), 0o644);

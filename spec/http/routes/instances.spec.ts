@@ -35,8 +35,9 @@ test('drain an instance, so that calls go to others, and resume it', async () =>
 test('restart an instance, which becomes healthy again', async () => {
   const restarted = await app.ask('POST', '/gateway/instances/demo/one/restart');
   assert.is(restarted.status, 200);
-  const { gateway } = app;
-  while (!gateway.instance('demo', 'one').snapshot.healthy) await new Promise(setImmediate);
+  const snapshot = () => app.gateway.instance('demo', 'one').snapshot;
+  while (snapshot().restarts === 0 || !snapshot().healthy) await new Promise(setImmediate);
+  assert.is(snapshot().restarts, 1);
 });
 
 test('ignore the body of a resume request', async () => {
