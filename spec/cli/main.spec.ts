@@ -11,9 +11,7 @@ import { recordingTerminal } from './recording-terminal.ts';
 const test = suite('main');
 
 test('prints the version', async () => {
-  const version = VERSION;
-  assert.match(version, /^\d+\.\d+\.\d+/);
-  assert.is(await printed(runCommand(['--version'])), version);
+  assert.is(await printed(runCommand(['--version'])), VERSION);
 });
 
 test('prints help on request, with exit code 0', async () => {

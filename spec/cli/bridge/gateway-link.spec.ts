@@ -18,12 +18,11 @@ test('waits for a gateway that is away, and reports it once', async () => {
   const said: string[] = [];
   const link = new GatewayLink(`http://127.0.0.1:${port}/mcp/x`, none, (text) => said.push(text));
   const answer = link.send({ ...ask, signal: forever });
+  while (said.length === 0) await new Promise(setImmediate);
   await serve((_, response) => void response.end('{}'), port);
   assert.is((await answer).status, 200);
-  assert.ok(
-    said.length === 0 || (said.length === 2 && said[1] === 'the gateway is reachable again'),
-    said.join(),
-  );
+  const away = 'the gateway is unreachable (ECONNREFUSED); waiting for it';
+  assert.equal(said, [away, 'the gateway is reachable again']);
 });
 
 test('fails when the gateway cannot be reached for the whole wait', async () => {

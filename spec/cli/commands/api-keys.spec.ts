@@ -88,17 +88,20 @@ test('print the record of a new key as JSON, with the key', async () => {
   assert.ok(Math.abs(Date.parse(record.expires_at) - Date.now() - 86_400_000) < 60_000);
 });
 
-test('refuse invalid options with one line and exit code 2', async () => {
-  const lines = [
-    '',
-    'a --permissions everything',
-    'a --role root',
-    'a --templates A',
-    'a --expires tomorrow',
-  ];
-  for (const line of [...lines, 'a --role user --permissions admin', 'a --local --url http://a']) {
-    const refused = complaint(gateway.run(`gateway create-api-key ${line}`.trim()), 2);
-    assert.match(await refused, /^stagedoor: [^\n]+$/);
+test('refuse invalid options with one line and exit code 2, before a request', async () => {
+  for (const [line, reason] of [
+    ['', 'missing required argument <name>;'],
+    ['a --permissions everything', 'unknown permission "everything";'],
+    ['a --role root', '--role must be admin or user,'],
+    ['a --templates A', '--templates takes template names'],
+    ['a --expires tomorrow', '--expires takes a time'],
+    ['a --role user --permissions admin', 'the role user does not have'],
+    ['a --local', '--url cannot be combined with --local'],
+  ] as const) {
+    // Nothing listens there: a request would end with exit code 1.
+    const words = ['--url', 'http://127.0.0.1:2'];
+    const refused = complaint(gateway.run(`gateway create-api-key ${line}`.trim(), ...words), 2);
+    assert.match(await refused, new RegExp(`^stagedoor: ${reason}[^\n]*$`));
   }
 });
 

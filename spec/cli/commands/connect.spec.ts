@@ -93,7 +93,7 @@ test('omits the key where authentication is off', async () => {
 test('writes a file that only its owner can read, and replaces no existing file', async () => {
   const path = folder('client.mjs');
   const { code, out, err } = await connect('weather --llm nodejs --output', path);
-  assert.equal({ code, out, err }, { code: 0, out: '', err: err });
+  assert.equal([code, out], [0, '']);
   assert.match(err, `wrote ${path}`);
   assert.is(statSync(path).mode & 0o777, 0o600);
   const again = await complaint(connect('weather --llm curl --output', path));
