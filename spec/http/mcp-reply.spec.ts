@@ -1,6 +1,5 @@
 // Answers of the MCP endpoint, and its event streams, over real sockets.
 
-import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -110,14 +109,16 @@ test('end the stream of a caller that lost access, and call every onGone listene
 
 test('do not report a disconnect once they are complete', async () => {
   let isGone = false;
-  const app = await serve(async (reply, { res: response }) => {
+  const closed = Promise.withResolvers<void>();
+  const app = await serve((reply, { res: response }) => {
     reply.onGone(() => {
       isGone = true;
     });
+    response.once('close', closed.resolve);
     reply.json(200, '{}');
-    await once(response, 'close');
   });
   await app.ask('POST', '/');
+  await closed.promise;
   app.close();
   assert.not.ok(isGone);
 });

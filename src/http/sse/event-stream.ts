@@ -12,7 +12,7 @@ import { HTTP_LIMITS } from '../limits.ts';
 import { type EventSource, errorBody, type StreamEvent, type StreamReader } from '../reply.ts';
 import { ClientGone, type HttpContext } from '../request.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from '../respond.ts';
-import { limitReader, limitWriteTime, UnreadAnswers } from '../unread-answers.ts';
+import { limitReader, UnreadAnswers } from '../unread-answers.ts';
 
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default 15 000 ms. */
@@ -204,7 +204,6 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   #end(): void {
     this.#writeJoined();
     this.#response.end();
-    limitWriteTime(this.#response, this.#streams.unreadMs);
     this.#settle();
   }
 

@@ -6,7 +6,7 @@ import type { McpEvent, McpLog, McpReply, McpStream } from '../../protocol/endpo
 import type { BytesReply } from '../reply.ts';
 import { type HttpContext, whenGone } from '../request.ts';
 import { commonHeaders, respond } from '../respond.ts';
-import { limitReader, limitWriteTime } from '../unread-answers.ts';
+import { limitReader } from '../unread-answers.ts';
 import {
   commentText,
   END,
@@ -129,7 +129,6 @@ export class HttpMcpStream implements McpStream, TrackedStream {
     if (!this.#isOpen) return;
     this.#leave();
     this.#response.end();
-    limitWriteTime(this.#response, this.#streams.unreadMs);
   }
 
   /** Keeps the connection alive; unnecessary while other bytes wait. */
