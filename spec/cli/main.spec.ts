@@ -23,13 +23,6 @@ test('prints help to standard error when no command is named, with exit code 2',
   for (const words of [[], ['gateway']]) assert.match(await complaint(runCommand(words), 2), 'Commands:');
 });
 
-test('refuses an unknown command with one line and exit code 2', async () => {
-  assert.is(
-    await complaint(runCommand(['gateway', 'lits']), 2),
-    'stagedoor: unknown command "stagedoor gateway lits"; did you mean "npx stagedoor gateway list"?',
-  );
-});
-
 test('suppresses warnings, but not errors, with --quiet', async () => {
   const words = ['config', '--port', '9000'];
   const env = { GATEWAY_PROT: '1' };

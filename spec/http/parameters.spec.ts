@@ -89,12 +89,8 @@ test('invalid names in the path get 404 or 422 on every route, and are not repea
       }
 });
 
-test('the template name "constructor" gets 404, and a NUL in a query of a template 422', async () => {
-  const { ask } = app;
-  assert.is((await ask('GET', '/mcp/constructor/health')).body.error_code, 'TEMPLATE_NOT_FOUND');
-  const { status, text } = await ask('GET', '/mcp/demo/health?format=%00');
-  assert.is(status, 422);
-  assert.match(text, /"string_unicode"/);
+test('the template name "constructor" gets 404', async () => {
+  assert.is((await app.ask('GET', '/mcp/constructor/health')).outcome, '404 TEMPLATE_NOT_FOUND');
 });
 
 test.run();

@@ -24,15 +24,6 @@ test.before.each(() => {
   path = folder('stagedoor', 'credentials.json');
 });
 
-test('keeps one token per gateway', () => {
-  const file = new CredentialsFile(path);
-  assert.is(file.valid(nowMs).get(url), undefined);
-  file.keep(url, token, nowMs);
-  file.keep('http://127.0.0.1:80', { ...token, access_token: 'of another' }, nowMs);
-  assert.equal(new CredentialsFile(path).valid(nowMs).get(url), token);
-  assert.is(file.valid(nowMs).get('__proto__'), undefined);
-});
-
 test('keeps the tokens of concurrent logins, and gives up the check after five attempts', () => {
   let others = 0;
   // Another process logs in right before this one replaces the file.
@@ -121,8 +112,11 @@ function loggedIn(kept = { ...token, expires_at: '2999-01-01T00:00:00.000Z' }): 
 
 test('sends the stored token only to the gateway that issued it', () => {
   const env = loggedIn();
+  const another = { ...token, access_token: 'of-another', expires_at: '2999-01-01T00:00:00.000Z' };
+  new CredentialsFile(credentialsPath(env, 'linux')).keep('http://127.0.0.1:80', another);
   const headersOf = (at: string) => requestCredentials(at, env).headers;
   assert.equal(headersOf(url), { Authorization: 'Bearer planted-token' });
+  assert.equal(headersOf('http://127.0.0.1:80'), { Authorization: 'Bearer of-another' });
   for (const other of ['http://b', url.replace('127.0.0.1', 'localhost')]) assert.equal(headersOf(other), {});
 });
 

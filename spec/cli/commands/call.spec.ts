@@ -57,35 +57,27 @@ test('prints the text of the result', async () => {
   assert.is(await printed(gateway.run('gateway call demo name')), 'one');
 });
 
-const values: readonly (readonly [string, unknown])[] = [
-  ['text=7', { text: '7' }],
-  ['text=', { text: '' }],
-  ['text=a=b', { text: 'a=b' }],
-  ['count=7', { count: 7 }],
-  ['count=-7', { count: -7 }],
-  ['count=7.5', { count: '7.5' }],
-  ['count=seven', { count: 'seven' }],
-  ['ratio=7', { ratio: 7 }],
-  ['ratio=7.5', { ratio: 7.5 }],
-  ['flag=true', { flag: true }],
-  ['flag=yes', { flag: 'yes' }],
-  ['list=[1, "a"]', { list: [1, 'a'] }],
-  ['list={}', { list: '{}' }],
-  ['maybe=null', { maybe: null }],
-  ['maybe={"a":1}', { maybe: { a: 1 } }],
-  ['either=1', { either: 1 }],
-  ['either=one', { either: 'one' }],
-  ['level=1', { level: 1 }],
-  ['level=high', { level: 'high' }],
-  ['unknown=1', { unknown: '1' }],
-  ['__proto__=1', JSON.parse('{"__proto__":"1"}')],
+/** Words of a call, and the arguments that they become by the types of the schema. */
+const TYPED: readonly (readonly [words: readonly string[], expected: object])[] = [
+  [
+    ['text=7', 'count=7', 'ratio=7', 'flag=true', 'list=[1, "a"]', 'maybe=null', 'either=1', 'level=1'],
+    { text: '7', count: 7, ratio: 7, flag: true, list: [1, 'a'], maybe: null, either: 1, level: 1 },
+  ],
+  [
+    ['text=', 'count=-7', 'ratio=7.5', 'maybe={"a":1}', 'either=one', 'level=high', 'unknown=1'],
+    { text: '', count: -7, ratio: 7.5, maybe: { a: 1 }, either: 'one', level: 'high', unknown: '1' },
+  ],
+  // Values of another type are sent as they were written: the server refuses them.
+  [['text=a=b', 'count=7.5', 'flag=yes', 'list={}'], { text: 'a=b', count: '7.5', flag: 'yes', list: '{}' }],
+  [['count=seven', '__proto__=1'], JSON.parse('{"count":"seven","__proto__":"1"}')],
 ];
-for (const [word, expected] of values) {
-  test(`sends ${word} as ${JSON.stringify(expected)}`, async () => {
-    await printed(gateway.run('gateway call odd show', word));
+
+test('sends each argument in the type that the schema of the tool declares', async () => {
+  for (const [words, expected] of TYPED) {
+    await printed(gateway.run('gateway call odd show', ...words));
     assert.equal(JSON.parse(arrived), expected);
-  });
-}
+  }
+});
 
 test('sends numbers above 2^53 exactly as they were written', async () => {
   const seen: string[] = [];
