@@ -9,57 +9,59 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('the log');
 
-for (const level of ['trace', 'info', 'warn']) {
-  test(`has no token, key, password or argument at the level ${level}`, async () => {
-    const app = await startWithAccounts();
-    await app.as(app.admin, 'PATCH', '/gateway/log-level', { body: { level } });
-    const written: unknown[] = [];
-    const write = (fields: object, message: string) => written.push({ fields, message });
-    const log = { isLevelEnabled: () => true, debug: write, info: write, warn: write };
-    const events = logEvents(app.gateway.events$, log);
-    await app.serve('demo', 'one');
-    const key = await app.key(['tools:call']);
-    const planted = { text: 'planted-argument', ms: 'planted-argument' };
+// Every other level writes a part of these lines.
+test('has no token, key, password or argument at the level trace', async () => {
+  const app = await startWithAccounts();
+  await app.as(app.admin, 'PATCH', '/gateway/log-level', { body: { level: 'trace' } });
+  const written: unknown[] = [];
+  const write = (fields: object, message: string) => written.push({ fields, message });
+  const log = { isLevelEnabled: () => true, debug: write, info: write, warn: write };
+  const events = logEvents(app.gateway.events$, log);
+  await app.serve('demo', 'one');
+  const key = await app.key(['tools:call']);
+  const planted = { text: 'planted-argument', ms: 'planted-argument' };
 
-    await app.ask('POST', '/auth/login', { body: { username: 'ada', password: 'planted-password' } });
-    await app.ask('GET', '/servers?token=planted-query', { headers: { 'x-api-key': 'sd_planted-key' } });
-    const endpoint = 'http://127.0.0.1:1/mcp?key=planted-endpoint';
-    const far = { template_name: 'demo', id: 'far', endpoint, headers: { 'x-key': 'planted-header' } };
-    await app.as(app.admin, 'POST', '/gateway/register', { body: far });
-    for (const name of ['echo', 'sleep', 'none']) {
-      await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name, arguments: planted } });
-      const body = { server_id: 'one', tool_name: name, arguments: planted };
-      await app.as(key, 'POST', '/tools/call', { body });
-      const { body: message, headers } = modern('tools/call', { name, arguments: planted });
-      await app.as({ ...key, ...headers }, 'POST', '/mcp/demo', { body: message });
-    }
-    const inSession = await openSession(app, '/mcp/demo', { who: key });
-    const session = String(inSession['mcp-session-id']);
-    await app.as(inSession, 'POST', '/mcp/demo', { body: toolCall('echo', planted) });
-    const reading = rpc('resources/read', { uri: 'planted://argument' });
-    await app.as(inSession, 'POST', '/mcp/demo', { body: reading });
-    const login = { body: { username: 'ada', password: PASSWORD }, headers: { 'x-stagedoor-console': '1' } };
-    const { body: issued, headers: set } = await app.ask('POST', '/auth/login', login);
-    const cookie = String(set.get('set-cookie')).split(';')[0] ?? '';
-    for (const request of ['GET /auth/me', 'GET /nowhere', 'POST /auth/logout', 'GET /auth/me']) {
-      const [method = '', path = ''] = request.split(' ');
-      await app.ask(method, path, { headers: { cookie, 'x-stagedoor-console': '1' } });
-    }
-    const { text: audit } = await app.as(app.admin, 'GET', '/gateway/audit');
-    assert.match(audit, 'POST /auth/logout');
+  await app.ask('POST', '/auth/login', { body: { username: 'ada', password: 'planted-password' } });
+  await app.ask('GET', '/servers?token=planted-query', { headers: { 'x-api-key': 'sd_planted-key' } });
+  const endpoint = 'http://127.0.0.1:1/mcp?key=planted-endpoint';
+  const far = { template_name: 'demo', id: 'far', endpoint, headers: { 'x-key': 'planted-header' } };
+  await app.as(app.admin, 'POST', '/gateway/register', { body: far });
+  for (const name of ['echo', 'sleep', 'none']) {
+    await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name, arguments: planted } });
+    const body = { server_id: 'one', tool_name: name, arguments: planted };
+    await app.as(key, 'POST', '/tools/call', { body });
+    const { body: message, headers } = modern('tools/call', { name, arguments: planted });
+    await app.as({ ...key, ...headers }, 'POST', '/mcp/demo', { body: message });
+  }
+  const inSession = await openSession(app, '/mcp/demo', { who: key });
+  const session = String(inSession['mcp-session-id']);
+  await app.as(inSession, 'POST', '/mcp/demo', { body: toolCall('echo', planted) });
+  const reading = rpc('resources/read', { uri: 'planted://argument' });
+  await app.as(inSession, 'POST', '/mcp/demo', { body: reading });
+  const login = { body: { username: 'ada', password: PASSWORD }, headers: { 'x-stagedoor-console': '1' } };
+  const { body: issued, headers: set } = await app.ask('POST', '/auth/login', login);
+  const cookie = String(set.get('set-cookie')).split(';')[0] ?? '';
+  for (const request of ['GET /auth/me', 'GET /nowhere', 'POST /auth/logout', 'GET /auth/me']) {
+    const [method = '', path = ''] = request.split(' ');
+    await app.ask(method, path, { headers: { cookie, 'x-stagedoor-console': '1' } });
+  }
+  const { text: audit } = await app.as(app.admin, 'GET', '/gateway/audit');
+  assert.match(audit, 'POST /auth/logout');
 
-    const lines = [...app.log, ...written, audit].map((line) => JSON.stringify(line));
-    assert.ok(level === 'warn' || app.log.some(({ tool }) => tool === 'echo'), 'calls were logged');
-    const [token, secret] = [app.user.authorization, key['x-api-key']].map((each) => String(each).slice(-40));
-    const ofCookie = String(issued.access_token).slice(-40);
-    for (const each of ['planted', session.slice(0, 12), token, secret, 'stagedoor_session', ofCookie])
-      assert.equal(
-        lines.filter((line) => line.includes(String(each))),
-        [],
-      );
-    events.unsubscribe();
-    await app.close();
-  });
-}
+  const lines = [...app.log, ...written, audit].map((line) => JSON.stringify(line));
+  assert.ok(
+    app.log.some(({ tool }) => tool === 'echo'),
+    'calls were logged',
+  );
+  const [token, secret] = [app.user.authorization, key['x-api-key']].map((each) => String(each).slice(-40));
+  const ofCookie = String(issued.access_token).slice(-40);
+  for (const each of ['planted', session.slice(0, 12), token, secret, 'stagedoor_session', ofCookie])
+    assert.equal(
+      lines.filter((line) => line.includes(String(each))),
+      [],
+    );
+  events.unsubscribe();
+  await app.close();
+});
 
 test.run();
