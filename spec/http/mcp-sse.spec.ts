@@ -291,6 +291,9 @@ test('a client that disconnects during initialize leaves no session', async () =
   const posted = stream.post(hello());
   stream.socket.destroy();
   await posted;
+  const next = await initialized(app, '/mcp/all/sse');
+  assert.is(sessions(app), 1, 'that of the next client');
+  next.socket.destroy();
   await until(() => sessions(app) === 0, 'no session is left');
 });
 
