@@ -209,11 +209,4 @@ test('needs the list for nothing but -32602 to prompts/get', () => {
   assert.equal([needed(-32602), needed(-32603)], [[false, false, true, false], Array(4).fill(false)]);
 });
 
-test('includes the error result of a failed tool', () => {
-  const result = { isError: true, content: [] };
-  const { status, message, facts } = toolExecutionFailed('add', { result });
-  assert.equal([status, message], [500, '"add" failed with an error result']);
-  assert.equal(facts, { delivered: 'yes', result });
-});
-
 test.run();

@@ -74,7 +74,7 @@ const ROWS: readonly (readonly [error: unknown, status: number, headers?: object
   [methodNotAllowed('PUT', '/x', ['GET', 'HEAD']), 405, { allow: 'GET, HEAD' }],
   [validationFailed([item]), 422, {}, { detail: [item] }],
   [toolExecutionFailed('t', { backendError }), 500, {}, { backend_error: backendError }],
-  [toolExecutionFailed('t', { result }), 500, {}, { result }],
+  [toolExecutionFailed('t', { result }), 500, {}, { result, detail: '"t" failed with an error result' }],
   [authenticationRequired(), 401, { 'www-authenticate': 'Bearer' }],
   [invalidCredentials(), 401, { 'www-authenticate': 'Bearer' }],
   [tokenExpired(), 401, { 'www-authenticate': 'Bearer' }],
