@@ -48,7 +48,7 @@ export class Group {
       ejected: (ref, { reason }, forMs) => emit({ type: 'instance.ejected', ...eventOf(ref), reason, forMs }),
       readmitted: (ref) => {
         emit({ type: 'instance.readmitted', ...eventOf(ref) });
-        this.#offerPlaces(ref);
+        this.#offerCapacity(ref);
       },
       silent: (ref) => ref.suspect(),
     });
@@ -72,7 +72,7 @@ export class Group {
   observe(ref: InstanceRef, state: InstanceState): void {
     if (state === 'healthy') {
       this.#changes.next({ kind: 'up', candidate: ref });
-      this.#offerPlaces(ref);
+      this.#offerCapacity(ref);
     } else if (this.pool.candidates.includes(ref)) {
       // Not by its id: an instance that leaves must not remove its successor.
       this.#changes.next({ kind: 'down', id: ref.id });
@@ -99,8 +99,8 @@ export class Group {
     this.queue.reconsider();
   }
 
-  #offerPlaces(ref: InstanceRef): void {
-    for (let place = 0; place < ref.capacity && this.queue.advance(ref); place += 1);
+  #offerCapacity(ref: InstanceRef): void {
+    for (let count = 0; count < ref.capacity && this.queue.advance(ref); count += 1);
   }
 
   #strategyOf({ strategy }: BalancerPolicy): () => Strategy {

@@ -54,16 +54,16 @@ export class Pool<C extends Candidate> {
   /**
    * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none). Avoided candidates are chosen
    * when no other has room, ejected ones last; a candidate whose ejection is over comes first, once, if the call may be its trial
-   * (`isRepeatable`, default false). A pick with exclusions is a retry, which uses up no turn of the strategy. `hasPlace` replaces
+   * (`isRepeatable`, default false). A pick with exclusions is a retry, which uses no turn of the strategy. `hasCapacity` replaces
    * the check of the capacity. Synchronous, and so must be the send that counts the call: an `await` in between lets a whole burst
    * choose the same candidate. Source: ADR 7, ADR 39.
    */
   pick(
     excluding: ReadonlySet<string> = NO_IDS,
     isRepeatable?: (candidate: C) => boolean,
-    hasPlace: (candidate: C) => boolean = isBelowCapacity,
+    hasCapacity: (candidate: C) => boolean = isBelowCapacity,
   ): C | undefined {
-    const eligible = this.#eligible(excluding, hasPlace);
+    const eligible = this.#eligible(excluding, hasCapacity);
     const isRetry = excluding.size > 0;
     const strategy = isRetry ? this.#retryStrategy : this.#strategy;
     if (this.outliers.isEmpty) return isNonEmpty(eligible) ? strategy(eligible) : undefined;
@@ -129,10 +129,10 @@ export class Pool<C extends Candidate> {
   }
 
   /** Usually no candidate is full or excluded: then nothing is allocated. */
-  #eligible(excluding: ReadonlySet<string>, hasPlace: (candidate: C) => boolean): readonly C[] {
+  #eligible(excluding: ReadonlySet<string>, hasCapacity: (candidate: C) => boolean): readonly C[] {
     for (const candidate of this.#candidates) {
-      if (!hasPlace(candidate) || excluding.has(candidate.id)) {
-        return this.#candidates.filter((other) => hasPlace(other) && !excluding.has(other.id));
+      if (!hasCapacity(candidate) || excluding.has(candidate.id)) {
+        return this.#candidates.filter((other) => hasCapacity(other) && !excluding.has(other.id));
       }
     }
     return this.#candidates;

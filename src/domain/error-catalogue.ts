@@ -275,7 +275,7 @@ export function parkedShareLimit(most: number): GatewayError {
 }
 
 /** A call was cancelled for another one, because its client was disconnected. */
-export function placeYielded(): GatewayError {
+export function capacityYielded(): GatewayError {
   const seconds = LIMITS.clientAwayMs / 1000;
   const message = `The call was cancelled: its client was disconnected for over ${seconds} s, and another call needed its capacity.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });

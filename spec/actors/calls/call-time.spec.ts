@@ -135,11 +135,11 @@ test('a queued call does not take capacity that is offered at an ejected instanc
   while (b.inFlight < b.capacity) harness.call('write', { timeoutMs: 60_000 });
   const yielded: string[] = [];
   const { queue } = harness.fleet.group('t');
-  queue.offer({ place: a, yield: () => yielded.push('a') });
+  queue.offer({ target: a, yield: () => yielded.push('a') });
   const call = harness.call('write');
-  queue.offer({ place: a, yield: () => yielded.push('a, later') });
+  queue.offer({ target: a, yield: () => yielded.push('a, later') });
   assert.equal([harness.told('instance.ejected').length, queue.length, yielded], [1, 1, []]);
-  queue.offer({ place: b, yield: () => yielded.push('b') });
+  queue.offer({ target: b, yield: () => yielded.push('b') });
   assert.equal(yielded, ['b']);
   call.subscription.unsubscribe();
 });

@@ -10,7 +10,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('wait queue');
 /** Has capacity for every owner, and no owner is below its share. */
-const PLACE: QueueTarget = { hasPlaceFor: () => true, isBelowShare: () => false };
+const TARGET: QueueTarget = { hasCapacityFor: () => true, isBelowShare: () => false };
 let queue = new WaitQueue();
 let heard: string[] = [];
 
@@ -18,15 +18,15 @@ let heard: string[] = [];
 class Queued implements QueuedCall {
   readonly name: string;
   readonly ownerId: string;
-  place: QueueTarget | undefined;
+  target: QueueTarget | undefined;
 
   constructor(name: string, ownerId = 'ann') {
     this.name = name;
     this.ownerId = ownerId;
   }
 
-  waitsFor(place: QueueTarget): boolean {
-    return this.place === undefined || this.place === place;
+  waitsFor(target: QueueTarget): boolean {
+    return this.target === undefined || this.target === target;
   }
 
   tryNow(): boolean {
@@ -59,25 +59,29 @@ test('when full, refuses the newest call of the owner with most calls for an own
 
 test('gives offered capacity to the next call that waits for that instance', () => {
   const taken: string[] = [];
-  const offering = (name: string, place: QueueTarget) => ({
-    place,
+  const offering = (name: string, target: QueueTarget) => ({
+    target,
     yield: () => {
       taken.push(name);
-      queue.advance(place);
+      queue.advance(target);
     },
   });
-  const other = { ...PLACE };
-  const [far, first, second] = [offering('far', other), offering('first', PLACE), offering('second', PLACE)];
+  const other = { ...TARGET };
+  const [far, first, second] = [
+    offering('far', other),
+    offering('first', TARGET),
+    offering('second', TARGET),
+  ];
   for (const offer of [far, first, second]) queue.offer(offer);
   assert.equal(taken, [], 'no call waits');
   const call = new Queued('a');
-  call.place = PLACE;
+  call.target = TARGET;
   queue.join(call, 100);
   queue.claim(call);
   assert.equal([taken, heard], [['first'], ['a']]);
   queue.withdraw(second);
   const late = new Queued('b');
-  late.place = PLACE;
+  late.target = TARGET;
   queue.join(late, 100);
   queue.claim(late);
   assert.equal([taken, queue.length], [['first'], 1]);
@@ -126,7 +130,7 @@ class Model {
 
   come(ownerId: string): void {
     const most = LIMITS.inFlightPerInstance + LIMITS.inFlightReserve;
-    if (this.slots.hasPlaceFor(ownerId)) this.#begin(ownerId);
+    if (this.slots.hasCapacityFor(ownerId)) this.#begin(ownerId);
     else {
       const call: QueuedCall = {
         ownerId,
@@ -161,7 +165,7 @@ class Model {
   #served(ownerId: string): void {
     this.#passed.delete(ownerId);
     for (const [waiting, passed] of this.#passed) {
-      if (!this.slots.isBelowShare(waiting) || !this.slots.hasPlaceFor(waiting)) continue;
+      if (!this.slots.isBelowShare(waiting) || !this.slots.hasCapacityFor(waiting)) continue;
       const times = (passed.get(ownerId) ?? 0) + 1;
       assert.ok(times <= 1, `${waiting} waited for ${times} turns of ${ownerId}`);
       assert.ok(this.slots.isBelowShare(ownerId), `${ownerId} was served before ${waiting}`);
@@ -176,7 +180,7 @@ function hasMore(ownerId: string): boolean {
   let isWaiting = false;
   queue.advance({
     isBelowShare: () => false,
-    hasPlaceFor: (asked) => {
+    hasCapacityFor: (asked) => {
       isWaiting ||= asked === ownerId;
       return false;
     },

@@ -60,11 +60,11 @@ test('capacity above the limit is only for owners below an equal share, while an
     for (let call = 0; call < count; call += 1) calls.begin(owner);
   };
   for (let owner = 0; owner < LIMITS.inFlightPerInstance; owner += 1) take(`${owner}`, 1);
-  assert.is(calls.hasPlaceFor('one more'), false, 'no owner holds more than one place');
+  assert.is(calls.hasCapacityFor('one more'), false, 'no owner holds more than one place');
   calls.end('0', ended('result'));
   take('1', 1);
-  assert.is(calls.hasPlaceFor('0'), true);
-  assert.equal([calls.hasPlaceFor('1'), calls.isBelowShare('1')], [false, false]);
+  assert.is(calls.hasCapacityFor('0'), true);
+  assert.equal([calls.hasCapacityFor('1'), calls.isBelowShare('1')], [false, false]);
   take('0', 1);
   assert.is(calls.working, LIMITS.inFlightPerInstance + 1);
 });

@@ -111,7 +111,7 @@ test('answer each call once and hold nothing in the end', () =>
         }
         assert.equal([sent.mock.callCount(), ended.mock.callCount()], [attempts(harness), attempts(harness)]);
         for (const ref of refs) {
-          for (const owner of OWNERS) assert.ok(ref.hasPlaceFor(owner) && ref.isBelowShare(owner));
+          for (const owner of OWNERS) assert.ok(ref.hasCapacityFor(owner) && ref.isBelowShare(owner));
         }
         const closing = harness.close();
         mock.timers.tick(5_000);

@@ -103,8 +103,8 @@ export class Call implements QueuedCall, RunningCall {
     return this.#order.request.caller ?? ANONYMOUS.id;
   }
 
-  waitsFor(place: QueueTarget): boolean {
-    return this.#route.waitsFor(place, this.#search.tried);
+  waitsFor(target: QueueTarget): boolean {
+    return this.#route.waitsFor(target, this.#search.tried);
   }
 
   refuse(): void {

@@ -32,7 +32,7 @@ export interface CallRoute {
   /** True when an instance that may take the call is only full: waiting may help. */
   isOnlyFull(tried: Tried): boolean;
   /** True when the call can use capacity of that instance. */
-  waitsFor(place: QueueTarget, tried: Tried): boolean;
+  waitsFor(target: QueueTarget, tried: Tried): boolean;
   /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. Default: never. */
   mayBeSecond?(ref: InstanceRef): boolean;
   /** How the call travels to the chosen instance. Throws like an opening. */
@@ -87,7 +87,7 @@ export class BalancedRoute implements CallRoute {
     const mayRepeat = (ref: InstanceRef) => isRepeatable(this.#request, ref);
     return (
       this.#pool.pick(tried, mayRepeat) ??
-      this.#pool.pick(tried, mayRepeat, (ref) => ref.hasPlaceFor(ownerId))
+      this.#pool.pick(tried, mayRepeat, (ref) => ref.hasCapacityFor(ownerId))
     );
   }
 
@@ -95,8 +95,8 @@ export class BalancedRoute implements CallRoute {
     return this.#pool.isFull(tried);
   }
 
-  waitsFor(place: QueueTarget, tried: Tried): boolean {
-    return this.#pool.candidates.some((ref) => ref === place && this.#pool.mayBePicked(ref, tried));
+  waitsFor(target: QueueTarget, tried: Tried): boolean {
+    return this.#pool.candidates.some((ref) => ref === target && this.#pool.mayBePicked(ref, tried));
   }
 
   mayBeSecond(): boolean {
@@ -126,8 +126,8 @@ export class BoundRoute implements CallRoute {
   }
 
   next(tried: Tried): InstanceRef | undefined {
-    const hasPlace = this.bound.hasPlaceFor(this.#request.caller ?? ANONYMOUS.id);
-    return hasPlace && this.isOpen(tried) ? this.bound : undefined;
+    const hasCapacity = this.bound.hasCapacityFor(this.#request.caller ?? ANONYMOUS.id);
+    return hasCapacity && this.isOpen(tried) ? this.bound : undefined;
   }
 
   /** True when the instance may take the call, full or not. */
@@ -142,8 +142,8 @@ export class BoundRoute implements CallRoute {
     return this.isOpen(tried) && this.bound.inFlight >= this.bound.capacity;
   }
 
-  waitsFor(place: QueueTarget): boolean {
-    return place === this.bound;
+  waitsFor(target: QueueTarget): boolean {
+    return target === this.bound;
   }
 
   planFor(): AttemptPlan {

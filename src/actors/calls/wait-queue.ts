@@ -9,7 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 /** An instance as the queue sees it. */
 export interface QueueTarget {
   /** True when a call of this owner may begin there. */
-  hasPlaceFor(ownerId: string): boolean;
+  hasCapacityFor(ownerId: string): boolean;
   /** True when this owner uses less than an equal part of the capacity. */
   isBelowShare(ownerId: string): boolean;
 }
@@ -17,7 +17,7 @@ export interface QueueTarget {
 export interface QueuedCall {
   readonly ownerId: string;
   /** True when the call can use capacity of that instance. */
-  waitsFor(place: QueueTarget): boolean;
+  waitsFor(target: QueueTarget): boolean;
   /** Capacity may be free. True when the call took it and left the queue; otherwise the call keeps its position. */
   tryNow(): boolean;
   /** The call cannot wait any longer. */
@@ -27,7 +27,7 @@ export interface QueuedCall {
 /** A call under way that ends as soon as another one waits for its capacity. */
 export interface YieldingCall {
   /** The instance whose capacity it uses; undefined when it uses none. */
-  readonly place: QueueTarget | undefined;
+  readonly target: QueueTarget | undefined;
   yield(): void;
 }
 
@@ -71,12 +71,12 @@ export class WaitQueue {
    * Capacity became free: the first call that can use it takes it. Owners below their share come first. False when no call could
    * use it. While a call is served, other instances wait: calls that end as they begin would otherwise nest ever deeper.
    */
-  advance(place: QueueTarget): boolean {
+  advance(target: QueueTarget): boolean {
     if (this.#length === 0) return false;
-    if (this.#isServing) return this.#freed.push(place) > 0;
+    if (this.#isServing) return this.#freed.push(target) > 0;
     this.#isServing = true;
     try {
-      const isTaken = this.#serveFirst(place);
+      const isTaken = this.#serveFirst(target);
       for (const freed of this.#freed) this.#serveFirst(freed); // more may be added meanwhile
       return isTaken;
     } finally {
@@ -96,7 +96,7 @@ export class WaitQueue {
   /** From now on this call ends as soon as another one waits for its capacity. */
   offer(call: YieldingCall): void {
     this.#yielding.add(call);
-    if (this.#isWaitedFor(call.place)) this.#take(call);
+    if (this.#isWaitedFor(call.target)) this.#take(call);
   }
 
   withdraw(call: YieldingCall): void {
@@ -107,7 +107,7 @@ export class WaitQueue {
   claim(call: QueuedCall): void {
     for (const offered of this.#yielding) {
       if (!this.#has(call)) return;
-      if (offered.place !== undefined && call.waitsFor(offered.place)) this.#take(offered);
+      if (offered.target !== undefined && call.waitsFor(offered.target)) this.#take(offered);
     }
   }
 
@@ -128,13 +128,13 @@ export class WaitQueue {
     call.refuse();
   }
 
-  #serveFirst(place: QueueTarget): boolean {
-    return this.#serve(place, true) || this.#serve(place, false);
+  #serveFirst(target: QueueTarget): boolean {
+    return this.#serve(target, true) || this.#serve(target, false);
   }
 
-  #serve(place: QueueTarget, isBelowShare: boolean): boolean {
+  #serve(target: QueueTarget, isBelowShare: boolean): boolean {
     for (const [ownerId, calls] of this.#byOwner) {
-      if (!place.hasPlaceFor(ownerId) || place.isBelowShare(ownerId) !== isBelowShare) continue;
+      if (!target.hasCapacityFor(ownerId) || target.isBelowShare(ownerId) !== isBelowShare) continue;
       for (const call of calls.keys()) {
         if (!call.tryNow()) continue;
         this.#endTurn(ownerId);
@@ -163,10 +163,10 @@ export class WaitQueue {
     return [...(most?.keys() ?? [])].at(-1);
   }
 
-  #isWaitedFor(place: QueueTarget | undefined): boolean {
-    if (place === undefined) return false;
+  #isWaitedFor(target: QueueTarget | undefined): boolean {
+    if (target === undefined) return false;
     for (const calls of this.#byOwner.values()) {
-      for (const call of calls.keys()) if (call.waitsFor(place)) return true;
+      for (const call of calls.keys()) if (call.waitsFor(target)) return true;
     }
     return false;
   }

@@ -59,12 +59,12 @@ export class HeldReservation {
       if (this.#session.isBoundTo(binding)) this.end(conversationLost(binding));
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
-    const place = binding.ref
+    const reservation = binding.ref
       .reserve(this.#session.ownerId, isContinuation, binding.upstream)
       .subscribe({ complete: gone, error: refused });
-    this.#watching.add(place);
+    this.#watching.add(reservation);
     const over = (): void => {
-      place.unsubscribe(); // also where the call can continue elsewhere
+      reservation.unsubscribe(); // also where the call can continue elsewhere
       gone();
     };
     this.#watching.add(binding.upstream?.closed$.subscribe(over));

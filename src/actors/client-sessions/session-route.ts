@@ -4,7 +4,7 @@
 
 import { Observable, of } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
-import { placeYielded } from '../../domain/error-catalogue.ts';
+import { capacityYielded } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
@@ -88,8 +88,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   isOnlyFull(): boolean {
     return this.#current?.route.isOnlyFull(undefined) === true;
   }
-  waitsFor(place: QueueTarget): boolean {
-    return place === this.bound;
+  waitsFor(target: QueueTarget): boolean {
+    return target === this.bound;
   }
 
   planFor(ref: InstanceRef): AttemptPlan {
@@ -127,13 +127,13 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /** The instance whose capacity the call uses: none while its backend waits for the client. */
-  get place(): InstanceRef | undefined {
+  get target(): InstanceRef | undefined {
     return this.#call?.isPaused === true ? undefined : this.#binding?.ref;
   }
 
   /** The client is away, and another call waits for the capacity. */
   yield(): void {
-    this.#call?.giveUp(placeYielded());
+    this.#call?.giveUp(capacityYielded());
   }
 
   /** The session is over. A failure of the call says more than that. */

@@ -59,7 +59,7 @@ export class CallCounter {
    * LIMITS.inFlightReserve calls is for owners within an equal part; an owner may begin while it has fewer calls than the reserve
    * has left, so that one owner takes half of the reserve at most, and the next one half of the rest.
    */
-  hasPlaceFor(ownerId: string): boolean {
+  hasCapacityFor(ownerId: string): boolean {
     if (this.working < LIMITS.inFlightPerInstance) return true;
     const taken = Math.max(0, this.working - this.#resumed - LIMITS.inFlightPerInstance);
     return this.#active.held(ownerId) < LIMITS.inFlightReserve - taken && this.isBelowShare(ownerId);

@@ -86,8 +86,8 @@ export class InstanceRef implements Candidate {
   get inFlight(): number {
     return this.#calls.working;
   }
-  hasPlaceFor(ownerId: string): boolean {
-    return this.#calls.hasPlaceFor(ownerId);
+  hasCapacityFor(ownerId: string): boolean {
+    return this.#calls.hasCapacityFor(ownerId);
   }
   isBelowShare(ownerId: string): boolean {
     return this.#calls.isBelowShare(ownerId);

@@ -141,8 +141,8 @@ class StatelessRoute implements CallRoute {
     return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried);
   }
 
-  waitsFor(place: QueueTarget, tried: Tried): boolean {
-    return (this.#leasedAt ?? this.#unleased).waitsFor(place, tried);
+  waitsFor(target: QueueTarget, tried: Tried): boolean {
+    return (this.#leasedAt ?? this.#unleased).waitsFor(target, tried);
   }
 
   mayBeSecond(ref: InstanceRef): boolean {
