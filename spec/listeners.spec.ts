@@ -29,11 +29,11 @@ test('serves the same on every listener, and reports their URLs', async () => {
 });
 
 test('reports how to reach a listener on 0.0.0.0 from this machine', async () => {
-  const { urls, places } = await open([0], { host: '0.0.0.0' });
+  const { urls, addresses } = await open([0], { host: '0.0.0.0' });
   const [, port] = /^http:\/\/127\.0\.0\.1:(\d+)$/.exec(String(urls[0])) ?? [];
-  assert.equal(places, [`0.0.0.0:${port} (http://127.0.0.1:${port} here)`]);
+  assert.equal(addresses, [`0.0.0.0:${port} (http://127.0.0.1:${port} here)`]);
   const one = await open([0]);
-  assert.equal(one.places, one.urls);
+  assert.equal(one.addresses, one.urls);
 });
 
 test('fails with one line when both default ports are taken', async () => {

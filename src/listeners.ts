@@ -21,7 +21,7 @@ export interface Listeners {
   /** URLs on this machine, in the order of the configuration: `http://127.0.0.1:8080`. */
   readonly urls: readonly string[];
   /** The same for messages, with both forms of "all addresses": `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
-  readonly places: readonly string[];
+  readonly addresses: readonly string[];
   /** One line each: a default port in use by another program. */
   readonly warnings: readonly string[];
   /** Each connection is closed after its next answer. New ones are accepted until `close`. */
@@ -85,7 +85,7 @@ export async function openListeners(
   }
   return {
     urls: opened.map(({ url }) => url),
-    places: opened.map(({ place }) => place),
+    addresses: opened.map(({ address }) => address),
     warnings: failed.map(({ wanted }) => `port ${wanted.port} is already in use; continuing without it`),
     drain: () => {
       for (const listener of opened) listener.drain();
@@ -140,7 +140,7 @@ class Listener {
     return localUrl(this.wanted.host, this.#port);
   }
 
-  get place(): string {
+  get address(): string {
     const bound = hostAndPort(this.wanted.host, this.#port);
     return this.url === `http://${bound}` ? this.url : `${bound} (${this.url} here)`;
   }

@@ -30,7 +30,7 @@ import { readCatalogue } from './templates/catalogue.ts';
 import type { Otlp } from './tracing/otlp.ts';
 import { otelVariables } from './tracing/otlp-variables.ts';
 
-export interface RunningServer extends Pick<Listeners, 'urls' | 'places'> {
+export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   /** URL of the listener that serves metrics without credentials, if any. */
   readonly metricsUrl: string | undefined;
   /** One line each: problems that did not prevent the start. */
@@ -195,7 +195,7 @@ async function start(
   let closed: Promise<void> | undefined;
   return {
     urls: listeners.urls,
-    places: listeners.places,
+    addresses: listeners.addresses,
     metricsUrl: scrapes && `${scrapes.urls[0]}/metrics`,
     warnings: [
       ...config.warnings,

@@ -160,12 +160,12 @@ async function isGatewayThere({ cause }: ListenError, { listeners }: Config): Pr
 
 /** Notices, such as the first password, go to the terminal and never into the log. */
 function announce(
-  { places, urls, warnings, notices }: RunningServer,
+  { addresses, urls, warnings, notices }: RunningServer,
   config: Config,
   terminal: RunOptions['terminal'],
   log: Logger,
 ) {
-  for (const place of places) terminal.print(`stagedoor ${VERSION} listening on ${place}`);
+  for (const address of addresses) terminal.print(`stagedoor ${VERSION} listening on ${address}`);
   const { kind, printable } = describeDatabase(config.databaseUrl, terminal.folder);
   terminal.print(
     `database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`,
