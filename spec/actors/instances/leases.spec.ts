@@ -21,7 +21,7 @@ import { steadyPace } from '../../helpers/turns.ts';
 
 const test = suite('leases');
 simulateTime(test);
-function host(transport: TransportKind = 'stdio') {
+function setUp(transport: TransportKind = 'stdio') {
   const opener = { next: Promise.resolve<Upstream | undefined>(undefined) };
   const leases = make(transport, () => opener.next);
   const facts: Omit<GatewayEvent, 'atMs'>[] = [];
@@ -39,7 +39,7 @@ function host(transport: TransportKind = 'stdio') {
 }
 
 test('reports why a conversation could not be opened, unless its lease had ended', async () => {
-  const { facts, open, lease } = host();
+  const { facts, open, lease } = setUp();
   const failure = () => Promise.reject(backendUnavailable('exited with code 1', { delivered: 'no' }));
   const { conversation, release } = lease(failure());
   release();
@@ -124,7 +124,7 @@ test('a refused or failed opening makes room for others', async () => {
 });
 
 test('waits for a log level at most five seconds, sets it once, and accepts a refusal', async () => {
-  const { lease } = host();
+  const { lease } = setUp();
   const upstream = new ScriptedTransport({ capabilities: { logging: {} } });
   const { conversation } = lease(Promise.resolve(upstream), 60_000);
   await settled();
@@ -143,7 +143,7 @@ test('waits for a log level at most five seconds, sets it once, and accepts a re
 });
 
 test('refuses questions of the backend during a request of the gateway itself', async () => {
-  const { lease } = host();
+  const { lease } = setUp();
   const upstream = new ScriptedTransport();
   const { conversation } = lease(Promise.resolve(upstream), 60_000);
   await conversation.opened;
@@ -158,9 +158,9 @@ test('refuses questions of the backend during a request of the gateway itself', 
 test.run();
 
 function make(transport: TransportKind, open: () => Promise<Upstream | undefined>, bounds?: DedicatedBounds) {
-  const host = { template: 't', id: 'i', serverId: 's', transport };
+  const instance = { template: 't', id: 'i', serverId: 's', transport };
   return new Leases({
-    host,
+    instance,
     bounds,
     now: () => Date.now(),
     alarm: alarmOf(steadyPace()),

@@ -27,7 +27,7 @@ simulateTime(test, () => {
 test.after.each(() => harness.close());
 
 test('keeps instances, owners and capabilities apart', async () => {
-  const [one, other] = [await host('http'), await host('http', 'b')];
+  const [one, other] = [await instanceOf('http'), await instanceOf('http', 'b')];
   const leases = [
     pool.lease(one, guest('ann')),
     pool.lease(one, guest('bob')),
@@ -41,7 +41,7 @@ test('keeps instances, owners and capabilities apart', async () => {
 });
 
 test('leases an SSE conversation in which the client can be asked to one call at a time', async () => {
-  const one = await host('sse');
+  const one = await instanceOf('sse');
   const askable = { ...guest('ann'), profile: ASKABLE };
   const first = pool.lease(one, askable);
   assert.is.not(pool.lease(one, askable).conversation, first.conversation);
@@ -52,13 +52,13 @@ test('leases an SSE conversation in which the client can be asked to one call at
 });
 
 test('has at most 1,024 conversations over HTTP', async () => {
-  const one = await host('http');
+  const one = await instanceOf('http');
   for (let n = 0; n < 1_024; n += 1) pool.lease(one, guest(`owner ${n}`));
   assert.is(refused(one), true);
 });
 
 test('makes room by ending the least recently used conversation', async () => {
-  const one = await host('stdio');
+  const one = await instanceOf('stdio');
   const leases = Array.from({ length: MOST }, (_, n) => pool.lease(one, guest(`owner ${n}`)));
   assert.is(refused(one), true);
   mock.timers.tick(1);
@@ -73,7 +73,7 @@ test('makes room by ending the least recently used conversation', async () => {
 });
 
 test('opens at most as many conversations again while the old ones are still closing', async () => {
-  const one = await host('stdio');
+  const one = await instanceOf('stdio');
   for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`owner ${n}`)).release(true);
   await settled();
   for (const upstream of harness.upstreams('a')) upstream.closesSlowly = true;
@@ -86,7 +86,7 @@ test('opens at most as many conversations again while the old ones are still clo
 });
 
 test('relays messages outside of calls for processes, and over HTTP if the client can be asked', async () => {
-  const [web, pipe] = [await host('http'), await host('stdio', 'b')];
+  const [web, pipe] = [await instanceOf('http'), await instanceOf('stdio', 'b')];
   const leases = [
     pool.lease(web, { ...guest('ann'), profile: ASKABLE }),
     pool.lease(web, guest('ann')),
@@ -98,7 +98,7 @@ test('relays messages outside of calls for processes, and over HTTP if the clien
 });
 
 test('emits the conversations of one owner with one instance, present and future', async () => {
-  const [one, other] = [await host('stdio'), await host('stdio', 'b')];
+  const [one, other] = [await instanceOf('stdio'), await instanceOf('stdio', 'b')];
   const { conversation } = pool.lease(one, guest('ann'));
   await settled();
   const heard: Conversation[] = [];
@@ -113,7 +113,7 @@ test('emits the conversations of one owner with one instance, present and future
 });
 
 test('ends the conversations of one owner, and no other', async () => {
-  const one = await host('stdio');
+  const one = await instanceOf('stdio');
   const leases = ['ann', 'bob', 'ann'].map((id) => pool.lease(one, guest(id)));
   await settled();
   assert.equal(pool.owners.toSorted(), ['ann', 'ann', 'bob']);
@@ -125,7 +125,7 @@ test('ends the conversations of one owner, and no other', async () => {
 });
 
 test('ends everything when it closes, openings included', async () => {
-  const one = await host('http');
+  const one = await instanceOf('http');
   const { conversation } = pool.lease(one, guest('ann'));
   await pool.close();
   await conversation.opened.catch(() => undefined);
@@ -177,7 +177,7 @@ function guest(id: string) {
 }
 
 /** An instance over this transport. */
-function host(transport: TransportKind, id = 'a'): Promise<InstanceRef> {
+function instanceOf(transport: TransportKind, id = 'a'): Promise<InstanceRef> {
   return harness.add(id, { fields: { transport } });
 }
 

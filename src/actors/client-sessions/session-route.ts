@@ -31,7 +31,7 @@ const WAIT_FACTOR = 5;
 const MOST_REPEATS = 3;
 
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
-  readonly #host: SessionBinding;
+  readonly #sessionBinding: SessionBinding;
   readonly #request: ExchangeRequest;
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
@@ -50,8 +50,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
-  constructor(host: SessionBinding, request: ExchangeRequest, reservation: Binding | undefined) {
-    this.#host = host;
+  constructor(sessionBinding: SessionBinding, request: ExchangeRequest, reservation: Binding | undefined) {
+    this.#sessionBinding = sessionBinding;
     this.#request = request;
     this.reservation = reservation;
   }
@@ -68,11 +68,11 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const request = this.#request;
     const { reservation } = this;
     if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
-    const binding = this.#isReserved ? reservation : this.#host.usableBinding;
-    if (binding === undefined) return this.#host.untilBound(this.#needsDedicated);
-    if (!this.#needsDedicated && this.#host.mayUpgrade && needsDedicated(request, binding)) {
+    const binding = this.#isReserved ? reservation : this.#sessionBinding.usableBinding;
+    if (binding === undefined) return this.#sessionBinding.untilBound(this.#needsDedicated);
+    if (!this.#needsDedicated && this.#sessionBinding.mayUpgrade && needsDedicated(request, binding)) {
       this.#needsDedicated = true; // once: the session gets one, or the call is refused
-      return this.#host.untilBound(true);
+      return this.#sessionBinding.untilBound(true);
     }
     if (this.#current?.binding !== binding) {
       const options = { isContinuation: binding === reservation, upstream: binding.upstream };
@@ -99,16 +99,16 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const refusal = isMixedTask(request, binding) ? NO_TASKS : request.refusedAt?.(ref.id);
     if (refusal !== undefined) return { request, answer: of(refusal) };
     const isRepeatable = isSafeToRepeat(request, ref); // before sending: afterwards the session that knew the tool may be gone
-    if (!isRepeatable) this.#host.countUnsafe(1);
+    if (!isRepeatable) this.#sessionBinding.countUnsafe(1);
     binding.take();
     this.#binding = binding;
     const { upstream } = binding;
     return {
-      ...(binding === this.reservation ? { request, upstream } : this.#host.plan(request, binding)),
+      ...(binding === this.reservation ? { request, upstream } : this.#sessionBinding.plan(request, binding)),
       failed: (error) => this.#failed(binding, isRepeatable, error),
       slow: (error) => isRepeatable && this.#slow(binding, error),
       ended: ({ error: failure }) => {
-        if (!isRepeatable && failure?.delivered === 'no') this.#host.countUnsafe(-1);
+        if (!isRepeatable && failure?.delivered === 'no') this.#sessionBinding.countUnsafe(-1);
       },
     };
   }
@@ -150,12 +150,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reservation?.isIntact !== true) return false;
     const { ref, upstream } = reservation;
     if (ref.acceptsCalls(upstream) || ref.state === 'draining') return true;
-    return ref.state === 'unhealthy' && !this.#host.mayMove; // an unhealthy instance may still answer
+    return ref.state === 'unhealthy' && !this.#sessionBinding.mayMove; // an unhealthy instance may still answer
   }
 
   #pause(waitMs: number): Observable<unknown> {
     return new Observable((subscriber) =>
-      this.#host.deps.alarm(waitMs, () => {
+      this.#sessionBinding.deps.alarm(waitMs, () => {
         this.#pauseMs = undefined;
         subscriber.next(undefined);
       }),
@@ -180,7 +180,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** A silent call is given up only where other calls get no answers either. */
   #slow(binding: Binding, error: GatewayError): boolean {
-    if (!this.#host.isEjected(binding) || !this.#movesFrom(binding)) return false;
+    if (!this.#sessionBinding.isEjected(binding) || !this.#movesFrom(binding)) return false;
     this.#repeatSoon(binding, error);
     return true;
   }
@@ -188,7 +188,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** Once: a call that fails everywhere does not move its session again and again. */
   #movesFrom(binding: Binding): boolean {
     if (this.#hasMoved || binding === this.reservation) return false;
-    this.#hasMoved = this.#host.abandon(binding);
+    this.#hasMoved = this.#sessionBinding.abandon(binding);
     return this.#hasMoved;
   }
 

@@ -36,7 +36,7 @@ export const instanceMachine = instanceSetup.createMachine({
     calls: new CallCounter(),
     leases: new Leases({
       parent: self,
-      host: input.definition,
+      instance: input.definition,
       bounds,
       now: input.now,
       alarm,

@@ -40,12 +40,12 @@ export interface Lease {
   readonly release: () => void;
 }
 
-type Host = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
+type InstanceIdentity = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
 
 export interface LeasesOptions extends Clock {
   /** The actor of the instance, parent of the actors of conversations. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
-  readonly host: Host;
+  readonly instance: InstanceIdentity;
   readonly bounds?: DedicatedBounds | undefined;
   /** The present session of the instance; undefined while there is none. */
   readonly link: () => Pick<Transport, 'openUpstream'> | undefined;
@@ -70,7 +70,7 @@ export class Leases implements ConversationListener {
   constructor(options: LeasesOptions) {
     const { processes, share } = options.bounds ?? DEDICATED_BOUNDS;
     this.#options = options;
-    this.#isPipe = TRANSPORT_TRAITS[options.host.transport].hasProcesses;
+    this.#isPipe = TRANSPORT_TRAITS[options.instance.transport].hasProcesses;
     this.#most = this.#isPipe ? processes : MOST_NETWORKED;
     this.#shares = new OwnerShares(this.#most, share);
   }
@@ -191,7 +191,7 @@ export class Leases implements ConversationListener {
     if (idle !== undefined && this.#replaced.size < this.#most) return this.#replace(idle);
     const { share, coversAll } = this.#shares;
     if (idleMs !== undefined)
-      throw isFull ? conversationShareLimit(share) : queueFull(this.#options.host.template);
+      throw isFull ? conversationShareLimit(share) : queueFull(this.#options.instance.template);
     if (isFull && !coversAll) throw processShareLimit(share);
     throw processLimit(this.#most);
   }
@@ -222,8 +222,8 @@ export class Leases implements ConversationListener {
   }
 
   #eventFor(principal: string) {
-    const { host } = this.#options;
-    return { ...eventOf(host), transport: host.transport, principal };
+    const { instance } = this.#options;
+    return { ...eventOf(instance), transport: instance.transport, principal };
   }
 }
 

@@ -19,7 +19,7 @@ export interface StatelessClient {
   readonly profile: ClientProfile;
 }
 
-export type StatelessHost = Pick<InstanceRef, 'definition' | 'lease'>;
+export type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
 
 /**
  * The use of a conversation, until `release`, which is idempotent. `isOver`: the backend sends nothing more about the call. A
@@ -35,7 +35,7 @@ export interface StatelessLease {
 }
 
 interface PooledConversation {
-  readonly host: StatelessHost;
+  readonly instance: LeasingInstance;
   upstream: CallUpstream | undefined;
 }
 
@@ -62,17 +62,17 @@ export class StatelessPool {
    * Leases a conversation with that instance: where its messages can be attributed to calls, one that other calls of the client
    * may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease; SHUTTING_DOWN once the pool is closed.
    */
-  lease(host: StatelessHost, { owner, profile }: StatelessClient): StatelessLease {
+  lease(instance: LeasingInstance, { owner, profile }: StatelessClient): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
-    const isExclusive = !tellsCallsApart(host.definition, profile);
-    const { conversation, isNew, release } = host.lease({
+    const isExclusive = !tellsCallsApart(instance.definition, profile);
+    const { conversation, isNew, release } = instance.lease({
       owner,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       isExclusive,
       idleMs: LIMITS.statelessIdleMs,
     });
     const forwardsMessages = isExclusive || mayBeAsked(profile);
-    const pooled = this.#pooled.get(conversation) ?? this.#add(conversation, host, forwardsMessages);
+    const pooled = this.#pooled.get(conversation) ?? this.#add(conversation, instance, forwardsMessages);
     let isHeld = true;
     return {
       conversation,
@@ -90,11 +90,11 @@ export class StatelessPool {
   }
 
   /** Cold: the conversations of that owner with the instance, present and future ones. */
-  ofOwner(host: StatelessHost, owner: StatelessClient['owner']): Observable<Conversation> {
+  ofOwner(instance: LeasingInstance, owner: StatelessClient['owner']): Observable<Conversation> {
     return defer(() => {
       const open = [...this.#pooled.keys()].filter(({ upstream }) => upstream !== undefined);
       const isTheirs = (conversation: Conversation) =>
-        this.#pooled.get(conversation)?.host === host && conversation.ownerId === owner.id;
+        this.#pooled.get(conversation)?.instance === instance && conversation.ownerId === owner.id;
       return merge(from(open), this.#opened).pipe(filter(isTheirs));
     });
   }
@@ -112,8 +112,8 @@ export class StatelessPool {
   }
 
   /** `forwardsMessages`: messages of the backend outside of calls go to the call under way. */
-  #add(conversation: Conversation, host: StatelessHost, forwardsMessages: boolean): PooledConversation {
-    const pooled: PooledConversation = { host, upstream: undefined };
+  #add(conversation: Conversation, instance: LeasingInstance, forwardsMessages: boolean): PooledConversation {
+    const pooled: PooledConversation = { instance, upstream: undefined };
     this.#pooled.set(conversation, pooled);
     void conversation.gone.then(() => this.#pooled.delete(conversation));
     conversation.opened.then(

@@ -48,7 +48,7 @@ interface Polling {
 
 /** A request is repeated only after its first answer has ended, so that no message of the first attempt can arrive later. */
 export class HttpCall implements AnswerSink {
-  readonly #host: CallConversation;
+  readonly #conversation: CallConversation;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #id: number;
@@ -63,11 +63,15 @@ export class HttpCall implements AnswerSink {
   #repeated = false;
   #settled = false;
 
-  constructor(host: CallConversation, request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
-    this.#host = host;
+  constructor(
+    conversation: CallConversation,
+    request: ExchangeRequest,
+    subscriber: Subscriber<ExchangeEvent>,
+  ) {
+    this.#conversation = conversation;
     this.#request = request;
     this.#subscriber = subscriber;
-    this.#id = host.backend.connection.nextId();
+    this.#id = conversation.backend.connection.nextId();
     this.#token = callerTokenOf(request);
   }
 
@@ -76,7 +80,7 @@ export class HttpCall implements AnswerSink {
   }
 
   start(): void {
-    const { backend, session, calls } = this.#host;
+    const { backend, session, calls } = this.#conversation;
     const { connection, toolHeaders } = backend;
     if (connection.refuses(this.#request.method)) {
       this.#fail(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
@@ -135,27 +139,27 @@ export class HttpCall implements AnswerSink {
     switch (message.kind) {
       case 'result':
         if (message.id === this.#id) this.#answerWithResult(message.result);
-        else this.#host.backend.unmatched();
+        else this.#conversation.backend.unmatched();
         return;
       case 'error':
         // An error without an id refuses something unreadable, which on this stream can only be this call.
         if (message.id === this.#id || message.id === null) this.#answerWithError(message.error);
-        else this.#host.backend.unmatched();
+        else this.#conversation.backend.unmatched();
         return;
       case 'request':
-        this.#host.receiveRequest(message, this);
+        this.#conversation.receiveRequest(message, this);
         return;
       case 'notification':
         // A cancellation names a request by the gateway's id, which the caller would take for another request.
         if (message.method === CANCELLED) return;
         // Log lines carry no id; on the stream of a call they belong to that call.
         if (message.method === LOG || this.#request.method === LISTEN) this.notify(message);
-        else this.#host.receiveNotification(message, this);
+        else this.#conversation.receiveNotification(message, this);
     }
   }
 
   unmatched(): void {
-    this.#host.backend.unmatched();
+    this.#conversation.backend.unmatched();
   }
 
   finished(ending: AnswerEnding): void {
@@ -168,7 +172,7 @@ export class HttpCall implements AnswerSink {
   /** A stream whose events have ids can be resumed, in the legacy era only. */
   #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
     const { lastEventId = '', retryMs, status = 0 } = this.#answer ?? {};
-    if (lastEventId === '' || this.#host.session.peer.era !== 'legacy') {
+    if (lastEventId === '' || this.#conversation.session.peer.era !== 'legacy') {
       this.#fail(failure);
       return;
     }
@@ -185,7 +189,7 @@ export class HttpCall implements AnswerSink {
     polling.retryMs = retryMs ?? polling.retryMs;
     polling.emptyAttempts += 1;
     if (polling.emptyAttempts <= MAX_EMPTY_ATTEMPTS && mayResume(ended)) this.#pollLater(polling, ended);
-    else if (ended.kind === 'refused' && this.#host.session.isLost(ended, this.#id))
+    else if (ended.kind === 'refused' && this.#conversation.session.isLost(ended, this.#id))
       this.#failForLostSession(polling.failure);
     else this.#fail(isUnreachable(ended) ? perhapsDelivered(ended.failure) : polling.failure);
   }
@@ -198,11 +202,11 @@ export class HttpCall implements AnswerSink {
     polling.timer = setTimeout(() => this.#poll(polling), waitMs).unref();
     // Last, because the caller may unsubscribe.
     if (ended.kind === 'complete') this.emit({ kind: 'interrupted', retryMs: polling.retryMs });
-    else if (isSuspicious(ended)) this.#host.backend.suspected();
+    else if (isSuspicious(ended)) this.#conversation.backend.suspected();
   }
 
   #poll({ lastEventId }: Polling): void {
-    const { backend, session } = this.#host;
+    const { backend, session } = this.#conversation;
     this.#answer = new HttpAnswer(this);
     backend.connection.get(
       { ...session.headers({ method: '' }), 'last-event-id': lastEventId },
@@ -211,7 +215,7 @@ export class HttpCall implements AnswerSink {
   }
 
   #takeRefusal(refused: RefusedEnding): void {
-    const { session, reopens } = this.#host;
+    const { session, reopens } = this.#conversation;
     this.#endPostSpan(refused.status);
     if (!this.#repeated && session.isLost(refused, this.#id)) {
       this.#repeated = true;
@@ -232,13 +236,13 @@ export class HttpCall implements AnswerSink {
   #failForLostSession(error: GatewayError): void {
     if (this.#settled) return;
     this.#settle();
-    if (!this.#host.reopens) this.#host.sessionLost();
+    if (!this.#conversation.reopens) this.#conversation.sessionLost();
     this.#subscriber.error(error);
   }
 
   /** The server refused the call before any work, so a repetition is safe. */
   #repeatInNewSession(): void {
-    this.#host.session.reopen(this.#epoch).then(
+    this.#conversation.session.reopen(this.#epoch).then(
       () => {
         if (!this.#settled) this.start();
       },
@@ -247,7 +251,7 @@ export class HttpCall implements AnswerSink {
   }
 
   #answerWithResult(result: JsonText): void {
-    const { backend, session } = this.#host;
+    const { backend, session } = this.#conversation;
     this.#complete({
       kind: 'result',
       result: backend.toolHeaders.checkTools(this.#request, session.peer, result),
@@ -257,7 +261,7 @@ export class HttpCall implements AnswerSink {
   /** The server refused the call before any work: repeats it if the current list of tools asks for other headers. */
   #repeatWithHeaders(error: JsonRpcError): void {
     this.#repeated = true;
-    const { backend, session } = this.#host;
+    const { backend, session } = this.#conversation;
     const changed$ = backend.toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
     this.#listing = changed$.subscribe((haveChanged) => {
       if (haveChanged) this.start();
@@ -284,7 +288,7 @@ export class HttpCall implements AnswerSink {
 
   /** In the modern era closing the stream cancels the request; other backends need a notification. */
   async #cancelOnBackend(): Promise<void> {
-    const { session } = this.#host;
+    const { session } = this.#conversation;
     const sent = this.#wasSent;
     const reason = this.#request.canceller?.cancelReason; // only set while the exchange is being unsubscribed
     this.#answer?.abort();
@@ -305,7 +309,7 @@ export class HttpCall implements AnswerSink {
     this.#endPostSpan((this.#polling ?? this.#answer)?.status ?? 0);
     clearTimeout(this.#polling?.timer);
     this.#listing?.unsubscribe();
-    this.#host.calls.delete(this.#id);
+    this.#conversation.calls.delete(this.#id);
   }
 }
 
