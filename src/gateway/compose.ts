@@ -84,14 +84,14 @@ export function composeGateway(
   });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
-  const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
-  const registry = new Registry({ ...registryParts, protectedPaths });
+  const registryDeps = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
+  const registry = new Registry({ ...registryDeps, protectedPaths });
   const tracing = new Tracing();
   const trace = () => tracing.spans?.embeddedTrace();
-  const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting, trace };
-  const dispatcher = new Dispatcher(parts);
+  const deps = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting, trace };
+  const dispatcher = new Dispatcher(deps);
   const mcp = new Mcp({
-    ...parts,
+    ...deps,
     ...options,
     bufferedBytes,
     scheduler,

@@ -53,14 +53,14 @@ export class ClientSessions implements SessionSupervisor {
     maxSessions = LIMITS.sessions,
     idleMs = LIMITS.sessionIdleMs,
     share,
-    ...parts
+    ...deps
   }: ClientSessionsOptions) {
-    this.deps = parts;
-    this.binder = new Binder(parts);
+    this.deps = deps;
+    this.binder = new Binder(deps);
     this.#maxSessions = maxSessions;
     this.#shares = new OwnerShares(maxSessions, share);
     this.#aggregateShares = new OwnerShares(maxSessions, share);
-    this.#open = new ExpiringSessions(parts, idleMs, (session) => {
+    this.#open = new ExpiringSessions(deps, idleMs, (session) => {
       void this.#end(session, 'it was idle for too long');
     });
   }
@@ -154,8 +154,8 @@ export class ClientSessions implements SessionSupervisor {
   /** The open sessions; the parts of a session with all templates are its bindings. */
   list(): SessionSummary[] {
     const records = this.#open.all();
-    const parts = new Set(records.flatMap((record) => record.parts));
-    return records.filter(({ id }) => !parts.has(id)).map((record) => this.#summaryOf(record));
+    const innerIds = new Set(records.flatMap((record) => record.parts));
+    return records.filter(({ id }) => !innerIds.has(id)).map((record) => this.#summaryOf(record));
   }
 
   /** Ends the session with this fingerprint: it takes no more calls when this returns. False when there is none. */
