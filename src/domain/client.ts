@@ -71,7 +71,7 @@ export interface SessionRecord {
   readonly ownerId: string;
   readonly profile: ClientProfile;
   /** Of a session with all templates: ids of its sessions with single templates, which are in the table, too. */
-  readonly parts: readonly string[];
+  readonly innerSessionIds: readonly string[];
   readonly isListened: boolean;
   readonly calls: number;
   /** In ms of the gateway's monotonic clock, as `usedAtMs`. */

@@ -344,7 +344,7 @@ class AggregateSession implements SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   readonly profile = PLAIN;
-  readonly parts = [];
+  readonly innerSessionIds = [];
   readonly isListened = false;
   openedAtMs = 0;
   usedAtMs = 0;

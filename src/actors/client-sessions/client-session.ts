@@ -209,7 +209,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   // --- for its supervisor ----------------------------------------------------------------------------------------------
 
   /** None: only a session with all templates has parts. */
-  get parts(): readonly string[] {
+  get innerSessionIds(): readonly string[] {
     return [];
   }
 

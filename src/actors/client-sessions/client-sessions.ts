@@ -154,7 +154,7 @@ export class ClientSessions implements SessionSupervisor {
   /** The open sessions; the parts of a session with all templates are its bindings. */
   list(): SessionSummary[] {
     const records = this.#open.all();
-    const innerIds = new Set(records.flatMap((record) => record.parts));
+    const innerIds = new Set(records.flatMap((record) => record.innerSessionIds));
     return records.filter(({ id }) => !innerIds.has(id)).map((record) => this.#summaryOf(record));
   }
 
@@ -237,7 +237,9 @@ export class ClientSessions implements SessionSupervisor {
   #summaryOf(record: SessionRecord): SessionSummary {
     const { id, ownerId, openedAtMs, usedAtMs, isListened, profile } = record;
     const bound =
-      record instanceof ClientSession ? [record] : record.parts.flatMap((part) => this.find(part) ?? []);
+      record instanceof ClientSession
+        ? [record]
+        : record.innerSessionIds.flatMap((innerId) => this.find(innerId) ?? []);
     // A parked session has no binding; it continues at its last instance, if possible.
     const bindings = bound.map(({ template, instance, reportedAt }) => ({
       template,

@@ -30,7 +30,7 @@ const MOST_RESOURCES = 10_000;
 /** One resource: the number of its clients, and its state at the backend. */
 interface ResourceEntry {
   readonly uri: string;
-  parts: number;
+  clients: number;
   /** The last answer to `resources/subscribe`. */
   answer?: FinalEvent | undefined;
   /** A request is under way; one at a time, so that the backend gets them in order. */
@@ -57,14 +57,14 @@ export class ResourceSubscriptions {
     if (entry === undefined) {
       return refused(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
     }
-    entry.parts += 1;
+    entry.clients += 1;
     const answer = answerFor(entry);
     this.#update(entry);
     let isHeld = true;
     const release = (): void => {
       if (!isHeld) return;
       isHeld = false;
-      entry.parts -= 1;
+      entry.clients -= 1;
       this.#update(entry);
     };
     return { answer, release };
@@ -72,7 +72,7 @@ export class ResourceSubscriptions {
 
   #add(uri: string): ResourceEntry | undefined {
     if (this.#entries.size >= MOST_RESOURCES) return undefined;
-    const entry: ResourceEntry = { uri, parts: 0, isAsking: false };
+    const entry: ResourceEntry = { uri, clients: 0, isAsking: false };
     this.#entries.set(uri, entry);
     return entry;
   }
@@ -80,7 +80,7 @@ export class ResourceSubscriptions {
   /** Sends the next request that the backend needs, if any; called again after its answer. */
   #update(entry: ResourceEntry): void {
     if (entry.isAsking || this.#isOver) return;
-    if (entry.parts > 0) {
+    if (entry.clients > 0) {
       if (entry.answer === undefined) void this.#subscribe(entry);
     } else if (entry.answer?.kind === 'result') void this.#unsubscribe(entry);
     else this.#forget(entry);
@@ -92,7 +92,7 @@ export class ResourceSubscriptions {
       takeWaiting(entry)?.resolve(entry.answer);
     } catch (thrown) {
       takeWaiting(entry)?.reject(asGatewayError(thrown));
-      if (entry.parts > 0) {
+      if (entry.clients > 0) {
         this.#retries.add(timer(RETRY_MS).subscribe(() => this.#retry(entry)));
         return;
       }
@@ -102,7 +102,7 @@ export class ResourceSubscriptions {
 
   /** An entry that was forgotten meanwhile may have a successor for the same resource. */
   #retry(entry: ResourceEntry): void {
-    if (entry.parts > 0) this.#update(entry);
+    if (entry.clients > 0) this.#update(entry);
   }
 
   async #unsubscribe(entry: ResourceEntry): Promise<void> {

@@ -82,7 +82,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#owner.id;
   }
 
-  get parts(): readonly string[] {
+  get innerSessionIds(): readonly string[] {
     return [...this.#open.values()].map(({ id }) => id);
   }
 
