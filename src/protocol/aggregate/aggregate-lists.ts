@@ -43,7 +43,9 @@ export class AggregateLists {
 
   /** The items of each template, in the order of `templates`, within MOST_BYTES together and about a second. Never rejects. */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<ListItems[]> {
-    const gathered = await Promise.all(templates.map((template) => this.#inTime(list, template, client)));
+    const gathered = await Promise.all(
+      templates.map((template) => this.#withTimeout(list, template, client)),
+    );
     let bytes = 0;
     return gathered.map((listed, index) => {
       bytes += listed.bytes;
@@ -58,7 +60,7 @@ export class AggregateLists {
     return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
   }
 
-  async #inTime(list: ListField, template: string, client: Client): Promise<Crawled> {
+  async #withTimeout(list: ListField, template: string, client: Client): Promise<Crawled> {
     const { owner, profile } = client;
     if (!this.offers(list, template, owner)) return NOTHING;
     const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;

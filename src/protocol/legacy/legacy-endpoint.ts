@@ -179,7 +179,7 @@ export class LegacyEndpoint {
       const post = conversation.post(reply, requests.length, revision);
       for (const message of messages) {
         if (message.kind === 'request') this.#begin(message, conversation, post, from);
-        else tell(message, conversation, session);
+        else forward(message, conversation, session);
       }
       if (requests.length === 0) reply.empty(202);
     } finally {
@@ -226,7 +226,7 @@ export class LegacyEndpoint {
   }
 }
 
-function tell(
+function forward(
   message: Exclude<McpMessage, ClientRequest>,
   conversation: LegacyConversation,
   session: McpSession,
