@@ -214,8 +214,8 @@ export class Fleet {
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
     if (this.#hasSuccessor(ref)) return;
-    const fact = emissionEvent(ref, emission);
-    if (fact !== undefined) this.#options.emit(fact);
+    const event = emissionEvent(ref, emission);
+    if (event !== undefined) this.#options.emit(event);
     if (emission.type === 'listChanged') {
       this.#listChanges.next({ template: ref.template, list: emission.list });
     }
@@ -278,25 +278,25 @@ export class Fleet {
 }
 
 function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
-  const fact = eventOf(ref);
-  if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.peer?.era ?? 'unknown' };
+  const fields = eventOf(ref);
+  if (state === 'healthy') return { type: 'instance.healthy', ...fields, era: ref.peer?.era ?? 'unknown' };
   if (state === 'unhealthy') {
     const { reason, isReopening: isPlanned } = ref;
-    return { type: 'instance.unhealthy', ...fact, reason: reason ?? 'unknown', isPlanned };
+    return { type: 'instance.unhealthy', ...fields, reason: reason ?? 'unknown', isPlanned };
   }
-  return { type: `instance.${state}`, ...fact };
+  return { type: `instance.${state}`, ...fields };
 }
 
 /** The event for an emission besides a state; undefined for an emission that is not published. */
 export function emissionEvent(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
-  const fact = eventOf(ref);
-  if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fact };
+  const fields = eventOf(ref);
+  if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fields };
   if (emission.type === 'restarting') {
     const isProgram = ref.definition.command !== undefined;
-    return { ...emission, type: 'instance.restarting', ...fact, isProgram };
+    return { ...emission, type: 'instance.restarting', ...fields, isProgram };
   }
-  if (emission.type === 'toolOmitted') return { ...emission, type: 'tool.omitted', ...fact };
-  return emission.list === 'tools' ? { type: 'tools.changed', ...fact } : undefined;
+  if (emission.type === 'toolOmitted') return { ...emission, type: 'tool.omitted', ...fields };
+  return emission.list === 'tools' ? { type: 'tools.changed', ...fields } : undefined;
 }
 
 function tracked(

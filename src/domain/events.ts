@@ -4,7 +4,7 @@
 import type { ErrorCode } from './errors.ts';
 import type { InstanceDefinition, TransportKind } from './instance.ts';
 
-interface InstanceFact {
+interface InstanceFields {
   /** Wall-clock time, in ms since 1970. */
   readonly atMs: number;
   readonly template: string;
@@ -13,7 +13,7 @@ interface InstanceFact {
 }
 
 /** Of the session of an MCP client, and the instance that it is bound to. */
-interface SessionFact extends InstanceFact {
+interface SessionFields extends InstanceFields {
   /** See sessionFingerprint: the id of a session is a credential. */
   readonly session: string;
   /** Id of the principal that opened it. */
@@ -21,7 +21,7 @@ interface SessionFact extends InstanceFact {
 }
 
 /** Of a conversation that an instance dedicates to one client: over stdio a process, else a session of the backend. */
-interface UpstreamFact extends InstanceFact {
+interface UpstreamFields extends InstanceFields {
   readonly transport: TransportKind;
   /** Id of the principal that it serves. */
   readonly principal: string;
@@ -29,11 +29,11 @@ interface UpstreamFact extends InstanceFact {
   readonly pid?: number;
 }
 
-interface Plain {
+interface EventFields {
   readonly atMs: number;
 }
 
-interface CallFact {
+interface CallFields {
   /** Number of the call in this run of the gateway: the same in all of its events. */
   readonly call: number;
   readonly method: string;
@@ -46,12 +46,12 @@ interface CallFact {
 }
 
 /** Of a call at one instance. */
-interface AttemptFact extends InstanceFact, CallFact {
+interface AttemptFields extends InstanceFields, CallFields {
   /** 1 for the first instance that was tried, and so on. Two may be under way at the same time. */
   readonly attempt: number;
 }
 
-interface WaitFact {
+interface WaitFields {
   /** Ms from the arrival of the call until it was sent to this instance, or failed: in the queue, or at other instances. */
   readonly waitMs: number;
 }
@@ -77,54 +77,54 @@ export interface Ending {
 
 /** TABLE of all events: the name of each, and its fields. */
 export const EVENTS = {
-  'gateway.started': fields<Plain>(),
-  'gateway.closing': fields<Plain & Outstanding>(),
-  'instance.registered': fields<InstanceFact & { readonly replaced: boolean }>(),
-  'instance.deregistered': fields<InstanceFact>(),
-  'instance.changed': fields<InstanceFact>(),
-  'instance.starting': fields<InstanceFact>(),
-  'instance.healthy': fields<InstanceFact & { readonly era: string }>(),
+  'gateway.started': fields<EventFields>(),
+  'gateway.closing': fields<EventFields & Outstanding>(),
+  'instance.registered': fields<InstanceFields & { readonly replaced: boolean }>(),
+  'instance.deregistered': fields<InstanceFields>(),
+  'instance.changed': fields<InstanceFields>(),
+  'instance.starting': fields<InstanceFields>(),
+  'instance.healthy': fields<InstanceFields & { readonly era: string }>(),
   /** `isPlanned`: a restart was requested, so this is not a failure. */
-  'instance.unhealthy': fields<InstanceFact & { readonly reason: string; readonly isPlanned: boolean }>(),
+  'instance.unhealthy': fields<InstanceFields & { readonly reason: string; readonly isPlanned: boolean }>(),
   /** `isProgram`: it is started again; else only its connection is reopened. */
   'instance.restarting': fields<
-    InstanceFact & {
+    InstanceFields & {
       readonly reason: string;
       readonly delayMs: number;
       readonly isPlanned: boolean;
       readonly isProgram: boolean;
     }
   >(),
-  'instance.draining': fields<InstanceFact>(),
-  'instance.stopped': fields<InstanceFact>(),
+  'instance.draining': fields<InstanceFields>(),
+  'instance.stopped': fields<InstanceFields>(),
   /** The actor of the instance failed, by a bug of the gateway: its calls are answered, and it is started again. */
-  'instance.crashed': fields<InstanceFact & { readonly reason: string }>(),
+  'instance.crashed': fields<InstanceFields & { readonly reason: string }>(),
   /** Its calls failed or are unanswered: it gets no calls for this time, whatever its health. `reason` is a clause. */
-  'instance.ejected': fields<InstanceFact & { readonly reason: string; readonly forMs: number }>(),
+  'instance.ejected': fields<InstanceFields & { readonly reason: string; readonly forMs: number }>(),
   /** It gets calls again: a trial call was answered, or too many others are ejected. */
-  'instance.readmitted': fields<InstanceFact>(),
-  'probe.finished': fields<InstanceFact & { readonly passed: boolean; readonly durationMs: number }>(),
+  'instance.readmitted': fields<InstanceFields>(),
+  'probe.finished': fields<InstanceFields & { readonly passed: boolean; readonly durationMs: number }>(),
   /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
-  'tools.changed': fields<InstanceFact>(),
+  'tools.changed': fields<InstanceFields>(),
   /**
    * The tool is left out of lists, because no client may call it: `reason` is a clause. Emitted again only for another reason, or
    * after a list that had the tool.
    */
-  'tool.omitted': fields<InstanceFact & { readonly tool: string; readonly reason: string }>(),
+  'tool.omitted': fields<InstanceFields & { readonly tool: string; readonly reason: string }>(),
   /**
    * A call came in. There is an `exchange.finished` for each instance that was tried, and one last event: an `exchange.finished`
    * with `isLast`, an `exchange.refused` or an `exchange.cancelled`.
    */
-  'exchange.started': fields<Plain & CallFact & { readonly template: string }>(),
+  'exchange.started': fields<EventFields & CallFields & { readonly template: string }>(),
   /** No instance could take it. */
   'exchange.refused': fields<
-    Plain & CallFact & WaitFact & { readonly template: string; readonly code: ErrorCode }
+    EventFields & CallFields & WaitFields & { readonly template: string; readonly code: ErrorCode }
   >(),
   /** Its caller disconnected while no instance worked on it. */
-  'exchange.cancelled': fields<Plain & CallFact & WaitFact & { readonly template: string }>(),
+  'exchange.cancelled': fields<EventFields & CallFields & WaitFields & { readonly template: string }>(),
   'exchange.finished': fields<
-    AttemptFact &
-      WaitFact & {
+    AttemptFields &
+      WaitFields & {
         readonly outcome: ExchangeOutcome;
         readonly durationMs: number;
         /** The call has ended with it. */
@@ -134,23 +134,25 @@ export const EVENTS = {
       }
   >(),
   /** The call continues at another instance after this one failed. */
-  'exchange.retried': fields<AttemptFact & { readonly code: ErrorCode }>(),
+  'exchange.retried': fields<AttemptFields & { readonly code: ErrorCode }>(),
   /** A client has a session. A session that cannot be opened emits no event: its client gets the error. */
-  'session.opened': fields<SessionFact>(),
+  'session.opened': fields<SessionFields>(),
   /** It continues at this instance instead of `fromInstanceId`, without its state in the old backend. */
-  'session.moved': fields<SessionFact & { readonly fromInstanceId: string; readonly fromServerId: string }>(),
+  'session.moved': fields<
+    SessionFields & { readonly fromInstanceId: string; readonly fromServerId: string }
+  >(),
   /** Once per `session.opened`. `isLost`: no instance could continue it. */
-  'session.ended': fields<SessionFact & Ending>(),
+  'session.ended': fields<SessionFields & Ending>(),
   /** Followed by one `upstream.ended`. Not emitted for the shared conversation of an instance. */
-  'upstream.opened': fields<UpstreamFact>(),
+  'upstream.opened': fields<UpstreamFields>(),
   /** It could not be opened. Not emitted when its client disconnected meanwhile. */
-  'upstream.failed': fields<UpstreamFact & { readonly code: ErrorCode; readonly reason: string }>(),
+  'upstream.failed': fields<UpstreamFields & { readonly code: ErrorCode; readonly reason: string }>(),
   /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
-  'upstream.ended': fields<UpstreamFact & Ending>(),
-  'template.changed': fields<Plain & { readonly template: string }>(),
+  'upstream.ended': fields<UpstreamFields & Ending>(),
+  'template.changed': fields<EventFields & { readonly template: string }>(),
   /** Changes of other nodes could not be read, which is tried again. Emitted once; `registry.current` follows. */
-  'registry.behind': fields<Plain & { readonly code: ErrorCode }>(),
-  'registry.current': fields<Plain>(),
+  'registry.behind': fields<EventFields & { readonly code: ErrorCode }>(),
+  'registry.current': fields<EventFields>(),
 };
 
 /** A row has the type of the fields and no value. */
