@@ -9,10 +9,10 @@ import type { JsonRpcError } from './jsonrpc.ts';
 export type TraceFields = Readonly<Record<string, string>>;
 
 export interface RequestTrace {
-  attempt(facts: AttemptFacts): AttemptTrace;
+  attempt(details: AttemptDetails): AttemptTrace;
 }
 
-export interface AttemptFacts {
+export interface AttemptDetails {
   readonly method: string;
   /** Only the name of the tool or prompt is read. */
   readonly params: JsonFields | undefined;

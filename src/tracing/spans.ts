@@ -21,7 +21,7 @@ import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/exchange.ts
 import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
 import { isFields, type JsonFields } from '../domain/json.ts';
 import type {
-  AttemptFacts,
+  AttemptDetails,
   AttemptTrace,
   PostTrace,
   RequestTrace,
@@ -42,7 +42,7 @@ export function requestSpan(headers: RequestHeaders): RequestSpan {
 export function embeddedTrace(): RequestTrace {
   const parent = context.active();
   const tracer = currentTracer();
-  return { attempt: (facts) => new AttemptSpan(tracer, new SpanClock(), parent, facts) };
+  return { attempt: (details) => new AttemptSpan(tracer, new SpanClock(), parent, details) };
 }
 
 function currentTracer(): Tracer {
@@ -138,13 +138,13 @@ export class RequestSpan implements RequestTrace {
     return this.#span?.spanContext().traceId;
   }
 
-  attempt(facts: AttemptFacts): AttemptTrace {
+  attempt(details: AttemptDetails): AttemptTrace {
     const span = this.begin();
     const parent = this.#context ?? trace.setSpan(context.active(), span);
-    return new AttemptSpan(this.#tracer, this.#clock, parent, facts);
+    return new AttemptSpan(this.#tracer, this.#clock, parent, details);
   }
 
-  end({ httpMethod, route, status, errorCode, outcome, ...facts }: RequestEnd): void {
+  end({ httpMethod, route, status, errorCode, outcome, ...details }: RequestEnd): void {
     const span = this.begin();
     if (span.isRecording()) {
       if (!this.#isMcp) span.updateName(route === undefined ? httpMethod : `${httpMethod} ${route}`);
@@ -152,10 +152,10 @@ export class RequestSpan implements RequestTrace {
         'http.request.method': httpMethod,
         'http.route': route,
         'http.response.status_code': status,
-        'mcp.session.id': facts.session,
-        'stagedoor.request_id': facts.requestId,
-        'stagedoor.template': facts.template,
-        'stagedoor.attempts': facts.attempts,
+        'mcp.session.id': details.session,
+        'stagedoor.request_id': details.requestId,
+        'stagedoor.template': details.template,
+        'stagedoor.attempts': details.attempts,
         'stagedoor.outcome': outcome,
       });
       const error = outcome === 'tool_error' ? 'tool_error' : errorCode;
@@ -178,9 +178,9 @@ class AttemptSpan implements AttemptTrace {
   readonly #method: string;
   #answer: CallEnd | undefined;
 
-  constructor(tracer: Tracer, clock: SpanClock, parent: Context, facts: AttemptFacts) {
-    const { method, template, instanceId, transport, number } = facts;
-    const name = nameIn(facts);
+  constructor(tracer: Tracer, clock: SpanClock, parent: Context, details: AttemptDetails) {
+    const { method, template, instanceId, transport, number } = details;
+    const name = nameIn(details);
     this.#tracer = tracer;
     this.#clock = clock;
     this.#method = method;
