@@ -194,13 +194,13 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     assert.equal(closings[1], closings[0]);
   });
 
-  check('reports facts, open and closed', async (transport) => {
-    const open = transport.facts();
+  check('reports diagnostics, open and closed', async (transport) => {
+    const open = transport.diagnostics();
     await transport.close();
-    for (const facts of [open, transport.facts()]) {
-      assert.ok(facts.pid === null || facts.pid > 0);
-      assert.instance(facts.stderr, Array);
-      assert.is(facts.unmatchedMessages, 0);
+    for (const diagnostics of [open, transport.diagnostics()]) {
+      assert.ok(diagnostics.pid === null || diagnostics.pid > 0);
+      assert.instance(diagnostics.stderr, Array);
+      assert.is(diagnostics.unmatchedMessages, 0);
     }
   });
 }

@@ -11,7 +11,7 @@ import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import type { Opener } from '../../src/transports/opening.ts';
-import type { Closed, OmittedTool, Transport, TransportFacts } from '../../src/transports/transport.ts';
+import type { Closed, OmittedTool, Transport, TransportDiagnostics } from '../../src/transports/transport.ts';
 
 /** A legacy server without capabilities, so that its tools are not listed. */
 export const PEER: Peer = {
@@ -175,7 +175,7 @@ export class ScriptedTransport implements Transport {
     });
   }
 
-  facts(): TransportFacts {
+  diagnostics(): TransportDiagnostics {
     return { pid: 4711, stderr: ['a line'], unmatchedMessages: 3 };
   }
 
@@ -240,7 +240,7 @@ export interface Opening {
   succeed(transport?: ScriptedTransport): ScriptedTransport;
   fail(reason?: string): void;
   /** Reports that the program was started, with its facts so far. */
-  start(facts: TransportFacts): void;
+  start(diagnostics: TransportDiagnostics): void;
 }
 
 /** The `open` of an instance. By default it obeys the signal, as transports do. */
@@ -277,7 +277,7 @@ export class ScriptedOpener {
     signal.addEventListener('abort', () => {
       if (this.heedsSignal) fail('its start was cancelled');
     });
-    const start = (facts: TransportFacts) => opener?.onStarted?.(() => facts);
+    const start = (diagnostics: TransportDiagnostics) => opener?.onStarted?.(() => diagnostics);
     this.openings.push({ definition, signal, succeed, fail, start });
     return promise;
   };

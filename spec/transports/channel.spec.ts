@@ -119,7 +119,7 @@ function make(now?: () => number) {
       return isTaken;
     },
     get unmatchedMessages() {
-      return channel.facts().unmatchedMessages;
+      return channel.diagnostics().unmatchedMessages;
     },
   };
 }

@@ -107,7 +107,7 @@ test('counts a notification that comes after the answer', async () => {
   const { events } = await see(transport.exchange({ method: 'ping' }));
   notifyLater();
   assert.is(events.length, 1);
-  assert.is(transport.facts().unmatchedMessages, 1);
+  assert.is(transport.diagnostics().unmatchedMessages, 1);
 });
 
 test('opens conversations with the same function that end independently', async () => {

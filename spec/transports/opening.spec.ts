@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { openingWith } from '../../src/transports/opening.ts';
-import type { TransportFacts } from '../../src/transports/transport.ts';
+import type { TransportDiagnostics } from '../../src/transports/transport.ts';
 import { instanceDefinition, openOptions, refusal, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { fixture, node, withStarts } from './stdio/open-stdio.ts';
@@ -41,16 +41,16 @@ test('shows the stderr and pid of a program before it has answered', async () =>
   for (const fields of [{}, managed]) {
     const open = openingWith({ ...options, launch: (definition) => definition });
     const stop = new AbortController();
-    let facts: (() => TransportFacts) | undefined;
+    let diagnostics: (() => TransportDiagnostics) | undefined;
     const definition = instanceDefinition({ ...node(code), ...fields });
     const opening = open(definition, stop.signal, {
       onStarted: (started) => {
-        facts = started;
+        diagnostics = started;
       },
     });
-    await until(() => (facts?.().stderr.length ?? 0) > 0, 'the first line');
-    assert.match(String(facts?.().stderr), 'loading');
-    assert.type(facts?.().pid, 'number');
+    await until(() => (diagnostics?.().stderr.length ?? 0) > 0, 'the first line');
+    assert.match(String(diagnostics?.().stderr), 'loading');
+    assert.type(diagnostics?.().pid, 'number');
     stop.abort();
     await refusal(opening);
   }

@@ -10,7 +10,7 @@ import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
 import type { Registry } from '../registry.ts';
 import type { Open } from '../transports/opening.ts';
-import type { Transport, TransportFacts } from '../transports/transport.ts';
+import type { Transport, TransportDiagnostics } from '../transports/transport.ts';
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;
@@ -75,10 +75,10 @@ export class ConnectionTests {
     const late = aborted.then(() => {
       throw backendTimeout(TEST_MS, 'no');
     });
-    let readEvents: (() => TransportFacts) | undefined;
+    let readDiagnostics: (() => TransportDiagnostics) | undefined;
     const opening = open(definition, signal, {
       onStarted: (read) => {
-        readEvents = read;
+        readDiagnostics = read;
       },
     });
     const passedMs = () => Math.round(now() - startMs);
@@ -86,7 +86,7 @@ export class ConnectionTests {
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
       (thrown: unknown): ConnectionOutcome => {
         const error = asGatewayError(thrown);
-        const stderr = error.facts.stderr ?? readEvents?.().stderr ?? [];
+        const stderr = error.facts.stderr ?? readDiagnostics?.().stderr ?? [];
         return { isOk: false, error, stderr, durationMs: passedMs() };
       },
     );

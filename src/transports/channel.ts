@@ -37,7 +37,7 @@ import {
   withEraMetadata,
 } from './handshake.ts';
 import type { OversizeLine } from './stdio/line-decoder.ts';
-import type { Closed, TransportFacts, Upstream } from './transport.ts';
+import type { Closed, TransportDiagnostics, Upstream } from './transport.ts';
 
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
 
@@ -104,7 +104,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   }
 
   /** `unmatchedMessages` belonged to no exchange: late, duplicate and unknown ids, and those that `countUnmatched` counted. */
-  facts(): TransportFacts {
+  diagnostics(): TransportDiagnostics {
     return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
   }
 

@@ -20,7 +20,7 @@ export interface Closed {
 }
 
 /** The fields of an instance's snapshot that its transport provides. */
-export interface TransportFacts {
+export interface TransportDiagnostics {
   readonly pid: number | null;
   readonly stderr: readonly string[];
   readonly unmatchedMessages: number;
@@ -72,7 +72,7 @@ export interface Transport extends Upstream {
   readonly omitted$?: Observable<OmittedTool> | undefined;
   /** Hot: the backend should be probed, though no exchange failed. Absent for kinds where each failure fails an exchange. */
   readonly suspected$?: Observable<void> | undefined;
-  facts(): TransportFacts;
+  diagnostics(): TransportDiagnostics;
   /**
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
    * Undefined when the backend has no such conversations: a bare one, and over HTTP a modern one that refuses `initialize`,
@@ -83,8 +83,8 @@ export interface Transport extends Upstream {
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }
 
-/** Called when a program was started; `facts` returns its state during the opening. */
-type OnStarted = (facts: () => TransportFacts) => void;
+/** Called when a program was started; `diagnostics` returns its state during the opening. */
+type OnStarted = (diagnostics: () => TransportDiagnostics) => void;
 
 /** Options of an opening besides the definition. */
 export interface OpenOptions {

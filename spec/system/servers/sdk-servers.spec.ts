@@ -80,7 +80,7 @@ for (const [kind, served] of SUBJECTS) {
     const params = { name: 'test_prompt_with_arguments', arguments: { arg1: 'Jürgen', arg2: '日本 🎭' } };
     const { messages } = await resultOf(transport, 'prompts/get', params);
     assert.match(JSON.stringify(messages), "arg1='Jürgen', arg2='日本 🎭'");
-    assert.is(transport.facts().unmatchedMessages, 0);
+    assert.is(transport.diagnostics().unmatchedMessages, 0);
   });
 }
 
@@ -125,7 +125,7 @@ async function overPipe(
   body: (transport: Transport) => Promise<void>,
 ): Promise<void> {
   const transport = await TRANSPORTS.stdio.open(instanceDefinition(program), patient);
-  const pid = transport.facts().pid ?? 0;
+  const pid = transport.diagnostics().pid ?? 0;
   try {
     await body(transport);
     assert.ok(isRunning(pid));

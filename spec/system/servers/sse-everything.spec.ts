@@ -36,7 +36,7 @@ test('lists, calls, reports progress, and sends elicitation to the client of the
   try {
     assert.is(transport.kind, 'sse');
     assert.is(transport.peer.era, 'legacy');
-    assert.ok(Number(transport.facts().pid) > 0);
+    assert.ok(Number(transport.diagnostics().pid) > 0);
     const said = await see(transport.exchange(callTool('echo', { message: 'hello' })));
     assert.is(textOf(said.events[0]), 'Echo: hello');
 

@@ -165,7 +165,7 @@ test('counts messages that match no exchange', async () => {
       transport.exchange(callTool('misbehave', { how: 'unknown-id-then-answer' })),
     );
     assert.is(textOf(events[0]), 'the real answer');
-    assert.is(transport.facts().unmatchedMessages, 1);
+    assert.is(transport.diagnostics().unmatchedMessages, 1);
   });
 });
 

@@ -8,7 +8,7 @@ import { PASS_ENV } from '../../../src/domain/command.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import { type OpenEndpoint, openManaged } from '../../../src/transports/http/managed-http.ts';
-import type { Transport, TransportFacts } from '../../../src/transports/transport.ts';
+import type { Transport, TransportDiagnostics } from '../../../src/transports/transport.ts';
 import {
   callTool,
   failure,
@@ -56,7 +56,7 @@ transportConformance(test, {
 test('starts the program with its port in PORT, and stops it at the end', async () => {
   let pid = 0;
   await withManaged([fixture], async (transport) => {
-    pid = transport.facts().pid ?? 0;
+    pid = transport.diagnostics().pid ?? 0;
     assert.is(textOf((await see(transport.exchange(callTool('pid', {})))).events[0]), String(pid));
     const { events } = await see(transport.exchange(callTool('env', {})));
     const env = JSON.parse(textOf(events[0]));
@@ -119,7 +119,7 @@ test('ends when the program exits, with the reason of the exit and every call an
   await withManaged([fixture], async (transport) => {
     const left = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
     await see(transport.exchange(callTool('echo', { text: 'the other was sent' })));
-    process.kill(transport.facts().pid ?? 0, 'SIGKILL');
+    process.kill(transport.diagnostics().pid ?? 0, 'SIGKILL');
     assert.equal(failure((await left).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     assert.equal(await firstValueFrom(transport.closed$), { reason: 'killed by SIGKILL', expected: false });
     const { end } = await see(transport.exchange(callTool('echo', { text: 'too late' })));
@@ -141,8 +141,8 @@ test('stops a program that does not listen in time, or whose opening is aborted'
   const pid = Number(error.facts.stderr?.[0]);
   assert.ok(pid > 0);
   assert.not.ok(isRunning(pid));
-  const started: TransportFacts[] = [];
-  const onStarted = (facts: () => TransportFacts) => started.push(facts());
+  const started: TransportDiagnostics[] = [];
+  const onStarted = (facts: () => TransportDiagnostics) => started.push(facts());
   const stop = new AbortController();
   for (const { signal } of [stop, { signal: AbortSignal.abort() }]) {
     const opening = refusal(http.open(await definition(['-e', script]), openOptions({ signal, onStarted })));

@@ -38,7 +38,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const subscription = transport.exchange(misbehave(how)).subscribe({ error: over, complete: over });
         await stillWorks(transport);
         assert.not(isOver);
-        assert.is(transport.facts().unmatchedMessages, how === 'nothing' ? 0 : 1);
+        assert.is(transport.diagnostics().unmatchedMessages, how === 'nothing' ? 0 : 1);
         subscription.unsubscribe();
         assert.is((await cancelledOn(transport)).length, 1);
       }));
@@ -51,7 +51,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const { events, end } = await see(transport.exchange(misbehave(how)));
         assert.equal([events, failure(end), isSuspicious(end)], [[], LOST, true]);
         assert.is(textOf((await other).events[0]), 'slept 100');
-        assert.is(transport.facts().unmatchedMessages, 1);
+        assert.is(transport.diagnostics().unmatchedMessages, 1);
         await stillWorks(transport);
       }));
   }
@@ -68,7 +68,7 @@ for (const order of ['--id-first=no', '--id-first']) {
         const seen = await see(transport.exchange(misbehave(how)));
         assert.equal([seen.events.length, textOf(seen.events[0]), seen.end], [1, text, 'completed']);
         await stillWorks(transport);
-        assert.is(transport.facts().unmatchedMessages, unmatched);
+        assert.is(transport.diagnostics().unmatchedMessages, unmatched);
       }));
   }
 
@@ -112,7 +112,7 @@ test('an oversize log message fails no exchange', () =>
       say({ result: {}, jsonrpc: '2.0', id });`),
     async (transport) => {
       assert.is((await see(transport.exchange({ method: 'a' }))).end, 'completed');
-      assert.is(transport.facts().unmatchedMessages, 1);
+      assert.is(transport.diagnostics().unmatchedMessages, 1);
     },
   ));
 
@@ -144,7 +144,7 @@ test('requests that wait for a server that does not read are known to be undeliv
     const second = see(transport.exchange({ method: 'b', params: large }));
     const third = see(transport.exchange({ method: 'c' }));
     await turnsPass(3);
-    const { pid } = transport.facts();
+    const { pid } = transport.diagnostics();
     assert.ok(pid !== null && pid > 0); // 0 would be our own group
     process.kill(Number(pid), 'SIGKILL');
     const ends = await Promise.all([first, second, third]);
@@ -175,7 +175,7 @@ test('a server that closes its stdin and keeps running is closed', () =>
     async (transport) => {
       const closed = firstValueFrom(transport.closed$);
       const heard = see(transport.exchange({ method: 'a' }));
-      await until(() => transport.facts().stderr.includes('deaf'), 'the server closed its stdin');
+      await until(() => transport.diagnostics().stderr.includes('deaf'), 'the server closed its stdin');
       const unheard = ['b', 'c'].map((method) => see(transport.exchange({ method })));
       const refused = await Promise.all(unheard);
       const found = refused.map(({ end }) => failure(end)?.code);

@@ -57,7 +57,7 @@ for (const how of ['garbage', 'silence', 'exit'] as const) {
     const again = await openStdio(program, { memory, handshakeTimeoutMs: 3 * LONG_MS }, PATIENT);
     assert.ok(performance.now() - startedAt < LONG_MS, `${performance.now() - startedAt} ms`);
     assert.is(again.peer.era, 'legacy');
-    assert.is(again.facts().unmatchedMessages, 0, 'it was not probed');
+    assert.is(again.diagnostics().unmatchedMessages, 0, 'it was not probed');
     assert.is(memory.era, 'legacy');
     await again.close();
   });

@@ -36,7 +36,7 @@ test('each conversation is a separate process', () =>
       [transport, one, two].map((conversation) => answerTo(conversation, 'pid')),
     );
     assert.is(new Set(pids).size, 3);
-    const told = [transport.facts().pid, one.pid, two.pid];
+    const told = [transport.diagnostics().pid, one.pid, two.pid];
     assert.equal(told.map(String), pids);
     assert.is(transport.pid, undefined);
   }));
@@ -88,7 +88,7 @@ linux('keeps one warm process for the next client, once there was a first', () =
     const first = Number(await answerTo(await open(transport), 'pid'));
     let waiting: readonly number[] = [];
     await until(() => {
-      waiting = children().filter((pid) => pid !== first && pid !== transport.facts().pid);
+      waiting = children().filter((pid) => pid !== first && pid !== transport.diagnostics().pid);
       return waiting.length > 0;
     }, 'another process is started');
     assert.equal([Number(await answerTo(await open(transport), 'pid'))], waiting);

@@ -58,7 +58,7 @@ test('tolerates a server that talks on stdout before and between its answers', a
   await withStdio(fixture('--stdout-noise'), async (transport) => {
     const { events } = await see(transport.exchange(callTool('echo', { text: 'heard' })));
     assert.is(textOf(events[0]), 'heard');
-    assert.ok(transport.facts().unmatchedMessages >= 4);
+    assert.ok(transport.diagnostics().unmatchedMessages >= 4);
   });
 });
 
@@ -92,7 +92,7 @@ test('closed$ reports that the program exited by itself', async () => {
   assert.equal(await closed, [{ reason: 'exited with code 1', expected: false }]);
   const { end } = await see(transport.exchange(callTool('echo', { text: 'too late' })));
   assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-  assert.is(transport.facts().pid, null);
+  assert.is(transport.diagnostics().pid, null);
   await transport.close();
 });
 

@@ -9,7 +9,7 @@ import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open } from '../../transports/opening.ts';
-import type { OmittedTool, TransportFacts } from '../../transports/transport.ts';
+import type { OmittedTool, TransportDiagnostics } from '../../transports/transport.ts';
 import type { CallCounter } from './call-counter.ts';
 import {
   afterClosing,
@@ -44,7 +44,7 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'dedicatedBoun
   readonly calls: CallCounter;
   readonly link: SessionLink | undefined;
   /** The output of the program that is being opened; undefined while none is. */
-  readonly starting: (() => TransportFacts) | undefined;
+  readonly starting: (() => TransportDiagnostics) | undefined;
   readonly lastPeer: Peer | undefined;
   readonly statistics: InstanceStatistics;
   readonly reason: string | null;

@@ -21,7 +21,7 @@ import {
   type InstanceState,
   TRANSPORT_TRAITS,
 } from '../../domain/instance.ts';
-import type { TransportFacts } from '../../transports/transport.ts';
+import type { TransportDiagnostics } from '../../transports/transport.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { SessionLink } from './session.ts';
 
@@ -54,7 +54,7 @@ export function snapshotOf(
 ): InstanceSnapshot {
   const { definition, link, starting, statistics, calls, stderr } = snapshot.context;
   const state = stateOf(snapshot);
-  const facts = link === undefined ? starting?.() : link.transport.facts();
+  const diagnostics = link === undefined ? starting?.() : link.transport.diagnostics();
   return {
     id: definition.id,
     serverId: definition.serverId,
@@ -68,14 +68,14 @@ export function snapshotOf(
     consecutiveFailures: statistics.failures,
     lastCheck: statistics.checkedAtMs === undefined ? null : isoTime(statistics.checkedAtMs),
     ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
-    reason: unhealthyReason(snapshot) ?? (link === undefined ? startingReason(facts) : null),
+    reason: unhealthyReason(snapshot) ?? (link === undefined ? startingReason(diagnostics) : null),
     restarts: Math.max(0, statistics.sessions - 1),
     requests: calls.requests,
     errors: calls.errors,
     era: link?.peer.era ?? null,
-    pid: facts?.pid ?? null,
-    stderr: facts?.stderr ?? stderr,
-    unmatchedMessages: facts?.unmatchedMessages ?? 0,
+    pid: diagnostics?.pid ?? null,
+    stderr: diagnostics?.stderr ?? stderr,
+    unmatchedMessages: diagnostics?.unmatchedMessages ?? 0,
     ...foundTransportOf(definition, link),
   };
 }
@@ -91,7 +91,7 @@ function foundTransportOf(
 }
 
 /** The output of a starting program instead of an answer, as a clause; null while it is silent. */
-function startingReason({ unmatchedMessages = 0 }: Partial<TransportFacts> = {}): string | null {
+function startingReason({ unmatchedMessages = 0 }: Partial<TransportDiagnostics> = {}): string | null {
   return unmatchedMessages > 0
     ? `it is still starting, and wrote ${unmatchedLines(unmatchedMessages)}`
     : null;

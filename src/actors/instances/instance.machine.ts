@@ -79,7 +79,7 @@ export const instanceMachine = instanceSetup.createMachine({
           states: {
             connecting: {
               on: {
-                'session.starting': { actions: assign({ starting: ({ event }) => event.facts }) },
+                'session.starting': { actions: assign({ starting: ({ event }) => event.diagnostics }) },
                 'session.opened': { target: 'healthy', actions: 'open' },
               },
             },

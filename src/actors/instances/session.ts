@@ -12,7 +12,12 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type Era, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
-import type { CallUpstream, OmittedTool, Transport, TransportFacts } from '../../transports/transport.ts';
+import type {
+  CallUpstream,
+  OmittedTool,
+  Transport,
+  TransportDiagnostics,
+} from '../../transports/transport.ts';
 import { answerOf, gatherPages } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 import { listChanges } from '../sharing/listen-client.ts';
@@ -91,7 +96,7 @@ export interface SessionEnd {
  * duration of the opening; of a closed session only when opening failed.
  */
 export type SessionChange =
-  | { readonly type: 'session.starting'; readonly facts: () => TransportFacts }
+  | { readonly type: 'session.starting'; readonly diagnostics: () => TransportDiagnostics }
   | { readonly type: 'session.opened'; readonly link: SessionLink; readonly openingMs: number }
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
@@ -117,7 +122,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     let opened: Transport;
     try {
       opened = await input.open(definition, ending.signal, {
-        onStarted: (facts) => sendBack({ type: 'session.starting', facts }),
+        onStarted: (diagnostics) => sendBack({ type: 'session.starting', diagnostics }),
         room: () => input.leases.room,
       });
     } catch (thrown) {
@@ -138,7 +143,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       if (ending.signal.aborted) void closeQuietly(opened);
       else follow(opened);
       const { reason } = await firstValueFrom(opened.closed$);
-      return { reason, stderr: opened.facts().stderr };
+      return { reason, stderr: opened.diagnostics().stderr };
     } catch (thrown) {
       return endOf(thrown);
     }

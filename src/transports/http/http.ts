@@ -18,7 +18,7 @@ import type {
   Closed,
   OmittedTool,
   OpenOptions,
-  TransportFacts,
+  TransportDiagnostics,
   TransportType,
   Upstream,
 } from '../transport.ts';
@@ -167,7 +167,7 @@ class HttpTransport implements EndpointTransport, HttpBackend {
     return this.#openings.open({ ownerId, signal, isOffered, start });
   }
 
-  facts(): TransportFacts {
+  diagnostics(): TransportDiagnostics {
     return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
   }
 

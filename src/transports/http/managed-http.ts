@@ -81,7 +81,7 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
     exchange: (request) => inner.exchange(request),
     notify: (method, params) => inner.notify(method, params),
     openUpstream: (...client) => inner.openUpstream(...client),
-    facts: () => ({ ...inner.facts(), pid: child.pid, stderr: child.lastLines }),
+    diagnostics: () => ({ ...inner.diagnostics(), pid: child.pid, stderr: child.lastLines }),
     close: async () => {
       await inner.close();
       await child.stop();

@@ -20,7 +20,7 @@ import {
   type PendingExchange,
 } from '../channel.ts';
 import type { HandshakeChannel, HandshakeOptions } from '../handshake.ts';
-import type { Closed, TransportFacts } from '../transport.ts';
+import type { Closed, TransportDiagnostics } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';
 import { LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
@@ -104,8 +104,8 @@ export class StdioChannel extends Channel {
     if (line.line.length <= MAX_NOTIFICATION_CHARACTERS) this.#outbox.add(line);
   }
 
-  override facts(): TransportFacts {
-    return { ...super.facts(), pid: this.#child.pid, stderr: this.#child.lastLines };
+  override diagnostics(): TransportDiagnostics {
+    return { ...super.diagnostics(), pid: this.#child.pid, stderr: this.#child.lastLines };
   }
 
   close(): Promise<void> {

@@ -51,7 +51,7 @@ export async function openShared<C extends Channel>(start: () => C, options: Sha
     ? { probeTimeoutMs, outcome: 'unanswered' }
     : undefined;
   const channel = start();
-  const wasStarted = channel.facts().pid !== null;
+  const wasStarted = channel.diagnostics().pid !== null;
   try {
     const first = probe === undefined ? 'legacy' : 'probe';
     await openOnPipe(channel, { ...options, first }, probe);
@@ -81,7 +81,7 @@ export async function openOnPipe(
     await pipe.probeEnded(LATE_MS);
   } catch (error) {
     await channel.close();
-    throw openingFailed(asGatewayError(error), channel.facts().stderr);
+    throw openingFailed(asGatewayError(error), channel.diagnostics().stderr);
   } finally {
     pipe.cancelProbe();
   }
@@ -107,7 +107,7 @@ export class StdioPipe implements HandshakeChannel {
 
   /** The output of the program instead of an answer, as a clause; undefined when there is none. */
   get detail(): string | undefined {
-    const { unmatchedMessages: count } = this.#channel.facts();
+    const { unmatchedMessages: count } = this.#channel.diagnostics();
     if (count === 0) return undefined;
     return `it wrote ${unmatchedLines(count)}, and did not answer ${this.#lastMethod}`;
   }

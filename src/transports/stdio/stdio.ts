@@ -38,7 +38,7 @@ async function open(
   const opening = { ...options, probeTimeoutMs };
   return openShared(() => {
     const transport = new StdioTransport(program, starting, opening);
-    onStarted?.(() => transport.facts());
+    onStarted?.(() => transport.diagnostics());
     return transport;
   }, opening);
 }
