@@ -56,14 +56,14 @@ export function unsupportedMediaType(contentType: string, accepted = 'applicatio
 export function validationFailed(
   items: readonly ValidationItem[],
   what = 'The request',
-  facts: Omit<ErrorDetails, 'items'> = {},
+  details: Omit<ErrorDetails, 'items'> = {},
 ): GatewayError {
   const [first, ...more] = items;
   const issue = [first?.loc.slice(1).join('.'), first?.msg].filter(Boolean).join(': ');
   const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
   const plainMessage = `${what} is not valid.`;
   const message = `${what} is not valid: ${issue}${rest}.`;
-  return new GatewayError('VALIDATION_ERROR', message, { ...facts, items, plainMessage });
+  return new GatewayError('VALIDATION_ERROR', message, { ...details, items, plainMessage });
 }
 
 /**
@@ -314,8 +314,8 @@ export function tooManySearches(): GatewayError {
 export function noHealthyInstance(template: string, why = ''): GatewayError {
   const plainMessage = `No instance of "${template}" is healthy right now.`;
   const message = why === '' ? plainMessage : `${plainMessage.slice(0, -1)}: ${why}.`;
-  const facts = { delivered: 'no', retryAfterSeconds: 2, plainMessage } as const;
-  return new GatewayError('NO_HEALTHY_INSTANCE', message, facts);
+  const details = { delivered: 'no', retryAfterSeconds: 2, plainMessage } as const;
+  return new GatewayError('NO_HEALTHY_INSTANCE', message, details);
 }
 
 /** The instance is registered, but cannot be reached from this node. `why` says where it runs, as a clause. */
@@ -348,13 +348,13 @@ export function queueFull(template: string): GatewayError {
 /** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". */
 export function backendUnavailable(
   reason: string,
-  facts: Pick<ErrorDetails, 'cause' | 'stderr' | 'suspicious' | 'unreachable'> & { delivered: Delivered },
+  details: Pick<ErrorDetails, 'cause' | 'stderr' | 'suspicious' | 'unreachable'> & { delivered: Delivered },
 ): GatewayError {
   return new GatewayError('BACKEND_UNAVAILABLE', `The backend is unavailable: ${reason}.`, {
-    ...facts,
+    ...details,
     reason,
     plainMessage: 'The backend is unavailable.',
-    ...(facts.delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
+    ...(details.delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
   });
 }
 

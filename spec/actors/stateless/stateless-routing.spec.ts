@@ -55,7 +55,7 @@ const METHOD_OF: Readonly<Record<Client, string>> = {
 for (const [era, transport, sharing, client, way] of rows) {
   test(`is ${way}: ${era}, ${transport}, ${sharing}, ${client}`, () => {
     const peer = era === 'none' ? undefined : { ...PEER, era };
-    const facts = {
+    const input = {
       sharing,
       profile: ['quiet', 'logging', 'task'].includes(client) ? modernProfile() : ASKABLE,
       request: { method: METHOD_OF[client] },
@@ -63,7 +63,7 @@ for (const [era, transport, sharing, client, way] of rows) {
       hasEqualTools: client === 'same tools',
     };
     assert.is(
-      routingTo({ peer, lastPeer: undefined, definition: definition('a', { transport }) }, facts),
+      routingTo({ peer, lastPeer: undefined, definition: definition('a', { transport }) }, input),
       way,
     );
   });
@@ -71,14 +71,14 @@ for (const [era, transport, sharing, client, way] of rows) {
 
 test('uses the last known peer while none is connected, as a dedicated process may still exist', () => {
   const gone = { peer: undefined, lastPeer: PEER, definition: definition('a', { transport: 'stdio' }) };
-  const facts = {
+  const input = {
     sharing: 'auto',
     profile: modernProfile(),
     request: { method: 'tasks/get' },
     logLevel: undefined,
     hasEqualTools: false,
   } as const;
-  assert.is(routingTo(gone, facts), 'dedicated');
+  assert.is(routingTo(gone, input), 'dedicated');
 });
 
 test('a request opts in to log messages with a known level only', () => {

@@ -32,13 +32,13 @@ export interface RoutingInput {
  */
 export function routingTo(
   { peer: present, lastPeer, definition }: Pick<InstanceRef, 'peer' | 'lastPeer' | 'definition'>,
-  facts: RoutingInput,
+  input: RoutingInput,
 ): Routing {
   const peer = present ?? lastPeer;
   if (peer === undefined || peer.era === 'modern') return 'direct';
   if (peer.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'shared';
   if (isNetworked(definition)) return 'dedicated';
-  return routingOverPipe(facts);
+  return routingOverPipe(input);
 }
 
 /** True when one connection may carry many conversations, and each of them many calls. */
