@@ -224,8 +224,9 @@ function listening() {
   const logged: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line) => void logged.push(JSON.parse(line)) });
   const heard: string[] = [];
-  const onFacts = (facts$: Observable<GatewayEvent>) => void facts$.subscribe(({ type }) => heard.push(type));
-  return { logged, heard, options: { log, onFacts } };
+  const onEvents = (events$: Observable<GatewayEvent>) =>
+    void events$.subscribe(({ type }) => heard.push(type));
+  return { logged, heard, options: { log, onEvents } };
 }
 
 /** The port of another gateway. */

@@ -49,7 +49,7 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
 export interface ServerOptions {
   readonly log?: Logger;
   /** Called with the events once the ports are open, before the first event. They complete when the gateway has closed. */
-  readonly onFacts?: (facts$: Observable<GatewayEvent>) => void;
+  readonly onEvents?: (events$: Observable<GatewayEvent>) => void;
   /** Version of the package, shown as `build`. Default `unknown`. */
   readonly build?: string;
   /** Base of a relative SQLite path. Default: the working folder. */
@@ -162,7 +162,7 @@ async function start(
   });
   metrics = app.metrics;
   options.signal?.throwIfAborted();
-  options.onFacts?.(gateway.events$);
+  options.onEvents?.(gateway.events$);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {
     logRestored(gateway, log);

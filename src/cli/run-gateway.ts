@@ -132,8 +132,8 @@ async function start(
 ): Promise<RunningServer> {
   const isTerminal = columns !== undefined;
   try {
-    const onFacts = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
-    return await startServer(config, { log, onFacts, build: VERSION, folder, isTerminal, signal });
+    const onEvents = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
+    return await startServer(config, { log, onEvents, build: VERSION, folder, isTerminal, signal });
   } catch (error) {
     if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
