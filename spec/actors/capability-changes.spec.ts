@@ -53,8 +53,8 @@ const add = (id: string, peer: Partial<Peer>) => harness.add(id, { peer, tools: 
 function drop(id: string): void {
   tell();
   void harness.fleet.remove('t', id, 0);
-  const fact = { atMs: 0, template: 't', instanceId: id, serverId: id };
-  events$.next({ type: 'instance.deregistered', ...fact });
+  const fields = { atMs: 0, template: 't', instanceId: id, serverId: id };
+  events$.next({ type: 'instance.deregistered', ...fields });
 }
 
 test('servers that do not describe themselves count as different', async () => {

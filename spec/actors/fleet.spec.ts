@@ -105,11 +105,11 @@ test('restarts a crashed instance after half a second', async () => {
 test('reports the crash of an instance and its reason, without a stack', async () => {
   await harness.add('a', silent);
   await crash('a');
-  const [fact, ...others] = harness.told('instance.crashed');
+  const [event, ...others] = harness.told('instance.crashed');
   assert.equal(others, []);
-  assert.equal(fact, {
+  assert.equal(event, {
     type: 'instance.crashed',
-    atMs: fact?.atMs,
+    atMs: event?.atMs,
     template: 't',
     instanceId: 'a',
     serverId: 'a',

@@ -29,7 +29,12 @@ test('counts refusals, failures and error answers as errors, and cancelled calls
 test('counts how often an instance was ejected', () => {
   begin('a');
   for (const id of ['a', 'a', 'unknown'])
-    events.next({ type: 'instance.ejected', ...fact(id), reason: 'its calls failed', forMs: 5_000 });
+    events.next({
+      type: 'instance.ejected',
+      ...instanceFields(id),
+      reason: 'its calls failed',
+      forMs: 5_000,
+    });
   finish('a', 'failed');
   const expected = { requests: 1, errorRate: 1, averageResponseTimeMs: 0, ejections: 2 };
   assert.equal(metrics.summary().instances, { a: expected });
@@ -68,7 +73,7 @@ test('percentiles accept durations of zero, and of more than an hour', () => {
 test('removes a deregistered instance, also when one of its calls ends later', () => {
   begin('a');
   finish('a', 'result');
-  events.next({ type: 'instance.deregistered', ...fact('a') });
+  events.next({ type: 'instance.deregistered', ...instanceFields('a') });
   finish('a', 'result'); // a call that was still running
   const { instances, errorRate, averageResponseTimeMs } = metrics.summary();
   assert.equal(instances, {});
@@ -78,7 +83,7 @@ test('removes a deregistered instance, also when one of its calls ends later', (
 test('counts calls since the registration, and separately since the instance runs on this node', () => {
   begin('a');
   finish('a', 'result');
-  events.next({ type: 'instance.stopped', ...fact('a') }); // another node has it
+  events.next({ type: 'instance.stopped', ...instanceFields('a') }); // another node has it
   assert.is(metrics.running('a'), undefined);
   finish('a', 'result'); // a call that was still running
   begin('a');
@@ -149,12 +154,12 @@ test('remembers no instance where nothing is open', () => {
 
 test.run();
 
-function fact(id: string) {
+function instanceFields(id: string) {
   return { atMs: 1, template: 't', instanceId: id, serverId: id };
 }
 
 function begin(id: string): void {
-  events.next({ type: 'instance.starting', ...fact(id) });
+  events.next({ type: 'instance.starting', ...instanceFields(id) });
 }
 
 function refuse(): void {
@@ -164,11 +169,18 @@ function refuse(): void {
 
 function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
   const attempt = { attempt: 1, waitMs: 0, isLast: true };
-  events.next({ type: 'exchange.finished', ...fact(id), ...PINGED, ...attempt, outcome, durationMs });
+  events.next({
+    type: 'exchange.finished',
+    ...instanceFields(id),
+    ...PINGED,
+    ...attempt,
+    outcome,
+    durationMs,
+  });
 }
 
 function clientFact(serverId: string, template = 't') {
-  return { ...fact(serverId), template, principal: 'user:1' };
+  return { ...instanceFields(serverId), template, principal: 'user:1' };
 }
 
 function opened(serverId: string, template?: string): void {

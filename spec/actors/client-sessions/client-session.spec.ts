@@ -418,7 +418,7 @@ test.run();
 /** The events of sessions since the last call. */
 function sessionEvents() {
   const events = harness.events.splice(0).filter(({ type }) => type.startsWith('session.'));
-  return events.map(({ atMs, ...fact }) => fact);
+  return events.map(({ atMs, ...fields }) => fields);
 }
 
 function factOf({ id }: ClientSession, instanceId: string) {

@@ -124,7 +124,7 @@ check('maps emissions to events of the gateway', async ({ ref }) => {
       emissionEvent(ref, { type: 'restarting', ...restarting }),
       emissionEvent(ref, { type: 'listChanged', list: 'tools' }),
       emissionEvent(ref, { type: 'toolOmitted', tool: 'x', reason: 'it is bad' }),
-    ].map((fact) => fact && timeless(fact)),
+    ].map((event) => event && timeless(event)),
     [
       { type: 'probe.finished', ...WHO, ...probed },
       { type: 'instance.restarting', ...WHO, ...restarting, isProgram: false },
@@ -216,9 +216,9 @@ check('bounds reservations, except for a continued call', async (harness) => {
 
 test.run();
 
-function timeless({ atMs, ...fact }: GatewayEvent): object {
+function timeless({ atMs, ...fields }: GatewayEvent): object {
   assert.type(atMs, 'number');
-  return fact;
+  return fields;
 }
 
 function subscribed(count: number, reservation: () => Observable<never>) {

@@ -24,10 +24,10 @@ simulateTime(test);
 function setUp(transport: TransportKind = 'stdio') {
   const opener = { next: Promise.resolve<Upstream | undefined>(undefined) };
   const leases = make(transport, () => opener.next);
-  const facts: Omit<GatewayEvent, 'atMs'>[] = [];
-  leases.events$.subscribe(({ atMs, ...fact }) => {
+  const events: Omit<GatewayEvent, 'atMs'>[] = [];
+  leases.events$.subscribe(({ atMs, ...event }) => {
     assert.ok(Math.abs(Date.now() - atMs) < 5_000);
-    facts.push(fact);
+    events.push(event);
   });
   const lease = (opened: Promise<Upstream | undefined>, idleMs?: number) => {
     opener.next = opened;
@@ -35,20 +35,20 @@ function setUp(transport: TransportKind = 'stdio') {
     return leases.lease({ owner: { id: 'user:1' }, profile: PLAIN, ...idle });
   };
   const open = async (opened: Promise<Upstream | undefined>) => lease(opened).conversation.opening;
-  return { leases, facts, lease, open };
+  return { leases, events, lease, open };
 }
 
 test('reports why a conversation could not be opened, unless its lease had ended', async () => {
-  const { facts, open, lease } = setUp();
+  const { events, open, lease } = setUp();
   const failure = () => Promise.reject(backendUnavailable('exited with code 1', { delivered: 'no' }));
   const { conversation, release } = lease(failure());
   release();
   assert.is(await codeOf(conversation.opening), 'BACKEND_UNAVAILABLE');
-  assert.equal(facts, []);
+  assert.equal(events, []);
   assert.is(await codeOf(open(failure())), 'BACKEND_UNAVAILABLE');
-  const [fact] = facts;
-  assert.is(fact?.type, 'upstream.failed');
-  const { code, reason } = Object(fact);
+  const [event] = events;
+  assert.is(event?.type, 'upstream.failed');
+  const { code, reason } = Object(event);
   assert.is(code, 'BACKEND_UNAVAILABLE');
   assert.match(reason, 'exited with code 1');
 });
