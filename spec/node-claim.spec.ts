@@ -98,7 +98,10 @@ server('one of several waiting processes takes over the node of a killed process
   state.isAway = true;
   const said: string[] = [];
   const waiting = [1, 2].map((pid) =>
-    claimNodeOfServer(settings, NODE, { who: `process ${pid}`, onNotice: (line) => said.push(line) }).then(
+    claimNodeOfServer(settings, NODE, {
+      processName: `process ${pid}`,
+      onNotice: (line) => said.push(line),
+    }).then(
       (held) => {
         claims.push(held);
         return 'held';
@@ -144,8 +147,8 @@ server('reports when another process has taken over the node of one that was sto
 
 server.run();
 
-async function claim(settings: SettingStore, who = 'another process'): Promise<NodeClaim> {
-  const held = await claimNodeOfServer(settings, NODE, { who });
+async function claim(settings: SettingStore, processName = 'another process'): Promise<NodeClaim> {
+  const held = await claimNodeOfServer(settings, NODE, { processName });
   claims.push(held);
   return held;
 }

@@ -36,7 +36,7 @@ export interface NodeOfServerOptions {
   /** Gets a line when the start has to wait, and when another process has taken over the node. */
   readonly onNotice?: (line: string) => void;
   /** Name of this process, for the message of a start that is refused. Default: process id and host name. */
-  readonly who?: string;
+  readonly processName?: string;
 }
 
 /**
@@ -46,7 +46,7 @@ export interface NodeOfServerOptions {
 export async function claimNodeOfServer(
   settings: SettingStore,
   nodeId: string,
-  { onNotice = () => {}, who = `process ${process.pid} on ${hostname()}` }: NodeOfServerOptions = {},
+  { onNotice = () => {}, processName = `process ${process.pid} on ${hostname()}` }: NodeOfServerOptions = {},
 ): Promise<NodeClaim> {
   // Hashed: an id may be as long as the name of a setting.
   const name = `node.${hash('sha256', nodeId).slice(0, 32)}`;
@@ -54,7 +54,7 @@ export async function claimNodeOfServer(
   let count = 0;
   const nextRow = () => {
     count += 1;
-    return JSON.stringify({ holder, who, count } satisfies Row);
+    return JSON.stringify({ holder, who: processName, count } satisfies Row);
   };
   const before = await untilFree(settings, name, nodeId, onNotice);
   if (!(await settings.exchange(name, before, nextRow())))
@@ -142,9 +142,9 @@ function rowOf(text: string | undefined): Pick<Row, 'holder' | 'who'> {
   return { holder: String(holder), who: String(who) };
 }
 
-function inUse(who: string, nodeId: string, more: string): string {
+function inUse(processName: string, nodeId: string, more: string): string {
   return (
-    `${who} already runs as the node "${nodeId}" on this database: stop it, or start this one with ` +
+    `${processName} already runs as the node "${nodeId}" on this database: stop it, or start this one with ` +
     `another --node-id${more}`
   );
 }
