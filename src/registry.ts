@@ -324,7 +324,7 @@ export class Registry {
       const loadBalancer = changedSettings(before, change);
       if (!(await this.#write(this.#store.saveTemplate({ name: template, loadBalancer }, revision))))
         continue;
-      this.#active.govern(template, loadBalancer);
+      this.#active.applySettings(template, loadBalancer);
       return true;
     }
   }

@@ -68,7 +68,7 @@ test('deletes an empty template, and only the settings of one with a definition'
   const defined = new Set(['d']);
   const { fleet, emit } = harness;
   active = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
-  for (const template of ['d', 'r']) active.govern(template, { timeout: 5 });
+  for (const template of ['d', 'r']) active.applySettings(template, { timeout: 5 });
   active.start(http);
   assert.throws(() => active.refuseNonEmpty('r'), /1 instance is registered: deregister it first/);
   assert.throws(() => active.refuseNonEmpty('none'), /No template named/);

@@ -83,7 +83,7 @@ export class ActiveRegistry {
     return nodeId === undefined || definition.nodeId === undefined || definition.nodeId === nodeId;
   }
 
-  govern(template: string, loadBalancer: LoadBalancerSettings): void {
+  applySettings(template: string, loadBalancer: LoadBalancerSettings): void {
     this.#settings.set(template, loadBalancer);
     this.#deps.fleet.setPolicy(template, policyOf(loadBalancer, this.#deps.policy));
     this.#emit({ type: 'template.changed', atMs: Date.now(), template });
@@ -139,8 +139,9 @@ export class ActiveRegistry {
   /** Applies the stored registry. Functions, and templates with functions, remain. */
   apply({ templates, instances }: StoredRegistry): void {
     for (const { name, loadBalancer } of templates)
-      if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.govern(name, loadBalancer);
-    for (const { template } of instances) if (!this.#deps.fleet.has(template)) this.govern(template, {});
+      if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.applySettings(name, loadBalancer);
+    for (const { template } of instances)
+      if (!this.#deps.fleet.has(template)) this.applySettings(template, {});
     const { removed, added, replaced, changed } = differences(this.definitions(), instances);
     for (const { template, id } of removed) this.remove(template, id);
     for (const definition of [...added, ...replaced]) this.start(definition);
@@ -174,27 +175,27 @@ export function differences(known: readonly InstanceDefinition[], stored: readon
   const { functions = [], backends = [] } = Object.groupBy(known, ({ transport }) =>
     transport === 'in-process' ? 'functions' : 'backends',
   );
-  const heldKeys = new Set(functions.map(keyOf));
-  const heldServerIds = new Set(functions.map(({ serverId }) => serverId));
+  const functionKeys = new Set(functions.map(keyOf));
+  const functionServerIds = new Set(functions.map(({ serverId }) => serverId));
   const wanted = stored.filter(
-    (definition) => !heldKeys.has(keyOf(definition)) && !heldServerIds.has(definition.serverId),
+    (definition) => !functionKeys.has(keyOf(definition)) && !functionServerIds.has(definition.serverId),
   );
   const wantedByKey = new Map(wanted.map((definition) => [keyOf(definition), definition]));
-  const stays = (definition: InstanceDefinition) =>
+  const remains = (definition: InstanceDefinition) =>
     wantedByKey.get(keyOf(definition))?.serverId === definition.serverId;
-  const staying = new Map(backends.filter(stays).map((definition) => [keyOf(definition), definition]));
+  const remaining = new Map(backends.filter(remains).map((definition) => [keyOf(definition), definition]));
   const {
     added = [],
     replaced = [],
     changed = [],
   } = Object.groupBy(wanted, (after) => {
-    const before = staying.get(keyOf(after));
+    const before = remaining.get(keyOf(after));
     if (before === undefined) return 'added';
     const isSameBackend = BACKEND.every((field) => isDeepStrictEqual(before[field], after[field]));
     if (!isSameBackend) return 'replaced';
     return isDeepStrictEqual(before, after) ? 'unchanged' : 'changed';
   });
-  return { removed: backends.filter((definition) => !stays(definition)), added, replaced, changed };
+  return { removed: backends.filter((definition) => !remains(definition)), added, replaced, changed };
 }
 
 /** The fields that cannot change during a session. */

@@ -118,7 +118,7 @@ export const instanceSetup = setup({
       (context.link?.lastMessageAtMs ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
     /** A leaving instance waits for calls in independent conversations, and needs no new session. */
-    isStaying: not(stateIn({ duty: 'leaving' })),
+    isNotLeaving: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
       event.type === 'setPolicy' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
     isLastRecovery: ({ context }) => context.statistics.recoveries + 1 >= LIMITS.failedRecoveries,

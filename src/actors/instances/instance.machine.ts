@@ -183,7 +183,7 @@ export const instanceMachine = instanceSetup.createMachine({
             disconnect: { target: 'clearing', actions: 'resetBackOff' },
             end: 'clearing',
           },
-          after: { backOff: { guard: 'isStaying', target: 'connected' } },
+          after: { backOff: { guard: 'isNotLeaving', target: 'connected' } },
         },
         clearing: {
           invoke: { src: 'endLeases', input: ({ context }) => context.leases, onDone: CLEARED },
