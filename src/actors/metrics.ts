@@ -35,7 +35,7 @@ export interface InstanceMetrics {
 }
 
 /** A process that runs for a single client. */
-interface OwnProcess {
+interface DedicatedProcess {
   readonly pid: number;
   readonly principal: string;
 }
@@ -47,7 +47,7 @@ export interface InstanceClients {
   /** Processes that run for single clients, with or without a session. */
   readonly ownProcesses: number;
   /** Those of them whose process id is known, oldest first. */
-  readonly processes: readonly OwnProcess[];
+  readonly processes: readonly DedicatedProcess[];
 }
 
 /** Since the gateway started; `open` and `running` are present numbers. */

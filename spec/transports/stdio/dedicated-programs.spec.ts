@@ -34,9 +34,9 @@ test.after.each(() => mock.timers.reset());
 
 test('starts no warm program before the first opening', async () => {
   const { started, pool, open } = make();
-  assert.equal([started.length, pool.waiting], [0, 0]);
+  assert.equal([started.length, pool.warm], [0, 0]);
   await open();
-  assert.equal([started.length, pool.waiting], [1 + LIMITS.warmProcesses, LIMITS.warmProcesses]);
+  assert.equal([started.length, pool.warm], [1 + LIMITS.warmProcesses, LIMITS.warmProcesses]);
 });
 
 test('ends a warm program that is not used in time, and no program in use', async () => {
@@ -47,14 +47,14 @@ test('ends a warm program that is not used in time, and no program in use', asyn
   assert.equal(endings(started), [0, 0, 0]);
   mock.timers.tick(1);
   assert.equal(endings(started), [0, 0, 1]);
-  assert.is(pool.waiting, 0);
+  assert.is(pool.warm, 0);
 });
 
 test('drops a warm program that exits, and does not start another for it', async () => {
   const { started, pool, open } = make();
   await open();
   started[1]?.die();
-  assert.equal([started.length, pool.waiting, started[1]?.endings], [2, 0, 1]);
+  assert.equal([started.length, pool.warm, started[1]?.endings], [2, 0, 1]);
   assert.is(await open(), started[2]);
 });
 
@@ -62,10 +62,10 @@ test('starts no warm program for which there is no room', async () => {
   let room = 0;
   const { started, pool, open } = make({ room: () => room });
   await open();
-  assert.equal([started.length, pool.waiting], [1, 0]);
+  assert.equal([started.length, pool.warm], [1, 0]);
   room = 1;
   await open();
-  assert.equal([started.length, pool.waiting], [3, 1]);
+  assert.equal([started.length, pool.warm], [3, 1]);
 });
 
 test('hanging programs of one owner do not delay other owners', async () => {

@@ -58,7 +58,7 @@ export class DedicatedPrograms {
     this.#era = new SingleFlight(era === 'legacy' || memory.dedicatedEra !== undefined, scheduler);
   }
 
-  get waiting(): number {
+  get warm(): number {
     return this.#warm.size;
   }
 
@@ -112,9 +112,9 @@ export class DedicatedPrograms {
 
   #take(): Channel {
     if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
-    const [waiting] = this.#warm.keys();
-    if (waiting !== undefined) this.#forget(waiting);
-    return waiting ?? this.#start();
+    const [warm] = this.#warm.keys();
+    if (warm !== undefined) this.#forget(warm);
+    return warm ?? this.#start();
   }
 
   /** Starts programs for the next clients when no opening needs the processor. */

@@ -19,7 +19,7 @@ export interface StartQueueOptions {
   readonly scheduler: TaskScheduler;
 }
 
-export interface Turn<T> {
+export interface QueuedOpening<T> {
   readonly ownerId: string;
   /** Ends the wait with its reason. Default: only `maxWaitMs` does. */
   readonly signal?: AbortSignal;
@@ -61,7 +61,7 @@ export class StartQueue {
    * Runs `start` as soon as there is a slot, and settles as it does. Rejects with the reason of `signal` when that aborts before;
    * with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long; with QUEUE_FULL when too many of that owner wait.
    */
-  async take<T>({ ownerId, signal, start }: Turn<T>): Promise<T> {
+  async take<T>({ ownerId, signal, start }: QueuedOpening<T>): Promise<T> {
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
     const isFree = this.#starting < this.#options.atOnce && !this.#isPassingOn;
     if (isFree && this.#mayStart(ownerId, share)) this.#enter(ownerId, share);
