@@ -21,7 +21,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Attempted, CallEvents } from './call-events.ts';
 import { callEndOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
-import { type CallOrder, InstanceSearch, mayLackTool } from './instance-search.ts';
+import { type CallInput, InstanceSearch, mayLackTool } from './instance-search.ts';
 import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import { type TraceDeps, tracedExchange } from './traced-exchange.ts';
@@ -59,7 +59,7 @@ interface Failure {
 
 export class Call implements QueuedCall, RunningCall {
   readonly #deps: CallDeps;
-  readonly #order: CallOrder;
+  readonly #input: CallInput;
   readonly #events: CallEvents;
   readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
@@ -80,14 +80,14 @@ export class Call implements QueuedCall, RunningCall {
   #preparingAt: InstanceRef | undefined;
   #isWaiting = false;
 
-  constructor(deps: CallDeps, order: CallOrder, events: CallEvents, subscriber: Subscriber<Answer>) {
+  constructor(deps: CallDeps, input: CallInput, events: CallEvents, subscriber: Subscriber<Answer>) {
     this.#deps = deps;
-    this.#order = order;
+    this.#input = input;
     this.#events = events;
-    this.#search = new InstanceSearch(order);
-    this.#route = order.route;
+    this.#search = new InstanceSearch(input);
+    this.#route = input.route;
     this.#subscriber = subscriber;
-    const { timeoutMs, request } = order;
+    const { timeoutMs, request } = input;
     const onOver = (passedMs: number) => this.#timedOut(passedMs);
     this.#deadline = new Deadline(deps, timeoutMs, onOver, request.arrivedAtMs, () => this.#slow());
   }
@@ -100,7 +100,7 @@ export class Call implements QueuedCall, RunningCall {
   // --- for the queue and the route ---------------------------------------------------------------------------------
 
   get ownerId(): string {
-    return this.#order.request.caller ?? ANONYMOUS.id;
+    return this.#input.request.caller ?? ANONYMOUS.id;
   }
 
   waitsFor(target: QueueTarget): boolean {
@@ -108,7 +108,7 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   refuse(): void {
-    this.giveUp(this.#failure() ?? queueFull(this.#order.group.template));
+    this.giveUp(this.#failure() ?? queueFull(this.#input.group.template));
   }
 
   /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
@@ -143,7 +143,7 @@ export class Call implements QueuedCall, RunningCall {
     }
     const ref = this.#search.next();
     if (ref === undefined) this.#joinQueue();
-    else if (mayLackTool(this.#order, ref)) this.#refreshTools(ref);
+    else if (mayLackTool(this.#input, ref)) this.#refreshTools(ref);
     else if (!this.#affordsRepeat()) this.giveUp();
     else return this.#prepare(ref);
     return false;
@@ -226,7 +226,7 @@ export class Call implements QueuedCall, RunningCall {
 
   #send(ref: InstanceRef, plan: AttemptPlan): void {
     this.#lastAsked = ref;
-    const { group } = this.#order;
+    const { group } = this.#input;
     const { request, upstream } = plan;
     this.#track(ref);
     const sent = group.pool.outliers.sent(ref);
@@ -263,13 +263,13 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   #track(ref: InstanceRef | undefined): void {
-    const { tracker } = this.#order.request;
+    const { tracker } = this.#input.request;
     if (tracker !== undefined) tracker.sentTo = ref;
   }
 
   #pass(attempt: Attempt, event: ExchangeEvent): void {
     const { ref, sent, plan } = attempt;
-    this.#order.group.pool.outliers.noteMessage(sent);
+    this.#input.group.pool.outliers.noteMessage(sent);
     this.#deadline.noteMessage();
     if (plan.receive?.(event) === false) return;
     if (!this.#isAnswering) {
@@ -327,7 +327,7 @@ export class Call implements QueuedCall, RunningCall {
   /** Called by the deadline after a long silence; returns when to call it again. */
   #slow(): number {
     const now = this.#deps.now();
-    const thirdMs = this.#order.timeoutMs / SLOW_PART;
+    const thirdMs = this.#input.timeoutMs / SLOW_PART;
     const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
     if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
     this.#trySecond();
@@ -352,13 +352,13 @@ export class Call implements QueuedCall, RunningCall {
 
   /** Starts a second attempt beside a silent one, if another instance can take the call now. */
   #trySecond(): void {
-    const { request } = this.#order;
+    const { request } = this.#input;
     const silent = this.#attempt;
     if (silent === undefined || this.#slowAttempt !== undefined || !silent.mayRepeat) return;
     if (!this.#mayRetry()) return;
     this.#search.exclude(silent.ref);
     const ref = this.#search.next();
-    if (ref === undefined || mayLackTool(this.#order, ref) || !isRepeatable(request, ref)) return;
+    if (ref === undefined || mayLackTool(this.#input, ref) || !isRepeatable(request, ref)) return;
     if (this.#route.mayBeSecond?.(ref) !== true) return;
     if (!this.#deps.budget.take()) {
       this.#route.end?.();
@@ -370,7 +370,7 @@ export class Call implements QueuedCall, RunningCall {
 
   #mayRetry(): boolean {
     const { bound } = this.#route;
-    return !this.#isAnswering && bound === undefined && this.#retries < this.#order.group.policy.maxRetries;
+    return !this.#isAnswering && bound === undefined && this.#retries < this.#input.group.policy.maxRetries;
   }
 
   /** Called last, with an instance ready, so that a repeat that is not made costs no budget. */
@@ -389,7 +389,7 @@ export class Call implements QueuedCall, RunningCall {
 
   /** Joins the queue, or keeps its position there, while a suitable instance is only at capacity; else gives up. */
   #joinQueue(): void {
-    const { group } = this.#order;
+    const { group } = this.#input;
     const isWorthIt = this.#route.isOnlyFull(this.#search.tried);
     if (!isWorthIt) this.giveUp();
     if (!isWorthIt || this.#isQueued) return;
@@ -399,7 +399,7 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   #leaveQueue(): void {
-    if (this.#isQueued) this.#order.group.queue.leave(this);
+    if (this.#isQueued) this.#input.group.queue.leave(this);
     this.#isQueued = false;
   }
 
@@ -409,7 +409,7 @@ export class Call implements QueuedCall, RunningCall {
 
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
-    return this.#search.error(this.#deps.fleet.members(this.#order.group.template));
+    return this.#search.error(this.#deps.fleet.members(this.#input.group.template));
   }
 
   get #passedMs(): number {
@@ -417,7 +417,7 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   #finished(attempt: Attempt, ending: ExchangeEnding): void {
-    const { group } = this.#order;
+    const { group } = this.#input;
     const { ref, sent, plan } = attempt;
     plan.ended?.(ending);
     const isOver = this.#subscriber.closed && attempt !== this.#slowAttempt;

@@ -8,7 +8,7 @@ import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from 
 import type { Fleet } from '../fleet.ts';
 import { Call, type CallDeps } from './call.ts';
 import { CallEvents } from './call-events.ts';
-import type { CallOrder } from './instance-search.ts';
+import type { CallInput } from './instance-search.ts';
 import { BalancedRoute, BoundRoute } from './routes.ts';
 
 export interface DispatcherDeps extends CallDeps {
@@ -51,8 +51,8 @@ export class Dispatcher {
     });
   }
 
-  /** Like `exchange`, for any route. `orderOf` throws when no instance can ever take the call. */
-  carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
+  /** Like `exchange`, for any route. `inputOf` throws when no instance can ever take the call. */
+  carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<Answer> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, now } = this.#deps;
       this.#calls += 1;
@@ -63,10 +63,10 @@ export class Dispatcher {
         tracker.tool = toolOf(request) ?? tracker.tool;
       }
       events.started();
-      let order: CallOrder;
+      let input: CallInput;
       try {
         if (!isAccepting()) throw shuttingDown();
-        order = orderOf();
+        input = inputOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);
         const waitMs = request.arrivedAtMs === undefined ? 0 : now() - request.arrivedAtMs;
@@ -75,7 +75,7 @@ export class Dispatcher {
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, order, events, subscriber);
+      const call = new Call(this.#deps, input, events, subscriber);
       subscriber.add(() => call.end());
       call.begin();
     });

@@ -1,4 +1,4 @@
-// The order of one call, fixed before it begins, and the search for its instances: the route names the next one, and instances
+// The input of one call, fixed before it begins, and the search for its instances: the route names the next one, and instances
 // that were tried or lack the tool are skipped. Also the error when there is none.
 
 import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/error-catalogue.ts';
@@ -9,7 +9,7 @@ import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallRoute, Tried } from './routes.ts';
 
-export interface CallOrder {
+export interface CallInput {
   readonly group: Group;
   readonly request: ExchangeRequest;
   readonly route: CallRoute;
@@ -19,13 +19,13 @@ export interface CallOrder {
 }
 
 export class InstanceSearch {
-  readonly #order: CallOrder;
+  readonly #input: CallInput;
   #tried: Set<string> | undefined;
   /** The wanted tool, once an instance lacked it. */
   #lackedTool: string | undefined;
 
-  constructor(order: CallOrder) {
-    this.#order = order;
+  constructor(input: CallInput) {
+    this.#input = input;
   }
 
   get tried(): Tried {
@@ -34,9 +34,9 @@ export class InstanceSearch {
 
   /** Undefined when no instance can take the call now. The call is to be sent in the same synchronous block: see Pool.pick. */
   next(): InstanceRef | undefined {
-    const { route } = this.#order;
+    const { route } = this.#input;
     let ref = route.next(this.#tried);
-    while (ref !== undefined && mayLackTool(this.#order, ref) && !ref.tools?.mayRefresh) {
+    while (ref !== undefined && mayLackTool(this.#input, ref) && !ref.tools?.mayRefresh) {
       this.#skip(ref);
       ref = route.next(this.#tried);
     }
@@ -50,23 +50,23 @@ export class InstanceSearch {
 
   /** The instance has listed its tools again for the call. An instance without the tool is not asked again. */
   lookedUp(ref: InstanceRef): void {
-    if (mayLackTool(this.#order, ref)) this.#skip(ref);
+    if (mayLackTool(this.#input, ref)) this.#skip(ref);
   }
 
   error(members: readonly UnavailableInstance[]): GatewayError {
-    const { group, route } = this.#order;
+    const { group, route } = this.#input;
     const asked = { template: group.template, bound: route.bound, tried: this.#tried };
     return noInstanceError({ ...asked, lackedTool: this.#lackedTool }, members);
   }
 
   #skip(ref: InstanceRef): void {
-    this.#lackedTool = this.#order.wantedTool;
+    this.#lackedTool = this.#input.wantedTool;
     this.exclude(ref);
   }
 }
 
 /** True when an instance has not listed the tool: the instance lacks it, or the list is out of date. */
-export function mayLackTool({ wantedTool }: CallOrder, { tools }: InstanceRef): boolean {
+export function mayLackTool({ wantedTool }: CallInput, { tools }: InstanceRef): boolean {
   return wantedTool !== undefined && tools?.knows(wantedTool) === 'no';
 }
 

@@ -31,7 +31,7 @@ interface DedicatedLease {
   readonly close: () => Promise<void>;
 }
 
-export interface SearchOrder {
+export interface SearchOptions {
   /** The instance to begin with. Default: the strategy chooses. */
   readonly first?: InstanceRef | undefined;
   /** The only instance that is tried. */
@@ -80,7 +80,7 @@ export class Binder {
    */
   async findBinding(
     needs: SessionNeeds,
-    { first, only, last, withinMs }: SearchOrder,
+    { first, only, last, withinMs }: SearchOptions,
     signal: AbortSignal,
   ): Promise<Binding> {
     const { fleet, now } = this.#deps;

@@ -200,9 +200,9 @@ export class SessionBinding implements ClientSessionDeps {
   async bind(signal: AbortSignal): Promise<void> {
     const from = this.#binding?.ref;
     const only = this.#needsDedicated && this.isServed() ? from : undefined;
-    const order = { first: this.#first, only, last: from, withinMs: this.bindTimeoutMs() };
+    const options = { first: this.#first, only, last: from, withinMs: this.bindTimeoutMs() };
     try {
-      const binding = await this.#binder.findBinding(this.#needs, order, signal);
+      const binding = await this.#binder.findBinding(this.#needs, options, signal);
       if (signal.aborted) {
         await binding.close();
         throw signal.reason;
