@@ -45,9 +45,11 @@ export class EventStream {
 
 /** The stream, whose directly subscribed listeners may throw. Operators get the plain stream. */
 export function isolateListeners<T>(source: Observable<T>): Observable<T> {
-  const guardedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
-  const subscribe = guardedStream.subscribe.bind(guardedStream);
-  guardedStream.subscribe = (listener?: Partial<Observer<T>> | ((value: T) => void) | null): Subscription => {
+  const isolatedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
+  const subscribe = isolatedStream.subscribe.bind(isolatedStream);
+  isolatedStream.subscribe = (
+    listener?: Partial<Observer<T>> | ((value: T) => void) | null,
+  ): Subscription => {
     if (listener === null || listener === undefined || listener instanceof Subscriber) {
       return subscribe(listener ?? undefined);
     }
@@ -64,7 +66,7 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
       complete: () => attempt(() => observer.complete?.()),
     });
   };
-  return guardedStream;
+  return isolatedStream;
 }
 
 function attempt(listener: () => void): void {

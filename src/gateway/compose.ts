@@ -45,7 +45,7 @@ export function composeGateway(
   isAccepting: () => boolean,
 ) {
   const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, storeChanges$ } = options;
-  const inspect = options.inspect && guarded(options.inspect);
+  const inspect = options.inspect && safeInspector(options.inspect);
   const { events$ } = events;
   const scheduler = new TaskScheduler();
   const now = () => performance.now();
@@ -107,7 +107,7 @@ export function composeGateway(
 }
 
 /** Drops errors of the inspector: they would stop the inspected actor. */
-function guarded(inspect: ActorInspector): (event: ActorInspection) => void {
+function safeInspector(inspect: ActorInspector): (event: ActorInspection) => void {
   return (event) => {
     try {
       if (typeof inspect === 'function') inspect(event);
