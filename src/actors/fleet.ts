@@ -106,7 +106,7 @@ export class Fleet {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
     const group = this.group(template);
-    this.#dismissHolder(template, id);
+    this.#dismissPredecessor(template, id);
     const { emit, open, now, alarm, random, dedicatedBounds } = this.#options;
     const input = { definition, policy: group.policy, open, now, alarm, random, dedicatedBounds };
     const ref = this.#supervisor.start(input, this.#predecessorsOf(definition));
@@ -125,7 +125,7 @@ export class Fleet {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
     const ranHere = this.find(template, id) instanceof InstanceRef;
-    this.#dismissHolder(template, id);
+    this.#dismissPredecessor(template, id);
     const foreign = new ForeignInstance(definition);
     this.#list(foreign);
     if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(foreign) });
@@ -233,9 +233,9 @@ export class Fleet {
     if (this.#byServerId.get(member.serverId) === member) this.#byServerId.delete(member.serverId);
   }
 
-  #dismissHolder(template: string, id: string): void {
-    const holder = this.find(template, id);
-    if (holder !== undefined) void this.#dismiss(holder, LIMITS.drainMs);
+  #dismissPredecessor(template: string, id: string): void {
+    const predecessor = this.find(template, id);
+    if (predecessor !== undefined) void this.#dismiss(predecessor, LIMITS.drainMs);
   }
 
   #dismiss(member: Member, withinMs: number): Promise<void> {
@@ -272,8 +272,8 @@ export class Fleet {
 
   /** Events under its id are about its successor. */
   #hasSuccessor(ref: InstanceRef): boolean {
-    const holder = this.find(ref.template, ref.id);
-    return holder !== undefined && holder !== ref;
+    const present = this.find(ref.template, ref.id);
+    return present !== undefined && present !== ref;
   }
 }
 
