@@ -79,18 +79,20 @@ export class HttpOpenings<U extends EndableUpstream> {
     if (signal.aborted) throw openingCancelled();
     if (this.#open.size + this.#count >= LIMITS.sessions) throw undelivered(NO_ROOM);
     this.#count += 1;
-    const either = AbortSignal.any([signal, over]);
+    const anySignal = AbortSignal.any([signal, over]);
     try {
-      const opened = await this.#first.run(either, async () =>
-        isOffered() ? this.#queue.take({ ownerId, signal: either, start: () => start(either) }) : undefined,
+      const opened = await this.#first.run(anySignal, async () =>
+        isOffered()
+          ? this.#queue.take({ ownerId, signal: anySignal, start: () => start(anySignal) })
+          : undefined,
       );
       if (opened === undefined) return undefined;
-      if (either.aborted) void opened.close(); // it was opened too late to be closed by an abort
-      either.throwIfAborted();
+      if (anySignal.aborted) void opened.close(); // it was opened too late to be closed by an abort
+      anySignal.throwIfAborted();
       this.#open.add(opened);
       return opened;
     } catch (thrown) {
-      throw either.aborted ? openingCancelled(thrown) : thrown;
+      throw anySignal.aborted ? openingCancelled(thrown) : thrown;
     } finally {
       this.#count -= 1;
     }

@@ -163,7 +163,7 @@ class HttpTransport implements EndpointTransport, HttpBackend {
     ownerId: string = ANONYMOUS.id,
   ): Promise<Upstream | undefined> {
     const isOffered = (): boolean => !this.#hasNoSessions;
-    const start = (either: AbortSignal) => this.#openFor(profile, either);
+    const start = (anySignal: AbortSignal) => this.#openFor(profile, anySignal);
     return this.#openings.open({ ownerId, signal, isOffered, start });
   }
 

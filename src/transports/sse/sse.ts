@@ -53,9 +53,9 @@ class SseTransport extends SseChannel implements EndpointTransport {
     ownerId: string = ANONYMOUS.id,
   ): Promise<Upstream | undefined> {
     const isOffered = (): boolean => this.peer.era === 'legacy';
-    const start = async (either: AbortSignal): Promise<SseChannel> => {
+    const start = async (anySignal: AbortSignal): Promise<SseChannel> => {
       const channel = new SseChannel(this.#connection, profile);
-      await openStream(channel, this.#options, profile, either);
+      await openStream(channel, this.#options, profile, anySignal);
       channel.closed$.subscribe(() => this.#openings.forget(channel));
       return channel;
     };
