@@ -53,7 +53,7 @@ export interface ServerNotification {
 const ASKABLE = ['sampling', 'elicitation', 'roots'] as const;
 
 /** True when a server may send requests to this client, which cannot be attributed to one client of a shared process. */
-export function mayBeAsked({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
+export function acceptsServerRequests({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
   return ASKABLE.some((name) => capabilities[name] !== undefined);
 }
 

@@ -2,7 +2,7 @@
 // attempts and what counts as evidence; the channel carries the messages. Also what all transports do to messages: metadata and
 // headers of an era, progress tokens, refusals of requests of the backend.
 
-import { type ClientProfile, type ClientReply, mayBeAsked } from '../domain/client.ts';
+import { acceptsServerRequests, type ClientProfile, type ClientReply } from '../domain/client.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
@@ -281,7 +281,9 @@ export function outcomeOf(
   if (profile === undefined) return REFUSED;
   const capability = CAPABILITIES[method];
   const isDeclared =
-    capability === undefined ? mayBeAsked(profile) : profile.capabilities[capability] !== undefined;
+    capability === undefined
+      ? acceptsServerRequests(profile)
+      : profile.capabilities[capability] !== undefined;
   return isDeclared ? 'ask' : REFUSED;
 }
 

@@ -1,7 +1,7 @@
 // Finds a binding for a session: the strategy chooses an instance, where the session gets a dedicated conversation or shares that
 // of the instance. After a failure the next instance is tried.
 
-import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
+import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
 import { backendTimeout, notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
@@ -232,7 +232,7 @@ function needsDedicated(
   if (era === 'bare') return false;
   if (!isPipe(ref) || session === 'isolated') return true;
   if (session !== 'auto') return false;
-  return mayBeAsked(needs.profile) || (era === 'legacy' && needs.asksForLog);
+  return acceptsServerRequests(needs.profile) || (era === 'legacy' && needs.asksForLog);
 }
 
 /** True when a dedicated process of a modern program would be opened only to speak the legacy era. */

@@ -3,7 +3,7 @@
 // idle time.
 
 import { defer, filter, from, merge, type Observable, Subject } from 'rxjs';
-import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
+import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
@@ -71,7 +71,7 @@ export class StatelessPool {
       isExclusive,
       idleMs: LIMITS.statelessIdleMs,
     });
-    const forwardsMessages = isExclusive || mayBeAsked(profile);
+    const forwardsMessages = isExclusive || acceptsServerRequests(profile);
     const pooled = this.#pooled.get(conversation) ?? this.#add(conversation, instance, forwardsMessages);
     let isHeld = true;
     return {
@@ -81,7 +81,7 @@ export class StatelessPool {
       },
       isNew,
       release: (isOver) => {
-        const mayStillAsk = !isOver && isExclusive && mayBeAsked(profile);
+        const mayStillAsk = !isOver && isExclusive && acceptsServerRequests(profile);
         if (isHeld && mayStillAsk && conversation.upstream !== undefined) conversation.retire();
         isHeld = false;
         release();

@@ -1,7 +1,7 @@
 // How a call of a stateless client travels to an instance: the conversation, the form of a modern request for a legacy backend,
 // and the log messages that reach the client. stateless-clients.ts applies these rules.
 
-import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
+import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -55,7 +55,7 @@ export function tellsCallsApart(
   profile: ClientProfile,
 ): boolean {
   const { isNetworked, attributesRequests } = TRANSPORT_TRAITS[definition.transport];
-  return isNetworked && (attributesRequests || !mayBeAsked(profile));
+  return isNetworked && (attributesRequests || !acceptsServerRequests(profile));
 }
 
 /**
@@ -68,9 +68,9 @@ function routingOverPipe({ sharing, profile, request, logLevel, hasEqualTools }:
   if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'refused';
   if (sharing === 'shared') return 'shared';
   if (request.method === LIST_METHODS.tools)
-    return mayBeAsked(profile) && !hasEqualTools ? 'dedicated' : 'shared';
+    return acceptsServerRequests(profile) && !hasEqualTools ? 'dedicated' : 'shared';
   if (isList(request)) return 'shared';
-  return mayBeAsked(profile) || logLevel !== undefined ? 'dedicated' : 'shared';
+  return acceptsServerRequests(profile) || logLevel !== undefined ? 'dedicated' : 'shared';
 }
 
 /** True for list requests, during which a backend asks no client. */

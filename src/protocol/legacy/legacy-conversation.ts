@@ -4,7 +4,12 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
-import { type ClientReply, mayBeAsked, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
+import {
+  acceptsServerRequests,
+  type ClientReply,
+  type ServerMessage,
+  type ServerRequest,
+} from '../../domain/client.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
@@ -80,7 +85,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;
-    if (!this.#session.isShared && mayBeAsked(this.#session.profile)) this.#receiveMessages();
+    if (!this.#session.isShared && acceptsServerRequests(this.#session.profile)) this.#receiveMessages();
     call.start(answers$);
     if (!call.isOver) this.#deps.slow.add(call);
   }

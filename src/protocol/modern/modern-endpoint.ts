@@ -2,7 +2,7 @@
 // decided the era before; modern-exchange.ts carries a request under way.
 
 import { type Observable, switchMap } from 'rxjs';
-import { type ClientQuestion, type ClientReply, mayBeAsked } from '../../domain/client.ts';
+import { acceptsServerRequests, type ClientQuestion, type ClientReply } from '../../domain/client.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -181,7 +181,7 @@ export class ModernEndpoint {
       return found$.pipe(switchMap(send));
     }
     const answers$ = backends.exchange(request, { owner, profile, instanceId: route?.instanceId });
-    if (!hasRounds(method) || !mayBeAsked(profile)) return answers$;
+    if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
     return this.#parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
   }
 
