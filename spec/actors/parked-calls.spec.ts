@@ -11,7 +11,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
-import { steadyPace } from '../helpers/turns.ts';
+import { untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('parked calls');
 const ANN = { id: 'ann' };
@@ -55,11 +55,11 @@ class Client {
   }
 }
 
-let calls = new ParkedCalls(steadyPace());
+let calls = new ParkedCalls(untimedScheduler());
 let backend = new ScriptedTransport();
 
 simulateTime(test, () => {
-  calls = new ParkedCalls(steadyPace());
+  calls = new ParkedCalls(untimedScheduler());
   backend = new ScriptedTransport();
 });
 

@@ -12,7 +12,7 @@ import { endOf } from '../helpers/outcome.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
-import { steadyPace } from '../helpers/turns.ts';
+import { untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('connection tests');
 
@@ -21,7 +21,7 @@ simulateTime(test);
 /** Tests with an `open` of the spec. */
 function testsWith(open: Open) {
   const draft = async () => ({ id: 'draft' }) as InstanceDefinition;
-  const clock = { now: () => Date.now(), alarm: alarmOf(steadyPace()) };
+  const clock = { now: () => Date.now(), alarm: alarmOf(untimedScheduler()) };
   const tests = new ConnectionTests({ open, registry: { draft }, ...clock });
   return { tests, run: (ownerId = 'ada') => tests.run('demo', { endpoint: 'x' }, { ownerId }) };
 }

@@ -24,7 +24,7 @@ import {
   WRITE,
 } from '../helpers/failing-backend.ts';
 import type { ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { steadyPace } from '../helpers/turns.ts';
+import { untimedScheduler } from '../helpers/turns.ts';
 import { RecordedReply } from '../protocol/recorded-reply.ts';
 import { begin, initialize, modernRequest } from './mcp-post.ts';
 
@@ -51,7 +51,7 @@ export class RoundsHarness {
     this.#backend = backend;
     this.inner = new Harness({ policy: { sessionFailover } });
     const { fleet, dispatcher, emit } = this.inner;
-    const scheduler = steadyPace();
+    const scheduler = untimedScheduler();
     this.mcp = new Mcp({
       fleet,
       dispatcher,

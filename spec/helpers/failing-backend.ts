@@ -28,7 +28,7 @@ import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import type { Upstream } from '../../src/transports/transport.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
-import { steadyPace } from './turns.ts';
+import { untimedScheduler } from './turns.ts';
 
 /** How a backend handles any request but ping and tools/list. */
 export type Script = (exchange: ScriptedExchange) => void;
@@ -154,7 +154,7 @@ export class Harness {
     perTurn = Number.POSITIVE_INFINITY,
     ...timing
   }: HarnessOptions = {}) {
-    const scheduler = steadyPace(perTurn);
+    const scheduler = untimedScheduler(perTurn);
     const { alarm = alarmOf(scheduler) } = timing;
     const now = () => this.now();
     const deps = { emit: this.emit, now, alarm, isAccepting: () => this.isAccepting };

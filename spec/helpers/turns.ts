@@ -5,7 +5,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 
 /** A scheduler that limits tasks per turn by number only, so that the speed of the machine does not matter. */
-export function steadyPace(perTurn: number = LIMITS.paceTasks): TaskScheduler {
+export function untimedScheduler(perTurn: number = LIMITS.tasksPerTurn): TaskScheduler {
   return new TaskScheduler({ perTurn, turnMs: Number.POSITIVE_INFINITY });
 }
 

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { StreamEvent, StreamReader } from '../../src/http/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
-import { type EventPace, type ReadOptions, RecentEvents } from '../../src/http/sse/recent-events.ts';
+import { type EventRate, type ReadOptions, RecentEvents } from '../../src/http/sse/recent-events.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
 import { modern, openSession, toolCall } from '../helpers/http-mcp.ts';
@@ -343,12 +343,12 @@ async function follow(port: number, who: Credentials, query = '?follow=true'): P
 }
 
 /** No delay, and a rate that no spec reaches. */
-const AT_ONCE: EventPace = { intervalMs: 0, perSecond: 1_000_000 };
+const AT_ONCE: EventRate = { intervalMs: 0, perSecond: 1_000_000 };
 
 /** A ring buffer, and events whose timestamps are their numbers. */
-function ring(size: number, pace: EventPace = AT_ONCE) {
+function ring(size: number, rate: EventRate = AT_ONCE) {
   const events$ = new Subject<GatewayEvent>();
-  const recent = new RecentEvents(events$, size, pace);
+  const recent = new RecentEvents(events$, size, rate);
   let number = 0;
   const happen = (count: number): void => {
     for (let left = count; left > 0; left -= 1, number += 1) {

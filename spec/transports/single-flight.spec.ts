@@ -6,7 +6,7 @@ import { shuttingDown } from '../../src/domain/errors.ts';
 import { SingleFlight } from '../../src/transports/single-flight.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { steadyPace, Turns } from '../helpers/turns.ts';
+import { Turns, untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('single flight');
 
@@ -15,7 +15,7 @@ const PER_TURN = 5;
 
 test('waiting callers continue a few per turn, whether the first call succeeded or failed', async () => {
   for (const isFound of [true, false]) {
-    const asker = new SingleFlight(false, steadyPace(PER_TURN));
+    const asker = new SingleFlight(false, untimedScheduler(PER_TURN));
     const turns = new Turns();
     const first = Promise.withResolvers<void>();
     const { signal } = new AbortController();
@@ -45,7 +45,7 @@ test('an aborted caller stops waiting', async () => {
 test.run();
 
 function make(isKnown = false) {
-  const asker = new SingleFlight(isKnown, steadyPace(PER_TURN));
+  const asker = new SingleFlight(isKnown, untimedScheduler(PER_TURN));
   const asking = new Map<string, PromiseWithResolvers<string>>();
   const come = (name: string, signal = new AbortController().signal): Promise<string> =>
     asker.run(signal, () => {

@@ -130,8 +130,8 @@ export const LIMITS = {
   /** Shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
   secretBytes: 32,
   /** Tasks that are due at the same time: most in one turn of the event loop, and its longest time. */
-  paceTasks: 25,
-  paceMs: 10,
+  tasksPerTurn: 25,
+  turnMs: 10,
   /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
   sameSignalMs: 500,
 } as const;

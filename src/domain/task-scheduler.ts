@@ -5,9 +5,9 @@ import { type Linked, LinkedSet } from './call-map.ts';
 import { LIMITS } from './limits.ts';
 
 export interface TaskSchedulerOptions {
-  /** Tasks in one turn, or a function of the number of waiting tasks. Default LIMITS.paceTasks. */
+  /** Tasks in one turn, or a function of the number of waiting tasks. Default LIMITS.tasksPerTurn. */
   readonly perTurn?: number | ((waiting: number) => number);
-  /** Time in ms after which no other task begins in a turn. Default LIMITS.paceMs. */
+  /** Time in ms after which no other task begins in a turn. Default LIMITS.turnMs. */
   readonly turnMs?: number;
   /** Runs a function in the next turn, and its promise callbacks before the next function. Default setImmediate. */
   readonly nextTurn?: (run: () => void) => void;
@@ -38,7 +38,7 @@ export class TaskScheduler {
   #isTurning = false;
 
   constructor(options: TaskSchedulerOptions = {}) {
-    const { perTurn = LIMITS.paceTasks, turnMs = LIMITS.paceMs } = options;
+    const { perTurn = LIMITS.tasksPerTurn, turnMs = LIMITS.turnMs } = options;
     const { nextTurn = inNextTurn, now = () => performance.now() } = options;
     this.#perTurn = typeof perTurn === 'number' ? () => perTurn : perTurn;
     this.#turnMs = turnMs;

@@ -19,7 +19,7 @@ import {
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('call: time');
 let harness = new Harness();
@@ -201,7 +201,7 @@ test('the deadline pauses until the client has answered the last open question',
 
 test('leaves no timer behind, however a call ends', async () => {
   const timers = new Set<() => void>();
-  const global = alarmOf(steadyPace());
+  const global = alarmOf(untimedScheduler());
   const alarm: Alarm = (waitMs, ring) => {
     const end = (): boolean => timers.delete(cancel);
     const cancelTimer = global(waitMs, () => end() && ring());

@@ -19,9 +19,9 @@ import {
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 
-const alarm = alarmOf(steadyPace());
+const alarm = alarmOf(untimedScheduler());
 
 const test = suite('client session: stress');
 const CLIENTS = 200;

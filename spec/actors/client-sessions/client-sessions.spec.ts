@@ -250,7 +250,7 @@ test('expired sessions make room, a few at once: of the owner at its share, else
   assert.equal([ended(idle).length, ended(others).length], [SHARE, 0]);
   for (let owner = 1; owner < SHARE; owner += 1) add(`new ${owner}`);
   add('one more');
-  assert.equal([ended(others).length, held?.endReason], [LIMITS.paceTasks, undefined]);
+  assert.equal([ended(others).length, held?.endReason], [LIMITS.tasksPerTurn, undefined]);
 });
 
 test('idle sessions end a few per turn, the least recently used first', async () => {
@@ -261,9 +261,9 @@ test('idle sessions end a few per turn, the least recently used first', async ()
   mock.timers.tick(LIMITS.sessionParkMs);
   if (first !== undefined) harness.sessions.used(first);
   mock.timers.tick(LIMITS.sessionIdleMs - LIMITS.sessionParkMs);
-  assert.equal(ended(sessions), sessions.slice(1, 1 + LIMITS.paceTasks));
+  assert.equal(ended(sessions), sessions.slice(1, 1 + LIMITS.tasksPerTurn));
   mock.timers.tick(GO_MS);
-  assert.is(ended(sessions).length, 2 * LIMITS.paceTasks);
+  assert.is(ended(sessions).length, 2 * LIMITS.tasksPerTurn);
   mock.timers.tick(GO_MS);
   assert.equal([ended(sessions).length, harness.sessions.size], [MANY - 1, 1]);
 });

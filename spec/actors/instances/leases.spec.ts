@@ -17,7 +17,7 @@ import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('leases');
 simulateTime(test);
@@ -163,7 +163,7 @@ function make(transport: TransportKind, open: () => Promise<Upstream | undefined
     instance,
     bounds,
     now: () => Date.now(),
-    alarm: alarmOf(steadyPace()),
+    alarm: alarmOf(untimedScheduler()),
     link: () => ({ openUpstream: open }),
   });
 }

@@ -15,7 +15,7 @@ import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
 const test = suite('aggregate session');
@@ -40,7 +40,7 @@ function setUp(owner: Owner = ADA) {
     directory,
     backendsOf: of,
     listChanges$,
-    clock: { now: () => Date.now(), alarm: alarmOf(steadyPace()) },
+    clock: { now: () => Date.now(), alarm: alarmOf(untimedScheduler()) },
     table: { used: () => uses.push(session.calls), remove: () => uses.push('removed') },
     callTimeoutMs: () => 4_000,
   });

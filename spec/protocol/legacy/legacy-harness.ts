@@ -8,7 +8,7 @@ import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { TaskFinder } from '../../../src/protocol/task-finder.ts';
-import { steadyPace } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { SessionBackends } from '../scripted-backends.ts';
 
@@ -31,7 +31,7 @@ export function legacyHarness(
   id = 'one',
   onFault: (error: unknown) => void = () => {},
 ) {
-  const endpoint = new LegacyEndpoint({ onFault, scheduler: steadyPace(), tasks: new TaskFinder() });
+  const endpoint = new LegacyEndpoint({ onFault, scheduler: untimedScheduler(), tasks: new TaskFinder() });
   const backends = new SessionBackends();
   const session = backends.add(id, 'ann', profile);
   const charges: number[] = [];

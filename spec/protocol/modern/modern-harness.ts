@@ -10,7 +10,7 @@ import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { MODERN_PEER } from '../../helpers/scripted-transport.ts';
-import { steadyPace } from '../../helpers/turns.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { ScriptedBackends } from '../scripted-backends.ts';
 
@@ -53,7 +53,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     stateKey,
     serverInfo: { name: 'stagedoor', version: '9' },
     onFault: (error) => faults.push(error),
-    scheduler: steadyPace(),
+    scheduler: untimedScheduler(),
   });
   const charges: number[] = [];
   const harness = {

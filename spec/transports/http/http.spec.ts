@@ -12,7 +12,7 @@ import { noCapability, upstreamConformance } from '../../conformance/upstream.ts
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace, Turns } from '../../helpers/turns.ts';
+import { Turns, untimedScheduler } from '../../helpers/turns.ts';
 import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
 import { httpDefinition, openOptions, withBackend } from './open-http.ts';
 
@@ -182,7 +182,10 @@ test('withholds a log line from a caller that follows another one, as it may be 
 test('ends the conversations of many clients a few per turn of the event loop', async () => {
   const server = await startHttpServer();
   try {
-    const transport = await openHttp(httpDefinition(server.url), openOptions({ scheduler: steadyPace(5) }));
+    const transport = await openHttp(
+      httpDefinition(server.url),
+      openOptions({ scheduler: untimedScheduler(5) }),
+    );
     const { signal } = new AbortController();
     const turns = new Turns();
     for (let count = 0; count < 40; count += 1) {

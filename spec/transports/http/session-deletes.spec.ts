@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { sessionDeletes } from '../../../src/transports/http/http-openings.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace, Turns, turnsPass } from '../../helpers/turns.ts';
+import { Turns, turnsPass, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('session deletes');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
@@ -14,7 +14,7 @@ test.after.each(() => mock.timers.reset());
 function harness(perTurn?: number) {
   const deleted: number[] = [];
   const open: (() => void)[] = [];
-  const deleteSession = sessionDeletes(steadyPace(perTurn));
+  const deleteSession = sessionDeletes(untimedScheduler(perTurn));
   const end = (number: number) => () => {
     deleted.push(number);
     return new Promise<void>((resolve) => open.push(resolve));

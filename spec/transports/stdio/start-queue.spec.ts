@@ -6,7 +6,7 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { StartQueue, type StartQueueOptions } from '../../../src/transports/stdio/start-queue.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace, Turns, turnsPass } from '../../helpers/turns.ts';
+import { Turns, turnsPass, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('start queue');
 
@@ -61,7 +61,11 @@ test('limits the waiting starts of one owner, but not those of anonymous callers
 });
 
 test('starts that time out together fail a few per turn, and none of them begins meanwhile', async () => {
-  const { line, started, come } = make({ ...TWO, waitingPerOwner: 20, scheduler: steadyPace(PER_TURN) });
+  const { line, started, come } = make({
+    ...TWO,
+    waitingPerOwner: 20,
+    scheduler: untimedScheduler(PER_TURN),
+  });
   const turns = new Turns();
   void come('a');
   void come('b');
@@ -78,7 +82,7 @@ test('after many ends a few starts begin per turn, while later ones wait', async
     ...FOUR,
     atOnce: 20,
     atOncePerOwner: 20,
-    scheduler: steadyPace(PER_TURN),
+    scheduler: untimedScheduler(PER_TURN),
   });
   for (let count = 0; count < 20; count += 1) void come(`first ${count}`);
   const turns = new Turns();
@@ -100,7 +104,7 @@ function turn(): Promise<void> {
 }
 
 function make(options: Partial<StartQueueOptions> = {}) {
-  const line = new StartQueue({ scheduler: steadyPace(), ...TWO, ...options });
+  const line = new StartQueue({ scheduler: untimedScheduler(), ...TWO, ...options });
   const started = new Map<string, PromiseWithResolvers<string>>();
   /** Joins the queue; its start is settled through `started`. The first word is the owner, if there are two. */
   const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {

@@ -9,7 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 const GRAIN_MS = 1_000;
 /** Most sessions that one sweep parks, and ends, and the wait before the next sweep when there are more. */
 const PARKED_PER_SWEEP = 500;
-const ENDED_PER_SWEEP = LIMITS.paceTasks;
+const ENDED_PER_SWEEP = LIMITS.tasksPerTurn;
 const NEXT_SWEEP_MS = 20;
 const NEVER = Number.POSITIVE_INFINITY;
 

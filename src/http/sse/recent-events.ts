@@ -16,14 +16,14 @@ export interface ReadOptions {
   readonly isFollowing: boolean;
 }
 
-export interface EventPace {
+export interface EventRate {
   /** Shortest time between two writes to a reader that follows, in ms. The first event after a pause is not delayed. */
   readonly intervalMs: number;
   /** Events that all readers together get; each has an equal part, and may save up as much as is kept. */
   readonly perSecond: number;
 }
 
-const PACE: EventPace = { intervalMs: HTTP_LIMITS.eventIntervalMs, perSecond: HTTP_LIMITS.eventsPerSecond };
+const RATE: EventRate = { intervalMs: HTTP_LIMITS.eventIntervalMs, perSecond: HTTP_LIMITS.eventsPerSecond };
 
 export class RecentEvents {
   readonly #size: number;
@@ -37,14 +37,14 @@ export class RecentEvents {
     Object.keys(EVENTS).map((name) => [name, new Set<Reading>()]),
   );
   #next = 0;
-  readonly #pace: EventPace;
+  readonly #rate: EventRate;
   #isWakeDue = false;
   #wokeAtMs = 0;
   #isOver = false;
 
   /** Subscribes until the gateway is closed, when the events complete. */
-  constructor(events$: Observable<GatewayEvent>, size: number = HTTP_LIMITS.keptEvents, pace = PACE) {
-    this.#pace = pace;
+  constructor(events$: Observable<GatewayEvent>, size: number = HTTP_LIMITS.keptEvents, rate = RATE) {
+    this.#rate = rate;
     this.#size = size;
     this.#ring = new Array(size);
     this.#texts = new Array(size);
@@ -140,7 +140,7 @@ export class RecentEvents {
   #wakeSoon(): void {
     if (this.#isWakeDue) return;
     this.#isWakeDue = true;
-    const waitMs = this.#wokeAtMs + this.#pace.intervalMs - performance.now();
+    const waitMs = this.#wokeAtMs + this.#rate.intervalMs - performance.now();
     if (waitMs > 0) setTimeout(() => this.#wake(), waitMs).unref();
     else setImmediate(() => this.#wake());
   }
@@ -164,7 +164,7 @@ export class RecentEvents {
 
   #refill(reading: Reading): void {
     const now = performance.now();
-    const part = this.#pace.perSecond / Math.max(1, this.#readings.size);
+    const part = this.#rate.perSecond / Math.max(1, this.#readings.size);
     const gained = ((now - reading.refilledAtMs) / 1_000) * part;
     reading.allowance = Math.min(this.#size, reading.allowance + gained);
     reading.refilledAtMs = now;
