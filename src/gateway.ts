@@ -3,7 +3,7 @@
 
 import { firstValueFrom, type Observable, race, throwError, timer } from 'rxjs';
 import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
-import { EventStream } from './actors/event-stream.ts';
+import { EventBus } from './actors/event-bus.ts';
 import type { Metrics } from './actors/metrics.ts';
 import type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
@@ -68,7 +68,7 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
 
 /** A gateway, made by `createGateway`. Two gateways in one process are independent. */
 export class Gateway {
-  readonly #events = new EventStream();
+  readonly #events = new EventBus();
   /**
    * Every event of the gateway, from all templates. Hot, no replay. Completes when the gateway is closed.
    * @example

@@ -3,7 +3,7 @@
 
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry.ts';
-import type { EventStream } from '../actors/event-stream.ts';
+import type { EventBus } from '../actors/event-bus.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
@@ -41,7 +41,7 @@ export type GatewayDeps = ReturnType<typeof composeGateway>;
 export function composeGateway(
   store: Store,
   options: GatewayOptions,
-  events: EventStream,
+  events: EventBus,
   isAccepting: () => boolean,
 ) {
   const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, storeChanges$ } = options;

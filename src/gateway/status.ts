@@ -1,7 +1,7 @@
 // The status of a gateway: its instances, the health of its templates, its counts. Read only.
 
 import { filter, map, type Observable, startWith } from 'rxjs';
-import { isolateListeners } from '../actors/event-stream.ts';
+import { isolateListeners } from '../actors/event-bus.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member, MemberView } from '../actors/group.ts';
 import { Metrics, sumOf } from '../actors/metrics.ts';

@@ -3,7 +3,7 @@
 import { filter, Observable, type Observer, Subscriber, type Subscription } from 'rxjs';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 
-export class EventStream {
+export class EventBus {
   /** Copied at each change: an event goes to those that listened before it. A Subject makes five objects per listener and event. */
   #subscribers: readonly Subscriber<GatewayEvent>[] = [];
   #isClosed = false;
