@@ -4,8 +4,8 @@
 import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { CallEnd, SentCall } from '../../src/balancing/outliers.ts';
-import { type Change, Pool } from '../../src/balancing/pool.ts';
+import type { CallVerdict, SentCall } from '../../src/balancing/outliers.ts';
+import { Pool, type PoolChange } from '../../src/balancing/pool.ts';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import { suite } from '../helpers/suite.ts';
 import { candidate, type TestCandidate } from './candidates.ts';
@@ -16,7 +16,7 @@ const test = suite('outliers');
 class Bench {
   readonly told: string[] = [];
   readonly pool: Pool<TestCandidate>;
-  readonly #changes$ = new Subject<Change<TestCandidate>>();
+  readonly #changes$ = new Subject<PoolChange<TestCandidate>>();
   readonly #byId = new Map<string, TestCandidate>();
   readonly #alarms = new Set<{ readonly atMs: number; readonly ring: () => void }>();
   nowMs = 1_000_000;
@@ -68,16 +68,16 @@ class Bench {
   }
 
   /** One whole call. */
-  call(id: string, how: CallEnd): void {
+  call(id: string, how: CallVerdict): void {
     this.end(this.pool.outliers.sent(this.at(id)), how);
   }
 
-  end(call: SentCall<TestCandidate>, how: CallEnd): void {
+  end(call: SentCall<TestCandidate>, how: CallVerdict): void {
     if (how === 'answered') this.pool.outliers.noteMessage(call);
     this.pool.outliers.ended(call, how);
   }
 
-  calls(id: string, how: CallEnd, times: number): void {
+  calls(id: string, how: CallVerdict, times: number): void {
     for (let time = 0; time < times; time += 1) this.call(id, how);
   }
 

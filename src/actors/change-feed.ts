@@ -51,7 +51,7 @@ export interface ChangeFeedDeps {
   readonly random: () => number;
 }
 
-interface FeedClient extends StatelessClient {
+interface ChangeSubscriber extends StatelessClient {
   readonly lists: ReadonlySet<ListField>;
   readonly uris: ReadonlySet<string>;
 }
@@ -93,7 +93,7 @@ export class ChangeFeed {
     });
   }
 
-  #instanceMessages(template: string, client: FeedClient): Observable<ServerNotification> {
+  #instanceMessages(template: string, client: ChangeSubscriber): Observable<ServerNotification> {
     return this.#instances(template).pipe(
       mergeMap((ref) =>
         ref.state$.pipe(
@@ -118,7 +118,7 @@ export class ChangeFeed {
     );
   }
 
-  #messagesOf(ref: InstanceRef, peer: Peer, client: FeedClient): Observable<ServerNotification> {
+  #messagesOf(ref: InstanceRef, peer: Peer, client: ChangeSubscriber): Observable<ServerNotification> {
     const isWanted = client.uris.size > 0 && announcesUpdates(peer.capabilities);
     const uris = isWanted ? client.uris : NOTHING;
     if (peer.era !== 'modern' && isNetworked(ref.definition))
@@ -130,7 +130,7 @@ export class ChangeFeed {
   /** Messages of the processes that are dedicated to this owner. */
   #processMessages(
     ref: InstanceRef,
-    { owner, lists }: FeedClient,
+    { owner, lists }: ChangeSubscriber,
     uris: ReadonlySet<string>,
   ): Observable<ServerNotification> {
     const isWanted = isOneOf(lists);
@@ -146,7 +146,7 @@ export class ChangeFeed {
   }
 
   /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the session of the instance. */
-  #updatesForStateless(ref: InstanceRef, client: FeedClient): Observable<ServerNotification> {
+  #updatesForStateless(ref: InstanceRef, client: ChangeSubscriber): Observable<ServerNotification> {
     const { pool, random } = this.#deps;
     let tries = 0;
     return defer(() => {

@@ -3,7 +3,7 @@
 
 import { Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
-import { type Change, Pool } from '../balancing/pool.ts';
+import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
 import type { Clock } from '../domain/clock.ts';
 import { runsElsewhere } from '../domain/error-catalogue.ts';
@@ -34,7 +34,7 @@ export class Group {
   readonly queue = new WaitQueue();
   /** The registered instances by id, in the order of their registration. */
   readonly members = new Map<string, Member>();
-  readonly #changes = new Subject<Change<InstanceRef>>();
+  readonly #changes = new Subject<PoolChange<InstanceRef>>();
   readonly #random: () => number;
   #policy: BalancerPolicy;
 

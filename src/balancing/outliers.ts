@@ -33,7 +33,7 @@ const SILENT_TIMES_USUAL = 10;
 const CHECK_MS = 500;
 
 /** `answered`: also with an error. `failed`: no answer of the backend. `neither`: says nothing about the backend. */
-export type CallEnd = 'answered' | 'failed' | 'neither';
+export type CallVerdict = 'answered' | 'failed' | 'neither';
 
 /** One call at one candidate, for `noteMessage` and `ended`. */
 export interface SentCall<C> {
@@ -168,7 +168,7 @@ export class Outliers<C extends object> {
     if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(record);
   }
 
-  ended(call: SentCall<C>, how: CallEnd): void {
+  ended(call: SentCall<C>, how: CallVerdict): void {
     const { record } = call;
     const { out } = record;
     if (!call.isAnswered) record.remove(call);

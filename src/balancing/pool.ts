@@ -6,7 +6,7 @@ import { type OutlierOptions, Outliers } from './outliers.ts';
 import type { Candidate, Strategy } from './strategies.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
-export type Change<C extends Candidate> =
+export type PoolChange<C extends Candidate> =
   | { readonly kind: 'up'; readonly candidate: C }
   | { readonly kind: 'down'; readonly id: string };
 
@@ -29,7 +29,7 @@ export class Pool<C extends Candidate> {
   #retryStrategy: Strategy;
 
   /** `strategy` makes one. `options`: a clock, and listeners for ejections and silence. */
-  constructor(changes$: Observable<Change<C>>, strategy: () => Strategy, options: OutlierOptions<C>) {
+  constructor(changes$: Observable<PoolChange<C>>, strategy: () => Strategy, options: OutlierOptions<C>) {
     this.#strategy = strategy();
     this.#retryStrategy = strategy();
     this.outliers = new Outliers(options);
@@ -101,7 +101,7 @@ export class Pool<C extends Candidate> {
     this.#candidates = [];
   }
 
-  #apply(change: Change<C>): void {
+  #apply(change: PoolChange<C>): void {
     const id = change.kind === 'up' ? change.candidate.id : change.id;
     const before = this.#byId.get(id);
     if (change.kind === 'up') this.#byId.set(id, change.candidate);

@@ -2,7 +2,7 @@
 // body for NUL characters, lone surrogates and too deep nesting. Neither messages nor `loc` repeat a value. Source: ADR 5.
 
 import type { StaticEncode, TSchema } from 'typebox';
-import type { TLocalizedValidationError as Failure } from 'typebox/error';
+import type { TLocalizedValidationError as SchemaFailure } from 'typebox/error';
 import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import type { ValidationItem } from './errors.ts';
@@ -72,8 +72,8 @@ function missingFields(schema: TSchema, value: unknown): number {
 }
 
 /** Leaves out that null was expected when another failure reports the same value. */
-function withoutNull(failures: readonly Failure[]): readonly Failure[] {
-  const isNull = (failure: Failure) => failure.keyword === 'type' && failure.params.type === 'null';
+function withoutNull(failures: readonly SchemaFailure[]): readonly SchemaFailure[] {
+  const isNull = (failure: SchemaFailure) => failure.keyword === 'type' && failure.params.type === 'null';
   const others = new Set(
     failures.filter((failure) => !isNull(failure)).map(({ instancePath }) => instancePath),
   );
@@ -81,11 +81,11 @@ function withoutNull(failures: readonly Failure[]): readonly Failure[] {
 }
 
 /** False for a failure that repeats others: `additionalProperties: false` also fails as the schema `false`. */
-function isOwn({ keyword }: Failure): boolean {
+function isOwn({ keyword }: SchemaFailure): boolean {
   return keyword !== 'boolean' && keyword !== 'anyOf';
 }
 
-function itemsOf(failure: Failure, place: Place, value: unknown): ValidationItem[] {
+function itemsOf(failure: SchemaFailure, place: Place, value: unknown): ValidationItem[] {
   const loc = locOf(failure.instancePath, place, value);
   const named = (fields: readonly string[], issue: Description): ValidationItem[] =>
     fields.map((field) => ({ loc: [...loc, clip(field)], ...issue }));
@@ -99,7 +99,7 @@ type Description = Pick<ValidationItem, 'msg' | 'type'>;
 const MISSING: Description = { msg: 'Field required', type: 'missing' };
 const EXTRA: Description = { msg: 'Extra inputs are not permitted', type: 'extra_forbidden' };
 
-function describe(failure: Failure, place: Place, value: unknown): Description {
+function describe(failure: SchemaFailure, place: Place, value: unknown): Description {
   const should = (what: string, type: string): Description => ({ msg: `Input should be ${what}`, type });
   switch (failure.keyword) {
     case 'type':
@@ -247,7 +247,7 @@ export function pathTo(parent: string, member: string | number): string {
 
 /** One line per fault. `locate` returns the path of a field at the top level; default: its name. */
 export function issuesOf(
-  failures: readonly Failure[],
+  failures: readonly SchemaFailure[],
   locate: (field: string) => string = (field) => pathTo('', field),
 ): string[] {
   return failures.flatMap((failure) => {

@@ -2,7 +2,7 @@
 // exchange and its outcome. The call decides what a failure means.
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
-import type { CallEnd } from '../../balancing/outliers.ts';
+import type { CallVerdict } from '../../balancing/outliers.ts';
 import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
@@ -22,7 +22,7 @@ export interface ExchangeEnding {
  * What the end of an exchange says about its backend. Without an answer it has failed only if the error is the backend's: not
  * when it was cancelled, refused before anything was sent, or too large. Source: ADR 39.
  */
-export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | 'error'>): CallEnd {
+export function callVerdictOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | 'error'>): CallVerdict {
   if (outcome === 'result' || outcome === 'error') return 'answered';
   return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
 }

@@ -19,7 +19,7 @@ import type { Answer, ExchangeEvent, ExchangeRequest, FinalEvent } from '../../d
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Attempted, CallEvents } from './call-events.ts';
-import { callEndOf, type ExchangeEnding } from './call-reply.ts';
+import { callVerdictOf, type ExchangeEnding } from './call-reply.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { type CallInput, InstanceSearch, mayLackTool } from './instance-search.ts';
 import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
@@ -47,7 +47,7 @@ interface Attempt extends Attempted {
 type FailedAttempt = Pick<Attempt, 'ref' | 'attempt' | 'mayRepeat'>;
 
 /** The failure of an attempt, or of the opening before it. */
-interface Failure {
+interface AttemptFailure {
   readonly ref: InstanceRef;
   readonly error: GatewayError;
   readonly attempt: number;
@@ -69,7 +69,7 @@ export class Call implements QueuedCall, RunningCall {
   #retries = 0;
   #isAnswering = false;
   #lastAsked: InstanceRef | undefined;
-  #lastFailure: Failure | undefined;
+  #lastFailure: AttemptFailure | undefined;
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
   /** The previous attempt, which is silent and continues. */
@@ -422,7 +422,7 @@ export class Call implements QueuedCall, RunningCall {
     plan.ended?.(ending);
     const isOver = this.#subscriber.closed && attempt !== this.#slowAttempt;
     this.#events.finished(ref, attempt, ending, isOver);
-    group.pool.outliers.ended(sent, callEndOf(ending));
+    group.pool.outliers.ended(sent, callVerdictOf(ending));
     group.queue.advance(ref);
   }
 

@@ -122,7 +122,7 @@ export class ToolCache {
 export const MOST_ASKED = 8;
 
 /** An instance; without `tools` while it has no session. */
-interface Listing {
+interface ToolSource {
   readonly tools: ToolCache | undefined;
 }
 
@@ -131,14 +131,14 @@ interface Listing {
  * One listing serves all waiting calls, and listings are rare, because wrong calls cost a client nothing.
  */
 export class ToolRenewal {
-  readonly #instances: () => readonly Listing[];
+  readonly #instances: () => readonly ToolSource[];
   readonly #now: () => number;
   #renewal: Promise<void> | undefined;
   #waiting = 0;
   #endedAtMs = Number.NEGATIVE_INFINITY;
 
   /** `instances`: those that get calls; `now`: a monotonic clock in ms. */
-  constructor(instances: () => readonly Listing[], now: () => number) {
+  constructor(instances: () => readonly ToolSource[], now: () => number) {
     this.#instances = instances;
     this.#now = now;
   }

@@ -30,7 +30,7 @@ import { callKey, invalidParams, type ModernCall, pathKey } from './modern-call.
 import { StateCipher } from './state-cipher.ts';
 
 /** A retry that continues a parked call, or a request for one instance with the params that it understands. */
-export type Route =
+export type ModernRoute =
   | { readonly parkedId: string; readonly replies: ReadonlyMap<string, ClientReply> }
   | { readonly params: JsonFields; readonly instanceId: string };
 
@@ -45,7 +45,7 @@ export class ModernRouting {
   }
 
   /** Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, within the hour. */
-  route(call: ModernCall): Route | undefined {
+  route(call: ModernCall): ModernRoute | undefined {
     const { method, params } = call;
     if (params.requestState !== undefined && hasRounds(method)) return this.#byState(call);
     if (params.cursor !== undefined && listOf(method) !== undefined) return this.#byCursor(call);
@@ -116,7 +116,7 @@ export class ModernRouting {
     return this.#ask(call, requests, { i: instanceId }, serverInfo);
   }
 
-  #byState(call: ModernCall): Route {
+  #byState(call: ModernCall): ModernRoute {
     const { requestState, ...params } = call.params;
     const content =
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
@@ -128,7 +128,7 @@ export class ModernRouting {
   }
 
   /** An empty cursor is a cursor like any other. */
-  #byCursor(call: ModernCall): Route {
+  #byCursor(call: ModernCall): ModernRoute {
     const { cursor } = call.params;
     const content = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, cursorKey(call)) : undefined;
     if (typeof content?.i !== 'string' || typeof content.c !== 'string') {

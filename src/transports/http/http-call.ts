@@ -360,13 +360,16 @@ type CallRefusal =
   /** The status may come from a proxy instead of the server. */
   | { readonly kind: 'failure'; readonly failure: GatewayError };
 
-interface SentCall {
+interface RefusedCall {
   readonly id: number;
   readonly peer: Peer;
   readonly hasParamHeaders: boolean;
 }
 
-export function callRefusalOf(refused: RefusedEnding, { id, peer, hasParamHeaders }: SentCall): CallRefusal {
+export function callRefusalOf(
+  refused: RefusedEnding,
+  { id, peer, hasParamHeaders }: RefusedCall,
+): CallRefusal {
   const { status, error } = refused;
   if (status === HEADERS_TOO_LARGE && hasParamHeaders) return { kind: 'answer', error: TOO_LARGE };
   const isAboutHeader = missesHeader(refused, peer);

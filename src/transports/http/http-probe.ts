@@ -52,7 +52,7 @@ export async function shakeFirstHands(
   }
 }
 
-type RequestOutcome = { readonly answer: HandshakeAnswer } | { readonly thrown: unknown };
+type HandshakeResult = { readonly answer: HandshakeAnswer } | { readonly thrown: unknown };
 
 class HttpProbe implements HandshakeChannel {
   readonly #channel: HttpHandshake;
@@ -128,7 +128,7 @@ class HttpProbe implements HandshakeChannel {
   }
 
   /** Undefined when a modern server answers the first `server/discover` meanwhile: the request is aborted then. */
-  async #requestDuringProbe(request: ExchangeRequest, era: Era): Promise<RequestOutcome | undefined> {
+  async #requestDuringProbe(request: ExchangeRequest, era: Era): Promise<HandshakeResult | undefined> {
     const unneeded = new AbortController();
     const asked = outcomeOf(this.#channel.request(request, era, unneeded.signal));
     const late = this.#late.then((modern) => (modern === undefined ? asked : undefined));
@@ -150,7 +150,7 @@ class HttpProbe implements HandshakeChannel {
   }
 
   /** Keeps the answer of a modern server. */
-  #take(outcome: RequestOutcome): HandshakeAnswer | undefined {
+  #take(outcome: HandshakeResult): HandshakeAnswer | undefined {
     if (!('answer' in outcome) || !isModernAnswer(outcome.answer)) return undefined;
     this.#outcome = 'answered';
     this.#answer = outcome.answer;
@@ -162,7 +162,7 @@ const UNANSWERED: HandshakeAnswer = { kind: 'none', detail: 'server/discover was
 /** Stands for the answer to `initialize` when the server turned out to be modern. */
 const IS_MODERN: HandshakeAnswer = { kind: 'none', detail: 'it speaks the modern era' };
 
-function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<RequestOutcome> {
+function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<HandshakeResult> {
   return asked.then(
     (answer) => ({ answer }),
     (thrown: unknown) => ({ thrown }),
