@@ -6,7 +6,7 @@ import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { failureOf } from '../../src/protocol/rpc.ts';
+import { rpcFailureOf } from '../../src/protocol/rpc.ts';
 import { headersFor, KEY, VERSION } from '../protocol/modern/modern-harness.ts';
 import { parsed, RecordedReply } from '../protocol/recorded-reply.ts';
 
@@ -36,7 +36,7 @@ export function begin({ mcp }: Endpoint, method: McpRequest['method'], post: Pos
   };
   const handle = async () => mcp.handle(request, reply);
   const handled = handle().catch((thrown) => {
-    const { status, body } = failureOf(thrown);
+    const { status, body } = rpcFailureOf(thrown);
     reply.json(status, body);
   });
   return { reply, handled };

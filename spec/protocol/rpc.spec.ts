@@ -9,7 +9,7 @@ import { JsonText } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { isProfileTooLarge, isTooLong, shortKey } from '../../src/protocol/client-bounds.ts';
 import { readBody } from '../../src/protocol/client-message.ts';
-import { failureOf, RpcFailure, resultMessage } from '../../src/protocol/rpc.ts';
+import { RpcFailure, resultMessage, rpcFailureOf } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('rpc');
@@ -17,7 +17,7 @@ const test = suite('rpc');
 test('no error code of the gateway collides with codes that JSON-RPC or SDKs reserve', () => {
   const known = [-32700, -32602, -32603, -32000, -32001];
   for (const code of Object.keys(ERROR_STATUS) as ErrorCode[]) {
-    const failure = failureOf(new GatewayError(code, 'x'));
+    const failure = rpcFailureOf(new GatewayError(code, 'x'));
     assert.is(failure.status, ERROR_STATUS[code]);
     const { code: rpcCode } = failure.error;
     assert.ok(known.includes(rpcCode) || rpcCode < -32768 || rpcCode > -32000, `${code} is ${rpcCode}`);
@@ -26,7 +26,7 @@ test('no error code of the gateway collides with codes that JSON-RPC or SDKs res
 
 test('a thrown error keeps its reason, and the id of its request', () => {
   const thrown = new GatewayError('BACKEND_TIMEOUT', 'Too slow.', { instanceId: 'a', delivered: 'unknown' });
-  const { status, error, id, headers } = failureOf(thrown, 'x');
+  const { status, error, id, headers } = rpcFailureOf(thrown, 'x');
   assert.equal([status, id, headers], [503, 'x', []]);
   assert.equal(error, {
     code: 503,
@@ -37,9 +37,9 @@ test('a thrown error keeps its reason, and the id of its request', () => {
 
 test('an error answer does not show why a backend failed, its stderr, or details of a defect', () => {
   const stderr = ['secret'];
-  const body = failureOf(backendUnavailable('cannot read /etc/secret', { delivered: 'no', stderr })).body;
+  const body = rpcFailureOf(backendUnavailable('cannot read /etc/secret', { delivered: 'no', stderr })).body;
   assert.not(body.includes('secret'));
-  assert.not(failureOf(new Error('password=secret')).body.includes('secret'));
+  assert.not(rpcFailureOf(new Error('password=secret')).body.includes('secret'));
 });
 
 const bytes = (text: string) => JsonText.ofBytes(Buffer.from(text));

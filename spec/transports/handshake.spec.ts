@@ -8,11 +8,11 @@ import { JsonText } from '../../src/domain/json.ts';
 import type { Era } from '../../src/domain/mcp.ts';
 import {
   eraHeaders,
+  gatewayReplyTo,
   type HandshakeAnswer,
   type HandshakeChannel,
   isEcho,
   isRefusal,
-  outcomeOf,
   paramsWithToken,
   shakeHands,
   withEraMetadata,
@@ -241,7 +241,7 @@ test('asks a client for declared capabilities, and unknown methods if it declare
     ['tasks/get', noCapability, false],
     ['tasks/get', undefined, false],
   ] as const)
-    assert.is(outcomeOf(method, profile) === 'ask', isAsked, method);
+    assert.is(gatewayReplyTo(method, profile) === 'ask', isAsked, method);
 });
 
 test('recognises its own request by id and method when it is echoed, except a ping', () => {

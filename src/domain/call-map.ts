@@ -6,7 +6,7 @@
 type Id = string | number | bigint;
 
 export class CallMap<V> {
-  // An object without a prototype has no such links. `keyOf` keeps 1, 1n and "1" apart.
+  // An object without a prototype has no such links. `entryKeyOf` keeps 1, 1n and "1" apart.
   readonly #entries: Record<string | number, V> = Object.create(null);
   #size = 0;
 
@@ -15,21 +15,21 @@ export class CallMap<V> {
   }
 
   get(id: Id): V | undefined {
-    return this.#entries[keyOf(id)];
+    return this.#entries[entryKeyOf(id)];
   }
 
   has(id: Id): boolean {
-    return keyOf(id) in this.#entries;
+    return entryKeyOf(id) in this.#entries;
   }
 
   set(id: Id, value: V): void {
-    const key = keyOf(id);
+    const key = entryKeyOf(id);
     if (!(key in this.#entries)) this.#size += 1;
     this.#entries[key] = value;
   }
 
   delete(id: Id): boolean {
-    const key = keyOf(id);
+    const key = entryKeyOf(id);
     if (!(key in this.#entries)) return false;
     delete this.#entries[key];
     this.#size -= 1;
@@ -42,7 +42,7 @@ export class CallMap<V> {
   }
 }
 
-function keyOf(id: Id): string | number {
+function entryKeyOf(id: Id): string | number {
   if (typeof id === 'number') return id;
   return typeof id === 'string' ? `:${id}` : `${id}n`;
 }

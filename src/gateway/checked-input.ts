@@ -223,11 +223,13 @@ export function refusalOfRequest(
   request: ExchangeRequest,
   options: RequestOptions | undefined,
 ): GatewayError | undefined {
-  if (typeof request !== 'object' || request === null) return refused('request', 'expected an object');
+  if (typeof request !== 'object' || request === null)
+    return invalidArgument('request', 'expected an object');
   const { method, params, headers } = request;
-  if (typeof method !== 'string' || method === '') return refused('method', 'expected the name of a method');
-  if (params !== undefined && !isFields(params)) return refused('params', 'expected an object');
-  if (headers !== undefined && !isFields(headers)) return refused('headers', 'expected an object');
+  if (typeof method !== 'string' || method === '')
+    return invalidArgument('method', 'expected the name of a method');
+  if (params !== undefined && !isFields(params)) return invalidArgument('params', 'expected an object');
+  if (headers !== undefined && !isFields(headers)) return invalidArgument('headers', 'expected an object');
   return refusalOfOptions(options);
 }
 
@@ -236,8 +238,8 @@ export function refusalOfCall(
   args: object,
   options: RequestOptions | undefined,
 ): GatewayError | undefined {
-  if (typeof tool !== 'string' || tool === '') return refused('tool', 'expected the name of a tool');
-  if (!isFields(args)) return refused('args', 'expected an object');
+  if (typeof tool !== 'string' || tool === '') return invalidArgument('tool', 'expected the name of a tool');
+  if (!isFields(args)) return invalidArgument('args', 'expected an object');
   return refusalOfOptions(options);
 }
 
@@ -246,39 +248,41 @@ export function refusalOfList(
   options: RequestOptions | undefined,
 ): GatewayError | undefined {
   const fields = Object.keys(LIST_METHODS);
-  if (!fields.includes(field)) return refused('field', `expected one of ${fields.join(', ')}`);
+  if (!fields.includes(field)) return invalidArgument('field', `expected one of ${fields.join(', ')}`);
   return refusalOfOptions(options);
 }
 
 /** The same for the arguments of `Gateway.errorOf`. */
 export function refusalOfAnswer(request: ExchangeRequest, answered: ErrorAnswer): GatewayError | undefined {
   const isAnswer = isFields(answered) && isFields(answered.error);
-  return isAnswer ? refusalOfRequest(request, undefined) : refused('answered', 'expected an error answer');
+  return isAnswer
+    ? refusalOfRequest(request, undefined)
+    : invalidArgument('answered', 'expected an error answer');
 }
 
 /** VALIDATION_ERROR for a name that is not the name of an event. */
 export function checkEventName(name: EventName): void {
-  if (typeof name !== 'string') throw refused('name', 'expected the name of an event');
+  if (typeof name !== 'string') throw invalidArgument('name', 'expected the name of an event');
   if (Object.hasOwn(EVENTS, name)) return;
   const nearestName = nearest(name, Object.keys(EVENTS));
-  throw refused('name', `unknown event; the nearest is "${nearestName}"`);
+  throw invalidArgument('name', `unknown event; the nearest is "${nearestName}"`);
 }
 
 function refusalOfOptions(options: RequestOptions | undefined): GatewayError | undefined {
   if (options === undefined) return undefined;
-  if (!isFields(options)) return refused('options', 'expected an object');
+  if (!isFields(options)) return invalidArgument('options', 'expected an object');
   const { timeoutMs, instanceId, signal, caller, requestId } = options;
   // Without an upper bound: LIMITS.callLongestMs limits every call.
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0))
-    return refused('timeoutMs', 'expected milliseconds above 0');
+    return invalidArgument('timeoutMs', 'expected milliseconds above 0');
   if (instanceId !== undefined && typeof instanceId !== 'string')
-    return refused('instanceId', 'expected the id of an instance');
+    return invalidArgument('instanceId', 'expected the id of an instance');
   if (caller !== undefined && typeof caller !== 'string')
-    return refused('caller', 'expected the id of a caller');
+    return invalidArgument('caller', 'expected the id of a caller');
   if (requestId !== undefined && typeof requestId !== 'string')
-    return refused('requestId', 'expected the id of a request');
+    return invalidArgument('requestId', 'expected the id of a request');
   if (signal !== undefined && !(signal instanceof AbortSignal))
-    return refused('signal', 'expected an AbortSignal');
+    return invalidArgument('signal', 'expected an AbortSignal');
   return undefined;
 }
 
@@ -286,6 +290,6 @@ function isFields(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function refused(field: string, msg: string): GatewayError {
+function invalidArgument(field: string, msg: string): GatewayError {
   return validationFailed([issue(['arguments', field], msg)]);
 }

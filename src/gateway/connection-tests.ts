@@ -82,7 +82,7 @@ export class ConnectionTests {
       },
     });
     const passedMs = () => Math.round(now() - startMs);
-    const outcome = Promise.race([opening.then(outcomeOf), late]).then(
+    const outcome = Promise.race([opening.then(describeServer), late]).then(
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
       (thrown: unknown): ConnectionOutcome => {
         const error = asGatewayError(thrown);
@@ -99,7 +99,7 @@ export class ConnectionTests {
   }
 }
 
-async function outcomeOf(transport: Transport) {
+async function describeServer(transport: Transport) {
   const { era, serverName: name, serverVersion: version } = transport.peer;
   const tools = await listTools(transport);
   return {

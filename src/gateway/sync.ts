@@ -120,7 +120,7 @@ export class Sync {
       }),
     );
     if (registryFile === undefined && reached.length + warnings.length === 0) warnings.push(NOTHING_FOUND);
-    return outcomeOf(progress);
+    return syncOutcomeOf(progress);
   }
 
   async #syncFile(path: string, rules: SyncRules, progress: SyncProgress): Promise<void> {
@@ -220,7 +220,7 @@ export class Sync {
   }
 }
 
-function outcomeOf({ reports, settings, reached, warnings }: SyncProgress): SyncOutcome {
+function syncOutcomeOf({ reports, settings, reached, warnings }: SyncProgress): SyncOutcome {
   const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
   return {
     ...{ added: all('added'), changed: all('changed'), removed: all('removed') },

@@ -125,7 +125,7 @@ export class CachedLists {
   ): Observable<Answer> {
     const { hasPeers, memory } = this.#options;
     if (listOf(request.method) !== undefined && !hasPeers()) this.#generation = memory.newGeneration();
-    const key = this.#keyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
+    const key = this.#listKeyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
     return key === undefined ? load() : this.#serve(key, load);
   }
 
@@ -139,7 +139,7 @@ export class CachedLists {
     load: () => Observable<Answer>,
   ): Observable<Answer> {
     if (!isShared) return load();
-    const key = this.#keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#numberOf(peer)}`);
+    const key = this.#listKeyOf(request, `session of ${ownerId}`, profile, ` of ${this.#numberOf(peer)}`);
     if (key === undefined) return load();
     return this.#serve(key, load).pipe(
       catchError((thrown) => {
@@ -160,7 +160,7 @@ export class CachedLists {
   }
 
   /** Undefined for any other method, and for unknown parameters. `conversation`: when not every instance may answer. */
-  #keyOf(
+  #listKeyOf(
     request: ExchangeRequest,
     ownerKey: string,
     profile: ClientProfile,

@@ -63,13 +63,13 @@ const CODES: Partial<Record<ErrorCode, number>> = {
  * `retry_after_seconds`, `delivered` (`unknown`: the call may have happened). It does not show how instances are run.
  * Source: MCP 2026-07-28 basic/index#error-codes; ADR 5.
  */
-export function failureOf(thrown: unknown, id: JsonRpcId | null = null): RpcFailure {
+export function rpcFailureOf(thrown: unknown, id: JsonRpcId | null = null): RpcFailure {
   if (thrown instanceof RpcFailure) {
     if (id === null || thrown.id !== null) return thrown;
     return new RpcFailure(thrown.status, thrown.error, id, thrown.headers, thrown.cause);
   }
   const error = asGatewayError(thrown);
-  return new RpcFailure(error.status, errorOf(error), id, headersOf(error), error);
+  return new RpcFailure(error.status, jsonRpcErrorOf(error), id, headersOf(error), error);
 }
 
 /** The internal error behind a failure, which the answer does not show. Undefined for any other failure. */
@@ -87,7 +87,7 @@ export function invalidRequest(problem: string): RpcFailure {
   return refused(400, `Invalid Request: ${problem}`, RPC.invalidRequest);
 }
 
-function errorOf(error: GatewayError): JsonRpcError {
+function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
   const { backendError, instanceId, retryAfterSeconds } = error.facts;
   if (backendError !== undefined) return backendError;
   const data: JsonObject = { error_code: error.code };

@@ -250,7 +250,7 @@ export class TaskMemory {
 
   /** True when an owner began a task of that id at the template. */
   isTaken(template: string, taskId: string): boolean {
-    return isTaskId(taskId) && this.#begun.has(keyOf(template, taskId));
+    return isTaskId(taskId) && this.#begun.has(joinedKey(template, taskId));
   }
 
   /** True when only other owners began a task of that id at this instance. */
@@ -294,7 +294,7 @@ export class TaskMemory {
   }
 
   #isBegun({ template, instanceId }: OwnInstance, taskId: string): boolean {
-    return this.#begun.has(keyOf(template, taskId, instanceId));
+    return this.#begun.has(joinedKey(template, taskId, instanceId));
   }
 
   #forget(location: TaskLocation, taskId: string): void {
@@ -302,7 +302,7 @@ export class TaskMemory {
   }
 
   #count({ template, instanceId }: TaskLocation, taskId: string, difference: 1 | -1): void {
-    for (const key of [keyOf(template, taskId), keyOf(template, taskId, instanceId)]) {
+    for (const key of [joinedKey(template, taskId), joinedKey(template, taskId, instanceId)]) {
       const count = (this.#begun.get(key) ?? 0) + difference;
       if (count > 0) this.#begun.set(key, count);
       else this.#begun.delete(key);
@@ -339,6 +339,6 @@ function isSame(a: OwnInstance, b: OwnInstance): boolean {
   return a.template === b.template && a.instanceId === b.instanceId;
 }
 
-function keyOf(...parts: readonly string[]): string {
+function joinedKey(...parts: readonly string[]): string {
   return JSON.stringify(parts);
 }

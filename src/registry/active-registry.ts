@@ -175,21 +175,24 @@ export function differences(known: readonly InstanceDefinition[], stored: readon
   const { functions = [], backends = [] } = Object.groupBy(known, ({ transport }) =>
     transport === 'in-process' ? 'functions' : 'backends',
   );
-  const functionKeys = new Set(functions.map(keyOf));
+  const functionKeys = new Set(functions.map(instanceKeyOf));
   const functionServerIds = new Set(functions.map(({ serverId }) => serverId));
   const wanted = stored.filter(
-    (definition) => !functionKeys.has(keyOf(definition)) && !functionServerIds.has(definition.serverId),
+    (definition) =>
+      !functionKeys.has(instanceKeyOf(definition)) && !functionServerIds.has(definition.serverId),
   );
-  const wantedByKey = new Map(wanted.map((definition) => [keyOf(definition), definition]));
+  const wantedByKey = new Map(wanted.map((definition) => [instanceKeyOf(definition), definition]));
   const remains = (definition: InstanceDefinition) =>
-    wantedByKey.get(keyOf(definition))?.serverId === definition.serverId;
-  const remaining = new Map(backends.filter(remains).map((definition) => [keyOf(definition), definition]));
+    wantedByKey.get(instanceKeyOf(definition))?.serverId === definition.serverId;
+  const remaining = new Map(
+    backends.filter(remains).map((definition) => [instanceKeyOf(definition), definition]),
+  );
   const {
     added = [],
     replaced = [],
     changed = [],
   } = Object.groupBy(wanted, (after) => {
-    const before = remaining.get(keyOf(after));
+    const before = remaining.get(instanceKeyOf(after));
     if (before === undefined) return 'added';
     const isSameBackend = BACKEND.every((field) => isDeepStrictEqual(before[field], after[field]));
     if (!isSameBackend) return 'replaced';
@@ -205,6 +208,6 @@ const BACKEND = [
 ];
 
 /** Unique, because template names contain no slash. */
-function keyOf({ template, id }: InstanceDefinition): string {
+function instanceKeyOf({ template, id }: InstanceDefinition): string {
   return `${template}/${id}`;
 }

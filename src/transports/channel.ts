@@ -23,12 +23,12 @@ import {
   type ClientInfo,
   callerTokenOf,
   ECHOES,
+  gatewayReplyTo,
   type HandshakeAnswer,
   type HandshakeChannel,
   type HandshakeOptions,
   isEcho,
   NO_PEER,
-  outcomeOf,
   paramsForCaller,
   paramsWithToken,
   REFUSED,
@@ -248,7 +248,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
       this.fail(echoed.id, ECHOES);
       return;
     }
-    const outcome = outcomeOf(message.method, this.#profile);
+    const outcome = gatewayReplyTo(message.method, this.#profile);
     // The reply is sent even if the exchange has ended meanwhile: the request may not belong to it.
     const question = serverRequest(message, (answer) =>
       this.reply({ jsonrpc: '2.0', id: idValue(message.id), ...answer }),

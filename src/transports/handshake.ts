@@ -68,7 +68,7 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
     refusals.set(attempt, outcome); // the last refusal of a repeated attempt counts
   }
   if (options.profile === undefined && (await answersPlainMethods(channel))) return barePeer();
-  throw refused([...refusals.values()]);
+  throw refusedBy([...refusals.values()]);
 }
 
 /** True for the rejection of `shakeHands` when the backend answered, but refused every attempt. */
@@ -211,7 +211,7 @@ function readResult(text: JsonText): JsonObject {
 }
 
 /** Error codes say that there is an MCP server, and why it refused; without a code the reason is what came instead. */
-function refused(refusals: readonly HandshakeRefusal[]): GatewayError {
+function refusedBy(refusals: readonly HandshakeRefusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
   const detail = refusals.findLast((refusal) => refusal.kind === 'none')?.detail ?? '';
   if (codes.length === 0) return handshakeRefused(`${detail}: not an MCP server`);
@@ -273,7 +273,7 @@ const CAPABILITIES: Readonly<Record<string, string>> = {
  * requests for undeclared capabilities, and all others in a conversation without a client.
  * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
  */
-export function outcomeOf(
+export function gatewayReplyTo(
   method: string,
   profile: Pick<ClientProfile, 'capabilities'> | undefined,
 ): ClientReply | 'ask' {

@@ -112,7 +112,7 @@ class InProcessTransport extends Channel implements Transport {
       // Serialized at once: a result that is no JSON fails here, and later changes of it have no effect.
       return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };
     } catch (thrown) {
-      return { kind: 'error', error: errorOf(thrown) };
+      return { kind: 'error', error: errorOfThrown(thrown) };
     }
   }
 
@@ -143,7 +143,7 @@ function peerOf({ id }: InstanceDefinition): Peer {
 }
 
 /** A thrown value with a numeric `code` is the function's own JSON-RPC error; any other is an internal error. */
-function errorOf(thrown: unknown): JsonRpcError {
+function errorOfThrown(thrown: unknown): JsonRpcError {
   const message = thrown instanceof Error ? thrown.message : textOf(thrown);
   if (!hasCode(thrown)) return { code: RPC.internalError, message };
   const { code, data } = thrown;

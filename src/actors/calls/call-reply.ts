@@ -84,7 +84,7 @@ export class CallReply {
       this.#subscriber.complete();
       return;
     }
-    this.#error = failureOf(thrown);
+    this.#error = callFailureOf(thrown);
     this.#outcome = 'failed';
     this.#subscriber.error(this.#error);
   }
@@ -155,7 +155,7 @@ const TOO_MANY_WAIT: ClientReply = {
 };
 
 /** A failure without `delivered` counts as `unknown`, so that only a request that is safe to repeat is repeated. */
-function failureOf(thrown: unknown): GatewayError {
+function callFailureOf(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
   if (error.facts.delivered !== undefined) return error;
   return new GatewayError(error.code, error.message, { ...error.facts, delivered: 'unknown' });

@@ -83,11 +83,11 @@ export class ClientState {
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
-    if (typeof value !== 'string') return refused(request, 'A string is missing in its params.');
+    if (typeof value !== 'string') return refusalPlan(request, 'A string is missing in its params.');
     if (method === UNSUBSCRIBE) return this.#unsubscribe(request, value, binding);
     if (method === SET_LEVEL) return this.#setLevel(request, value, binding);
     if (!this.#uris.has(value) && this.#uris.size >= LIMITS.subscriptionsPerClient) {
-      return refused(request, `Limit of ${LIMITS.subscriptionsPerClient} subscriptions reached.`);
+      return refusalPlan(request, `Limit of ${LIMITS.subscriptionsPerClient} subscriptions reached.`);
     }
     return this.#subscribe(request, value, binding);
   }
@@ -125,7 +125,7 @@ export class ClientState {
       this.#level = level;
     };
     if (hasOwnState(binding) || !offersLog(binding)) return forwarded(request, binding, set);
-    return isLogLevel(level) ? answered(request, set) : refused(request, 'Unknown log level.');
+    return isLogLevel(level) ? answered(request, set) : refusalPlan(request, 'Unknown log level.');
   }
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
@@ -221,6 +221,6 @@ function answered(request: ExchangeRequest, act: () => Promise<void> | undefined
   };
 }
 
-function refused(request: ExchangeRequest, message: string): AttemptPlan {
+function refusalPlan(request: ExchangeRequest, message: string): AttemptPlan {
   return { request, answer: of({ kind: 'error', error: { code: RPC.invalidParams, message } }) };
 }

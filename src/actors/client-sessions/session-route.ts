@@ -70,7 +70,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
     const binding = this.#isReserved ? reservation : this.#sessionBinding.usableBinding;
     if (binding === undefined) return this.#sessionBinding.untilBound(this.#needsDedicated);
-    if (!this.#needsDedicated && this.#sessionBinding.mayUpgrade && needsDedicated(request, binding)) {
+    if (!this.#needsDedicated && this.#sessionBinding.mayUpgrade && requestNeedsDedicated(request, binding)) {
       this.#needsDedicated = true; // once: the session gets one, or the call is refused
       return this.#sessionBinding.untilBound(true);
     }
@@ -200,7 +200,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 }
 
-function needsDedicated(request: ExchangeRequest, binding: Binding): boolean {
+function requestNeedsDedicated(request: ExchangeRequest, binding: Binding): boolean {
   return isMixedTask(request, binding) || asksForLog(request, binding);
 }
 

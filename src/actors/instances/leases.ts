@@ -58,7 +58,7 @@ export class Leases implements ConversationListener {
   readonly #options: LeasesOptions;
   readonly #isPipe: boolean;
   readonly #most: number;
-  /** Conversations that may take further leases, by `keyOf`. */
+  /** Conversations that may take further leases, by `conversationKeyOf`. */
   readonly #byKey = new Map<string, Set<Conversation>>();
   /** All bounded conversations, including those that are opening or closing. */
   readonly #counted = new Set<Conversation>();
@@ -91,7 +91,7 @@ export class Leases implements ConversationListener {
    * this owner. The caller bounds the number of leases without idle time over a network.
    */
   lease(request: LeaseRequest): Lease {
-    const key = keyOf(request);
+    const key = conversationKeyOf(request);
     const known = key === undefined ? undefined : this.#findFree(key);
     const conversation = known ?? this.#open(request, key);
     let isHeld = true;
@@ -228,7 +228,7 @@ export class Leases implements ConversationListener {
 }
 
 /** Equal for leases that may use the same conversation; undefined for a lease that shares none. */
-function keyOf({ owner, profile, isExclusive, idleMs }: LeaseRequest): string | undefined {
+function conversationKeyOf({ owner, profile, isExclusive, idleMs }: LeaseRequest): string | undefined {
   if (idleMs === undefined) return undefined;
   return canonicalText([owner.id, profile.capabilities, isExclusive === true]);
 }

@@ -52,10 +52,10 @@ export class ResourceSubscriptions {
 
   /** Subscribes the backend to `uri` until every part is released. */
   subscribe(uri: string): SharedSubscription {
-    if (this.#isOver) return refused(notConnected());
+    if (this.#isOver) return failedSubscription(notConnected());
     const entry = this.#entries.get(uri) ?? this.#add(uri);
     if (entry === undefined) {
-      return refused(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
+      return failedSubscription(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
     }
     entry.clients += 1;
     const answer = answerFor(entry);
@@ -151,7 +151,7 @@ function takeWaiting(entry: ResourceEntry): ResourceEntry['waiting'] {
   return waiting;
 }
 
-function refused(error: GatewayError): SharedSubscription {
+function failedSubscription(error: GatewayError): SharedSubscription {
   return { answer: unread(Promise.reject(error)), release: () => undefined };
 }
 

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import { noteError } from '../../protocol/endpoint-types.ts';
-import { failureOf, faultOf, type RpcFailure } from '../../protocol/rpc.ts';
+import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, bytes, errorReply } from '../reply.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware, type RouteMiddleware } from '../request.ts';
@@ -53,7 +53,7 @@ export function rpcErrors(log: Logger): RouteMiddleware {
       await next();
     } catch (thrown) {
       if (thrown instanceof ClientGone) throw thrown;
-      answerRpc(context, failureOf(thrown), log);
+      answerRpc(context, rpcFailureOf(thrown), log);
     }
   };
 }

@@ -55,8 +55,8 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
     }
     default:
       if (bound !== undefined) return toTemplate(bound, request);
-      if (TASK_METHODS.has(method)) return refused(RPC.invalidParams, 'Unknown task');
-      return refused(RPC.methodNotFound, `${method} is not offered for all templates together.`);
+      if (TASK_METHODS.has(method)) return rpcErrorAnswer(RPC.invalidParams, 'Unknown task');
+      return rpcErrorAnswer(RPC.methodNotFound, `${method} is not offered for all templates together.`);
   }
 }
 
@@ -76,7 +76,7 @@ async function byName(
 ): Promise<Observable<Answer>> {
   const own = typeof name === 'string' ? await directory.ownerOfName(name, list, client) : undefined;
   if (own === undefined)
-    return refused(RPC.invalidParams, `Unknown ${list === 'tools' ? 'tool' : 'prompt'}.`);
+    return rpcErrorAnswer(RPC.invalidParams, `Unknown ${list === 'tools' ? 'tool' : 'prompt'}.`);
   const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
   return toTemplate(own.template, { ...request, params: { ...request.params, ...named } });
 }
@@ -86,10 +86,10 @@ async function byUri(
   uri: unknown,
 ): Promise<Observable<Answer>> {
   const template = typeof uri === 'string' ? await directory.ownerOfResource(uri, client) : undefined;
-  if (template === undefined) return refused(RPC.resourceNotFound, 'Resource not found.');
+  if (template === undefined) return rpcErrorAnswer(RPC.resourceNotFound, 'Resource not found.');
   return toTemplate(template, request);
 }
 
-function refused(code: number, message: string): Observable<Answer> {
+function rpcErrorAnswer(code: number, message: string): Observable<Answer> {
   return of(localAnswer({ kind: 'error', error: { code, message } }));
 }

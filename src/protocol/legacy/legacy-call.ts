@@ -10,7 +10,7 @@ import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import type { Slow } from '../../domain/task-scheduler.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import { noteError } from '../endpoint-types.ts';
-import { errorMessage, failureOf, faultOf, notificationMessage, resultMessage } from '../rpc.ts';
+import { errorMessage, faultOf, notificationMessage, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
 export interface LegacyCallDeps {
@@ -75,7 +75,7 @@ export class LegacyCall implements Slow {
   fail(thrown: unknown): void {
     if (!this.#end()) return;
     this.#subscription?.unsubscribe();
-    const failure = failureOf(thrown);
+    const failure = rpcFailureOf(thrown);
     const { status, error } = failure;
     this.#report?.ended({ kind: 'failed', code: failure.errorCode ?? error.code });
     const fault = faultOf(failure);

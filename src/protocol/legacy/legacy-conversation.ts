@@ -18,7 +18,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { SlowWatch, type TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener, McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
-import { failureOf, invalidRequest, notificationMessage, refused, requestMessage } from '../rpc.ts';
+import { invalidRequest, notificationMessage, refused, requestMessage, rpcFailureOf } from '../rpc.ts';
 import { LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
 import { EventBudget } from './legacy-event-log.ts';
 import { isListenerKey, LegacyListener } from './legacy-listener.ts';
@@ -67,7 +67,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Refuses a request whose id is that of another one under way (400), or one too many (QUEUE_FULL). */
   check(id: JsonRpcId): void {
     if (this.#calls.has(id)) throw invalidRequest('the id belongs to a request that is still running');
-    if (this.#calls.size >= MOST_CALLS) throw failureOf(queueFull('this session'), id);
+    if (this.#calls.size >= MOST_CALLS) throw rpcFailureOf(queueFull('this session'), id);
   }
 
   clientSeen(): void {

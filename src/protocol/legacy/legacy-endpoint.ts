@@ -28,7 +28,14 @@ import {
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { serverInfoIn } from '../modern/modern-discover.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
-import { errorMessage, failureOf, invalidRequest, type RpcFailure, refused, resultMessage } from '../rpc.ts';
+import {
+  errorMessage,
+  invalidRequest,
+  type RpcFailure,
+  refused,
+  resultMessage,
+  rpcFailureOf,
+} from '../rpc.ts';
 import { isTaskMethod, type TaskFinder } from '../task-finder.ts';
 import { type LegacyConversation, LegacyConversations } from './legacy-conversation.ts';
 import { exchangeInSession } from './legacy-over-modern.ts';
@@ -128,7 +135,7 @@ export class LegacyEndpoint {
       await request.consumeRateLimit(1);
       await openSession(id, profile, request.principal, reply, backends);
     } catch (thrown) {
-      throw failureOf(thrown, id);
+      throw rpcFailureOf(thrown, id);
     }
   }
 
@@ -157,7 +164,7 @@ export class LegacyEndpoint {
     let counted = 0;
     for (const message of messages) if (message.kind === 'request' && message.method !== 'ping') counted += 1;
     const refuse = (thrown: unknown): never => {
-      throw failureOf(thrown, id);
+      throw rpcFailureOf(thrown, id);
     };
     try {
       const consumed = counted === 0 ? undefined : post.request.consumeRateLimit(counted);

@@ -22,7 +22,7 @@ import {
 } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
-import { failureOf, faultOf, refused } from '../rpc.ts';
+import { faultOf, refused, rpcFailureOf } from '../rpc.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
@@ -150,7 +150,7 @@ class SseConnection {
     if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
     reply.log.sessionId = session.id;
     const failed = (thrown: unknown): void => {
-      if (failureOf(thrown).id === null) throw thrown;
+      if (rpcFailureOf(thrown).id === null) throw thrown;
       this.#fail(thrown, reply);
       reply.empty(202);
     };
@@ -221,7 +221,7 @@ class SseConnection {
     try {
       await this.#deps.legacy.get(listening, new SseReply(this, this.#reply), this.#backends);
     } catch (thrown) {
-      const fault = faultOf(failureOf(thrown));
+      const fault = faultOf(rpcFailureOf(thrown));
       if (fault !== undefined) this.#deps.onFault(fault);
       this.close();
     }
@@ -235,7 +235,7 @@ class SseConnection {
 
   /** The answer to a request that was not begun. */
   #fail(thrown: unknown, reply: McpReply): void {
-    const failure = failureOf(thrown);
+    const failure = rpcFailureOf(thrown);
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     noteError(reply.log, failure.error.code, failure.errorCode);

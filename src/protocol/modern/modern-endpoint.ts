@@ -21,7 +21,7 @@ import {
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { hasRounds } from '../input-requests.ts';
 import type { Backends, CallParking } from '../ports.ts';
-import { failureOf, RpcFailure, resultMessage } from '../rpc.ts';
+import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskFinder } from '../task-finder.ts';
 import { ListenStreams } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
@@ -73,10 +73,10 @@ export class ModernEndpoint {
           : this.#consumeRateLimitLater(checked, call, request, reply);
       if (served === undefined) return;
       return served.catch((thrown: unknown) => {
-        throw failureOf(thrown, message.id);
+        throw rpcFailureOf(thrown, message.id);
       });
     } catch (thrown) {
-      throw failureOf(thrown, message.id);
+      throw rpcFailureOf(thrown, message.id);
     }
   }
 

@@ -20,7 +20,14 @@ import {
   missingCapabilities,
   missingCapabilityError,
 } from '../input-requests.ts';
-import { errorMessage, failureOf, faultOf, notificationMessage, RpcFailure, resultMessage } from '../rpc.ts';
+import {
+  errorMessage,
+  faultOf,
+  notificationMessage,
+  RpcFailure,
+  resultMessage,
+  rpcFailureOf,
+} from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import type { ModernRouting } from './modern-routing.ts';
@@ -85,7 +92,7 @@ export class ModernExchange implements Slow {
 
   error(thrown: unknown): void {
     if (this.#isOver) return;
-    const failure = failureOf(this.#explained(thrown), this.#call.id);
+    const failure = rpcFailureOf(this.#explained(thrown), this.#call.id);
     const { status, error, errorCode, headers } = failure;
     this.#call.report?.ended({ kind: 'failed', code: errorCode ?? error.code });
     const fault = faultOf(failure);

@@ -32,7 +32,7 @@ export class StateCipher {
   encrypt(content: JsonObject, bound: string): string | undefined {
     const salt = randomBytes(SALT_BYTES);
     const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, this.#keyOf(salt), nonce, { authTagLength: TAG_BYTES });
+    const cipher = createCipheriv(CIPHER, this.#derivedKey(salt), nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(Buffer.from(VERSION + bound));
     const plain = JSON.stringify({ content, until: this.#now() + VALID_MS });
     const encrypted = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
@@ -58,7 +58,7 @@ export class StateCipher {
     const salt = bytes.subarray(0, SALT_BYTES);
     const nonce = bytes.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES);
     const tag = bytes.subarray(SALT_BYTES + NONCE_BYTES, HEAD_BYTES);
-    const decipher = createDecipheriv(CIPHER, this.#keyOf(salt), nonce, { authTagLength: TAG_BYTES });
+    const decipher = createDecipheriv(CIPHER, this.#derivedKey(salt), nonce, { authTagLength: TAG_BYTES });
     decipher.setAAD(Buffer.from(VERSION + bound));
     decipher.setAuthTag(tag);
     try {
@@ -71,7 +71,7 @@ export class StateCipher {
   }
 
   /** A key for each text: one key with random nonces would bound the number of texts. */
-  #keyOf(salt: Buffer): Buffer {
+  #derivedKey(salt: Buffer): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#key, salt, 'sealed state of MCP clients', 32));
   }
 }

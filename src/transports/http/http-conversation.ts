@@ -14,7 +14,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
-import { outcomeOf, RecentCallers, withEraMetadata } from '../handshake.ts';
+import { gatewayReplyTo, RecentCallers, withEraMetadata } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
 import type { CallConversation, HttpBackend } from './http-call.ts';
 import { HttpCall, SESSION_LOST } from './http-call.ts';
@@ -123,7 +123,7 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   receiveRequest(message: RequestMessage, call?: HttpCall): void {
-    const outcome = outcomeOf(message.method, this.#profile);
+    const outcome = gatewayReplyTo(message.method, this.#profile);
     if (outcome !== 'ask') void this.session.reply(message.id, outcome);
     else if (call === undefined) this.#messages$?.next(this.#requestOf(message));
     else call.emit(this.#requestOf(message, call));

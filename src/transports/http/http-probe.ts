@@ -88,7 +88,7 @@ class HttpProbe implements HandshakeChannel {
     if (this.#answer !== undefined) return this.#answer;
     if (this.#outcome !== undefined) return this.#discoverAgain(question);
     this.#question = question;
-    const asked = outcomeOf(this.#channel.request(question, 'modern', this.#withdrawn.signal));
+    const asked = withoutRejection(this.#channel.request(question, 'modern', this.#withdrawn.signal));
     const outcome = (await settlesWithin(asked, this.#timeoutMs)) ? await asked : undefined;
     if (outcome === undefined) {
       this.#outcome = 'unanswered';
@@ -130,7 +130,7 @@ class HttpProbe implements HandshakeChannel {
   /** Undefined when a modern server answers the first `server/discover` meanwhile: the request is aborted then. */
   async #requestDuringProbe(request: ExchangeRequest, era: Era): Promise<HandshakeResult | undefined> {
     const unneeded = new AbortController();
-    const asked = outcomeOf(this.#channel.request(request, era, unneeded.signal));
+    const asked = withoutRejection(this.#channel.request(request, era, unneeded.signal));
     const late = this.#late.then((modern) => (modern === undefined ? asked : undefined));
     const outcome = await Promise.race([asked, late]);
     if (outcome !== undefined && 'answer' in outcome) return outcome;
@@ -143,7 +143,7 @@ class HttpProbe implements HandshakeChannel {
     this.#withdrawn.abort();
     const waitMs = Math.min(this.#timeoutMs, Math.max(SECOND_DISCOVER_MS, tookMs));
     const timeout = AbortSignal.timeout(Math.ceil(waitMs));
-    const outcome = await outcomeOf(this.#channel.request(this.#question, 'modern', timeout));
+    const outcome = await withoutRejection(this.#channel.request(this.#question, 'modern', timeout));
     const isUnanswered = timeout.aborted || ('thrown' in outcome && wasCutOff(outcome.thrown));
     if (!isUnanswered) this.#outcome = 'answered';
     return this.#take(outcome) !== undefined;
@@ -162,7 +162,7 @@ const UNANSWERED: HandshakeAnswer = { kind: 'none', detail: 'server/discover was
 /** Stands for the answer to `initialize` when the server turned out to be modern. */
 const IS_MODERN: HandshakeAnswer = { kind: 'none', detail: 'it speaks the modern era' };
 
-function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<HandshakeResult> {
+function withoutRejection(asked: Promise<HandshakeAnswer>): Promise<HandshakeResult> {
   return asked.then(
     (answer) => ({ answer }),
     (thrown: unknown) => ({ thrown }),

@@ -105,14 +105,14 @@ export class ToolHeaders {
       this.#report(tool.name, fault);
       return false;
     }
-    if (this.#reported.size > 0) this.#reported.delete(keyOf(tool.name));
+    if (this.#reported.size > 0) this.#reported.delete(reportKeyOf(tool.name));
     if (declarations.length > 0) this.#remember(tool.name, declarations);
     return true;
   }
 
   /** Lists are repeated: a fault of a tool is reported once, and again when it changes or returns. */
   #report(name: string, fault: string): void {
-    const key = keyOf(name);
+    const key = reportKeyOf(name);
     const before = this.#reported.get(key);
     if (before === fault || (before === undefined && this.#reported.size >= MOST_REPORTED)) return;
     this.#reported.set(key, fault);
@@ -160,7 +160,7 @@ export const MOST_REPORTED = 100;
 export const NAME_UNITS = 256;
 
 /** Long names that begin alike have different keys. */
-function keyOf(name: string): string {
+function reportKeyOf(name: string): string {
   return name.length > NAME_UNITS ? hash('sha256', name) : name;
 }
 
