@@ -1,7 +1,7 @@
 // The output of commands: tables, facts and JSON, and the characters that may reach a terminal.
 
 import * as assert from 'uvu/assert';
-import { duration, facts, json, printable, stateWord, table } from '../../src/cli/output.ts';
+import { detailLines, duration, json, printable, stateWord, table } from '../../src/cli/output.ts';
 import { suite } from '../helpers/suite.ts';
 import { recordingTerminal } from './recording-terminal.ts';
 
@@ -42,13 +42,13 @@ test('omits columns that are empty or zero in every row on a terminal, unless it
 
 test('aligns facts, and wraps them on a terminal below their value', () => {
   assert.is(
-    facts(plain, [
+    detailLines(plain, [
       ['a', 1],
       ['long', 'x'],
     ]),
     'a     1\nlong  x',
   );
-  const text = facts(recordingTerminal({ columns: 20 }), [['name', 'one two three four']]);
+  const text = detailLines(recordingTerminal({ columns: 20 }), [['name', 'one two three four']]);
   assert.is(text, 'name  one two three\n      four');
 });
 

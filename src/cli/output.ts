@@ -101,7 +101,7 @@ function withShortWords(cell: string, width: number | undefined): string {
 }
 
 /** `name  value` lines with the values in one column, which is wrapped on a terminal; none for an empty value. */
-export function facts(
+export function detailLines(
   { columns = Number.POSITIVE_INFINITY }: Pick<Terminal, 'columns'>,
   pairs: readonly (readonly [name: string, value: unknown])[],
 ): string {

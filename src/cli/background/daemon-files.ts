@@ -85,14 +85,14 @@ export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string
 function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
   try {
     const [pid = '', url = '', start = ''] = readFileSync(path, 'utf8').split('\n');
-    const facts: Pick<Daemon, 'words' | 'folder' | 'graceMs'> = JSON.parse(start);
-    return /^[1-9]\d*$/.test(pid) ? { pid: Number(pid), url, ...facts } : undefined;
+    const details: Pick<Daemon, 'words' | 'folder' | 'graceMs'> = JSON.parse(start);
+    return /^[1-9]\d*$/.test(pid) ? { pid: Number(pid), url, ...details } : undefined;
   } catch {
     return undefined;
   }
 }
 
 /** Only the owner can read it: the words of a command line may name a password. */
-export function writeDaemon({ pid: path }: DaemonFiles, { pid, url, ...facts }: Daemon): void {
-  writePrivateFile(path, `${pid}\n${url}\n${JSON.stringify(facts)}\n`);
+export function writeDaemon({ pid: path }: DaemonFiles, { pid, url, ...details }: Daemon): void {
+  writePrivateFile(path, `${pid}\n${url}\n${JSON.stringify(details)}\n`);
 }

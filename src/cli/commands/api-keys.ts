@@ -107,13 +107,13 @@ export const createApiKey: CommandDefinition = {
 };
 
 function forPeople({ name, key, permissions, templates, expires_at: expiresAt }: Fields): string {
-  const facts = [
+  const details = [
     [permissions].flat().join(', '),
     Array.isArray(templates) ? `templates ${templates.join(', ')}` : 'all templates',
     typeof expiresAt === 'string' ? `until ${minute(expiresAt)}` : 'until it is revoked',
   ];
   return [
-    `The key "${name}" (${facts.join('; ')}), shown only this once:`,
+    `The key "${name}" (${details.join('; ')}), shown only this once:`,
     '',
     `  ${key}`,
     '',

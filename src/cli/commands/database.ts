@@ -5,7 +5,7 @@ import type { CommandDefinition, CommandInput } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import type { RegistryDocument } from '../database/registry-document.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { facts, json, printable, printResult } from '../output.ts';
+import { detailLines, json, printable, printResult } from '../output.ts';
 import { newFilePath, writePrivateFile } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
@@ -19,12 +19,12 @@ export const dbStatus: CommandDefinition = {
   run: async (input, terminal) => {
     const { databaseReport } = await import('../database/open-database.ts');
     const state = await databaseReport(readSettings(input, terminal), terminal);
-    printResult(input, terminal, state, () => facts(terminal, factsOf(state)));
+    printResult(input, terminal, state, () => detailLines(terminal, databaseRows(state)));
     return state.is_usable ? 0 : 1;
   },
 };
 
-function factsOf(state: DatabaseReport): readonly (readonly [string, unknown])[] {
+function databaseRows(state: DatabaseReport): readonly (readonly [string, unknown])[] {
   const { database, kind, is_reachable: isReachable, reason, migrations, counts, warnings } = state;
   return [
     ['database', database],

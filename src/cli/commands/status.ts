@@ -7,7 +7,7 @@ import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { NotLoggedIn, UsageError } from '../failures.ts';
-import { type Columns, duration, facts, printResult, stateWord, table } from '../output.ts';
+import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
@@ -117,7 +117,7 @@ function summary(
 ): string {
   const instances = fields(health.instances);
   const stateOf = (record: Fields) => stateWord(terminal, shownStateOf(record));
-  const lines = facts(terminal, [
+  const lines = detailLines(terminal, [
     ['gateway', url],
     ['status', stateWord(terminal, String(health.status))],
     ['version', `API ${health.version}, stagedoor ${health.build}`],
@@ -125,7 +125,7 @@ function summary(
     ['database', String(health.database)],
     ['instances', `${instances.healthy} of ${instances.total} healthy`],
     ['requests', stats && `${stats.total_requests}, ${stats.active_connections} in flight`],
-    ...clientFacts(stats),
+    ...clientRows(stats),
   ]);
   const templates = recordsOf(stats?.templates, 'name');
   const elsewhere = records.filter(isElsewhere);
@@ -149,7 +149,7 @@ const TEMPLATE_COLUMNS: Columns<Fields> = {
 };
 
 /** Open sessions and processes of MCP clients; a gateway of an older version does not report them. */
-function clientFacts(stats: Fields = {}): (readonly [string, string])[] {
+function clientRows(stats: Fields = {}): (readonly [string, string])[] {
   const { open, max, parked, lost: lostSessions, moved } = fields(stats.sessions);
   const { running, lost: lostProcesses } = fields(stats.own_processes);
   if (open === undefined || running === undefined) return [];
@@ -212,7 +212,7 @@ export const health: CommandDefinition = {
 
 function gatewayHealth(terminal: Terminal, answer: Fields): string {
   const instances = fields(answer.instances);
-  return facts(terminal, [
+  return detailLines(terminal, [
     ['status', stateWord(terminal, String(answer.status))],
     ['database', String(answer.database)],
     ['instances', `${instances.healthy} of ${instances.total} healthy`],
@@ -315,7 +315,7 @@ function tableOf(terminal: Terminal, now: Sample, before: Sample | undefined, is
     SESSIONS: (record) => countsOf(record).sessions ?? 0,
   };
   const percentiles = [stats.p50_ms, stats.p95_ms, stats.p99_ms].map(milliseconds).join(', ');
-  const summary = facts(terminal, [
+  const summary = detailLines(terminal, [
     ['uptime', duration(Number(stats.uptime))],
     ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
     ['failed', percent(stats.error_rate)],

@@ -11,7 +11,7 @@ import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { CommandDefinition, CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
-import { type Columns, facts, json, printable, printResult, table } from '../output.ts';
+import { type Columns, detailLines, json, printable, printResult, table } from '../output.ts';
 import { replaceFile } from '../private-file.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../remote.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
@@ -61,7 +61,7 @@ export const templateShow: CommandDefinition = {
       const pairs = FIELDS.map((name) => [name, record[name]] as const);
       const settings = settingsOf(record);
       const tables = settings.length === 0 ? [] : [table(terminal, SETTING_COLUMNS, settings)];
-      return [facts(terminal, pairs), ...tables].join('\n\n');
+      return [detailLines(terminal, pairs), ...tables].join('\n\n');
     });
   },
 };

@@ -59,7 +59,7 @@ export const createUser: CommandDefinition = {
       '../accounts/account-options.ts'
     );
     const username = usernameOf(input);
-    const facts = {
+    const details = {
       username,
       email: emailOf(input, username),
       role: roleOf(input) ?? 'user',
@@ -70,9 +70,9 @@ export const createUser: CommandDefinition = {
         question: `Password of ${username}`,
         isNew: true,
       });
-      const user = await client.createUser({ ...facts, password });
-      await warnOfUnknownTemplates(client, facts.templates, terminal);
-      return printResult(input, terminal, user, `created the ${facts.role} ${user.username}`);
+      const user = await client.createUser({ ...details, password });
+      await warnOfUnknownTemplates(client, details.templates, terminal);
+      return printResult(input, terminal, user, `created the ${details.role} ${user.username}`);
     });
   },
 };
