@@ -67,12 +67,14 @@ export class RateLimiter {
 
 /** `added`: the part of the count that is not counted when the count exceeds the limit. */
 function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added = 0): RateLimit {
-  const facts = {
+  const rateLimit = {
     limit,
     remaining: Math.max(0, limit - (count <= limit ? count : count - added)),
     resetAtSeconds: Math.ceil((nowMs + endsInMs) / 1000),
   };
-  return count <= limit ? facts : { ...facts, retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)) };
+  return count <= limit
+    ? rateLimit
+    : { ...rateLimit, retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)) };
 }
 
 export interface Window {
