@@ -2,7 +2,7 @@
 // The servers: spec/system/databases.
 
 import * as assert from 'uvu/assert';
-import type { Database, Failure } from '../../src/persistence/database.ts';
+import type { Database, DatabaseFailure } from '../../src/persistence/database.ts';
 import { mssql } from '../../src/persistence/databases/mssql.ts';
 import { mysql } from '../../src/persistence/databases/mysql.ts';
 import { oracle } from '../../src/persistence/databases/oracle.ts';
@@ -19,7 +19,7 @@ const folder = folderOfEach(test);
 /** Errors by code, by number, or by message. */
 type Thrown = string | number | { readonly message: string };
 
-const FAILURES: [Database, Partial<Record<Failure | 'of the statement', readonly Thrown[]>>][] = [
+const FAILURES: [Database, Partial<Record<DatabaseFailure | 'of the statement', readonly Thrown[]>>][] = [
   [
     sqlite,
     {

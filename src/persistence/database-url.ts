@@ -89,13 +89,13 @@ function serverOf(database: Database, scheme: string, rest: string): ParsedDatab
   const name = decoded(parsed.pathname.replace(/^\//, ''));
   if (name === '' && !options.has('service_name'))
     throw new StoreOpenError(`the database URL names no database: it looks like ${example(database)}`);
-  const place = `${parsed.username === '' ? '' : `${parsed.username}@`}${parsed.hostname || 'localhost'}:${port}`;
+  const authority = `${parsed.username === '' ? '' : `${parsed.username}@`}${parsed.hostname || 'localhost'}:${port}`;
   return {
     database,
     address: { host: decoded(host), port, user, password: decoded(parsed.password), name, options },
     description: {
       kind: database.kind,
-      printable: `${scheme}://${place}/${name || options.get('service_name')}`,
+      printable: `${scheme}://${authority}/${name || options.get('service_name')}`,
     },
   };
 }

@@ -18,7 +18,7 @@ export interface DatabaseAddress {
   readonly options: ReadonlyMap<string, string>;
 }
 
-export type Failure =
+export type DatabaseFailure =
   /** No connection, a lost connection, too many connections, a shutdown, or a timeout. */
   | 'unavailable'
   | 'credentials'
@@ -76,7 +76,7 @@ export interface Database {
   insert?(client: unknown, table: string, row: Readonly<Record<string, string | number>>): void;
   readonly writeBehind?: WriteBehind;
   /** Undefined when the error concerns the statement itself. */
-  failure(error: DriverError): Failure | undefined;
+  failure(error: DriverError): DatabaseFailure | undefined;
 }
 
 /** Commits to a file that do not wait for the disk, a wait that would block the event loop. Absent for servers. */
@@ -119,7 +119,7 @@ export function booleanOption(
 }
 
 /** The same for any thrown value; undefined also for an error that no driver raised. */
-export function failureOf({ failure }: Database, thrown: unknown): Failure | undefined {
+export function failureOf({ failure }: Database, thrown: unknown): DatabaseFailure | undefined {
   const error = driverErrorOf(thrown);
   return error && failure(error);
 }

@@ -15,28 +15,28 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
       `the driver for ${database.label} is not installed: npm install ${database.driverPackage}@7.2.1`,
       { cause: thrown },
     );
-  const facts = driverErrorOf(thrown);
-  const reason = facts === undefined ? String(thrown) : reasonOf(facts);
-  const place = description.file ?? `${address.host}:${address.port}`;
+  const driverError = driverErrorOf(thrown);
+  const reason = driverError === undefined ? String(thrown) : reasonOf(driverError);
+  const location = description.file ?? `${address.host}:${address.port}`;
   const failed = (message: string) => new StoreOpenError(message, { cause: thrown });
   switch (failureOf(database, thrown)) {
     case 'credentials':
       return failed(
-        `${database.label} at ${place} refuses the user "${address.user}": check user and password of the database URL`,
+        `${database.label} at ${location} refuses the user "${address.user}": check user and password of the database URL`,
       );
     case 'no-database':
       return failed(
-        `${database.label} at ${place} has no database "${address.name}", or "${address.user}" may not use it: ` +
+        `${database.label} at ${location} has no database "${address.name}", or "${address.user}" may not use it: ` +
           'create it, or grant the right to',
       );
     case 'unavailable':
       return failed(
         description.file === undefined
-          ? `${database.label} at ${place} cannot be reached (${reason}): is it running, and is the address right?`
-          : `the database ${place} cannot be used (${reason})`,
+          ? `${database.label} at ${location} cannot be reached (${reason}): is it running, and is the address right?`
+          : `the database ${location} cannot be used (${reason})`,
       );
     case 'damaged':
-      return new DamagedFileError(place, facts?.code ?? '', thrown);
+      return new DamagedFileError(location, driverError?.code ?? '', thrown);
     case 'conflict':
       return failed(
         `the database ${description.printable} is in use by another process (${reason}): try again`,

@@ -37,7 +37,7 @@ export interface OrmSessionDeps {
 }
 
 export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
-type Change<T> = (em: SqlEntityManager, tables: Tables, revision: number) => Promise<T>;
+type ChangeWork<T> = (em: SqlEntityManager, tables: Tables, revision: number) => Promise<T>;
 
 interface Operation {
   startedAt: number | undefined;
@@ -50,7 +50,7 @@ interface Operation {
 export class OrmSession {
   readonly #deps: OrmSessionDeps;
   /** For a file: true while the path names the file that was opened. */
-  readonly #isInPlace: (() => boolean) | undefined;
+  readonly #isSameFile: (() => boolean) | undefined;
   /** The writers of this process wait here: waiting for the row of the revision, they would hold connections. */
   readonly #writers = new SerialQueue();
   /** For a file, which has one connection: no other statement may run during a transaction. */
@@ -66,7 +66,7 @@ export class OrmSession {
 
   constructor(deps: OrmSessionDeps) {
     this.#deps = deps;
-    this.#isInPlace = deps.file === undefined ? undefined : fileIdentity(deps.file);
+    this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
     this.#orm = deps.orm;
     this.#everyOperation = deps.database.isFile ? this.#writers : undefined;
   }
@@ -111,7 +111,7 @@ export class OrmSession {
    * Runs a transaction that changes the registry or the accounts. It first increments the revision, whose row
    * is the lock of the writers of all nodes. `revision` is the new number.
    */
-  change<T>(work: Change<T>): Promise<T> {
+  change<T>(work: ChangeWork<T>): Promise<T> {
     return this.write(async (em, tables) => {
       const next = raw('?? + 1', ['counter']);
       const changed = await em.nativeUpdate(tables.revision, { name: REVISION }, { counter: next });
@@ -126,7 +126,7 @@ export class OrmSession {
    * As `change`, but rolls back, including the revision, when the work returns false because it changed
    * nothing. With `atRevision`, only if that is the present revision.
    */
-  async changeIf(work: Change<boolean>, atRevision?: number): Promise<boolean> {
+  async changeIf(work: ChangeWork<boolean>, atRevision?: number): Promise<boolean> {
     const unchanged = new Error('nothing was changed');
     try {
       return await this.change(async (em, tables, revision) => {
@@ -230,28 +230,28 @@ export class OrmSession {
     for (;;) {
       try {
         // Checked before a new connection is opened: SQLite would create a missing file.
-        if (this.#isInPlace?.() === false) throw databaseUnavailable(new Error(MOVED));
+        if (this.#isSameFile?.() === false) throw databaseUnavailable(new Error(MOVED));
         const { orm, tables } = this.#orm ?? (await this.#connected());
         return await work(orm.em.fork(), tables, operation);
       } catch (thrown) {
-        const facts = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
-        const failure = facts && this.database.failure(facts);
-        if (failure === undefined) throw withoutValues(thrown, facts);
+        const driverError = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
+        const failure = driverError && this.database.failure(driverError);
+        if (failure === undefined) throw withoutValues(thrown, driverError);
         if (failure !== 'conflict') {
           if (this.#deps.database.isFile) this.#dropConnection();
           else this.#hasLostConnection = true;
-          const cause = withoutValues(thrown, facts);
+          const cause = withoutValues(thrown, driverError);
           const { file } = this.#deps;
           const isDamage = failure === 'damaged' && file !== undefined;
           throw databaseUnavailable(
-            isDamage ? new DamagedFileError(file, facts?.code ?? '', cause) : cause,
+            isDamage ? new DamagedFileError(file, driverError?.code ?? '', cause) : cause,
             operation.delivered,
           );
         }
         // The database rolled back the conflicting transaction.
         operation.delivered = 'no';
         if (!operation.hasEnded) await delay(Math.random() * LONGEST_PAUSE_MS);
-        if (operation.hasEnded) throw databaseUnavailable(withoutValues(thrown, facts));
+        if (operation.hasEnded) throw databaseUnavailable(withoutValues(thrown, driverError));
       }
     }
   }

@@ -142,8 +142,8 @@ export class OrmStore implements Store {
         secrets[field] = JSON.parse(this.#cipher.decrypt(row[field], purposeOf(row, field)));
       } catch (thrown) {
         const reason = thrown instanceof CipherError ? thrown.message : 'unknown reason';
-        const place = `"${field}" of the instance ${row.template}/${row.id}`;
-        return { env: {}, headers: {}, locked: `${place} cannot be read: ${reason}; ${HOW_TO_READ}` };
+        const location = `"${field}" of the instance ${row.template}/${row.id}`;
+        return { env: {}, headers: {}, locked: `${location} cannot be read: ${reason}; ${HOW_TO_READ}` };
       }
     }
     return secrets;

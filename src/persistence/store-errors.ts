@@ -36,33 +36,44 @@ export interface DriverError {
 export function driverErrorOf(thrown: unknown): DriverError | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const { message } = thrown;
-  const facts = { code: textOf(thrown, 'code'), number: numberOf(thrown), isFatal: isFatal(thrown), message };
-  if (facts.code !== '' || facts.number !== 0) return facts;
+  const driverError = {
+    code: textOf(thrown, 'code'),
+    number: numberOf(thrown),
+    isFatal: isFatal(thrown),
+    message,
+  };
+  if (driverError.code !== '' || driverError.number !== 0) return driverError;
   const inner = thrown instanceof AggregateError ? thrown.errors[0] : thrown.cause;
-  const innerFacts = driverErrorOf(inner);
-  return innerFacts === undefined
-    ? facts
-    : { ...innerFacts, message: `${thrown.message}: ${innerFacts.message}` };
+  const innerError = driverErrorOf(inner);
+  return innerError === undefined
+    ? driverError
+    : { ...innerError, message: `${thrown.message}: ${innerError.message}` };
 }
 
 /**
  * The part of a driver's error that may be logged: its class, its codes, and the violated constraint. The
  * driver's message contains the statement or the failing row, with hashes. Returns other errors unchanged.
  */
-export function withoutValues(thrown: unknown, facts: DriverError | undefined): unknown {
-  if (!(thrown instanceof Error) || facts === undefined || (facts.code === '' && facts.number === 0))
+export function withoutValues(thrown: unknown, driverError: DriverError | undefined): unknown {
+  if (
+    !(thrown instanceof Error) ||
+    driverError === undefined ||
+    (driverError.code === '' && driverError.number === 0)
+  )
     return thrown;
-  const places = ['table', 'constraint'].flatMap((name) => placeIn(thrown, name));
-  const codes = [facts.code, facts.number === 0 ? '' : String(facts.number)].filter((code) => code !== '');
+  const fields = ['table', 'constraint'].flatMap((name) => driverField(thrown, name));
+  const codes = [driverError.code, driverError.number === 0 ? '' : String(driverError.number)].filter(
+    (code) => code !== '',
+  );
   const kind = thrown.constructor.name;
-  return new Error([`the database refused (${kind}: ${codes.join(' ')})`, ...places].join(', '));
+  return new Error([`the database refused (${kind}: ${codes.join(' ')})`, ...fields].join(', '));
 }
 
 /** A property that drivers set on the error or on its cause. */
-function placeIn(error: Error, name: string): string[] {
+function driverField(error: Error, name: string): string[] {
   const text = textOf(error, name);
   if (text !== '') return [`${name} ${text}`];
-  return error.cause instanceof Error ? placeIn(error.cause, name) : [];
+  return error.cause instanceof Error ? driverField(error.cause, name) : [];
 }
 
 function textOf(error: Error, name: string): string {
