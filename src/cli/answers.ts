@@ -65,14 +65,14 @@ export function issueText(item: unknown): string {
   const { loc, msg, type } = fields(item);
   const path = Array.isArray(loc) ? loc.map(String) : ['request'];
   const rule = type === 'string_pattern_mismatch' ? NAME_RULES[path.at(-1) ?? ''] : undefined;
-  return rule ?? `${placeOf(path)}: ${String(msg)}`;
+  return rule ?? `${fieldLabel(path)}: ${String(msg)}`;
 }
 
 /** `--env A` for `body.instance.env_vars.A`; a field without an option stays a path. */
-function placeOf(path: readonly string[]): string {
-  const [place, field = '', ...below] = path.filter((each, index) => index !== 1 || each !== 'instance');
+function fieldLabel(path: readonly string[]): string {
+  const [source, field = '', ...below] = path.filter((each, index) => index !== 1 || each !== 'instance');
   // Each parameter of a query is an option of the same name.
-  if (place === 'query') return `--${field}`;
+  if (source === 'query') return `--${field}`;
   const written = Object.hasOwn(WRITTEN_AS, field) ? WRITTEN_AS[field] : undefined;
   if (written === undefined) return path.join('.');
   return below.length === 0 ? written : `${written} ${below.join('.')}`;

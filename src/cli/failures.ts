@@ -39,9 +39,12 @@ export class Cancelled extends CommandFailure {
 /** A gateway refused the credentials, or there were none: exit code 1, unless the command works without them. */
 export class NotLoggedIn extends CommandFailure {}
 
-/** A file that cannot be written, as the failure of a command. `fate` is a clause about changes that were made. */
-export function writeFailure(path: string, cause: unknown, fate = ''): CommandFailure {
-  return new CommandFailure(`${path} cannot be written (${codeOf(cause) ?? 'unknown reason'})${fate}`, {
-    cause,
-  });
+/** A file that cannot be written, as the failure of a command. `outcomeText` is a clause about changes that were made. */
+export function writeFailure(path: string, cause: unknown, outcomeText = ''): CommandFailure {
+  return new CommandFailure(
+    `${path} cannot be written (${codeOf(cause) ?? 'unknown reason'})${outcomeText}`,
+    {
+      cause,
+    },
+  );
 }

@@ -235,10 +235,10 @@ function reasonsOf(answer: object): string {
 }
 
 function unreachable(url: string, timeoutMs: number, error: unknown): CommandFailure {
-  return new CommandFailure(whyUnreachable(url, timeoutMs, error), { cause: error });
+  return new CommandFailure(unreachableReason(url, timeoutMs, error), { cause: error });
 }
 
-function whyUnreachable(url: string, timeoutMs: number, error: unknown): string {
+function unreachableReason(url: string, timeoutMs: number, error: unknown): string {
   if (!(error instanceof Error)) return `${url} cannot be reached`;
   if (error.name === 'TimeoutError') return `${url} did not answer within ${timeoutMs / 1000} s`;
   const cause = error.cause instanceof Error ? error.cause : error;

@@ -1,7 +1,7 @@
 // Commands about an instance, and deleting a template.
 
 import * as assert from 'uvu/assert';
-import { leftThere } from '../../../src/cli/commands/instances.ts';
+import { remainingText } from '../../../src/cli/commands/instances.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER, printed } from './against-gateway.ts';
 
@@ -56,10 +56,10 @@ test('deregister removes an instance, and delete-template works only once all ar
 });
 
 test('name the calls and sessions that remain at an instance', () => {
-  const left = (calls: number, sessions: number) => leftThere({ in_flight: calls, sessions });
+  const left = (calls: number, sessions: number) => remainingText({ in_flight: calls, sessions });
   const said = ['', '1 call remains', '2 sessions remain', '2 calls and 1 session remain'];
   assert.equal([left(0, 0), left(1, 0), left(0, 2), left(2, 1)], said);
-  assert.is(leftThere({}), '', 'of a gateway of another version nothing is known');
+  assert.is(remainingText({}), '', 'of a gateway of another version nothing is known');
 });
 
 test.run();

@@ -82,11 +82,11 @@ function line(
   { type, at, template, instance_id: id, server_id: _, is_last: __, ...rest }: Fields,
 ): string {
   const clock = typeof at === 'string' ? new Date(at).toTimeString().slice(0, 8) : ' '.repeat(8);
-  const place = [template, id].filter((part) => part !== undefined).join('/');
+  const instance = [template, id].filter((part) => part !== undefined).join('/');
   const details = Object.entries(type === 'gateway.sampled' ? fields(rest.totals) : rest)
     .filter(([name, value]) => !isUsual(name, value))
     .map(([name, value]) => `${name}=${fieldText(value)}`);
-  return [`${terminal.paint('dim', clock)} ${colouredType(terminal, String(type))}`, place, ...details]
+  return [`${terminal.paint('dim', clock)} ${colouredType(terminal, String(type))}`, instance, ...details]
     .filter((part) => part !== '')
     .join('  ');
 }

@@ -188,7 +188,7 @@ export const drain = instanceCommand({
   word: 'drain',
   summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
   done: (record) => {
-    const left = leftThere(record);
+    const left = remainingText(record);
     return `gets no new calls until it is resumed${left && `; ${left}`}`;
   },
 });
@@ -203,7 +203,7 @@ const restartInstance = instanceCommand({
   word: 'restart',
   summary: 'Restart the gateway in the background, or one instance when its calls have ended',
   done: (record) => {
-    const left = leftThere(record);
+    const left = remainingText(record);
     return left === '' ? 'restarts' : `restarts when its calls have ended, after 30 s at the latest; ${left}`;
   },
 });
@@ -269,7 +269,7 @@ function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefin
 }
 
 /** `2 calls and 1 session remain`; empty when nothing remains. */
-export function leftThere({ in_flight: calls, sessions }: Fields): string {
+export function remainingText({ in_flight: calls, sessions }: Fields): string {
   const parts = [counted(calls, 'call'), counted(sessions, 'session')].filter((part) => part !== '');
   if (parts.length === 0) return '';
   return `${parts.join(' and ')} ${parts.length === 1 && parts[0]?.startsWith('1 ') ? 'remains' : 'remain'}`;

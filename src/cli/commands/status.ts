@@ -102,7 +102,7 @@ interface GatewayReport {
 }
 
 /** Health needs no account: a script that only checks the gateway may have none. */
-function detailsOf(gateway: Remote): Promise<Sample | NotLoggedIn> {
+function detailsOf(gateway: Remote): Promise<GatewaySample | NotLoggedIn> {
   return sampleOf(gateway).catch((error: unknown) => {
     if (error instanceof NotLoggedIn) return error;
     throw error;
@@ -259,13 +259,13 @@ export const stats: CommandDefinition = {
   },
 };
 
-interface Sample {
+interface GatewaySample {
   readonly stats: unknown;
   readonly registry: unknown;
   readonly atMs: number;
 }
 
-async function sampleOf(gateway: Remote): Promise<Sample> {
+async function sampleOf(gateway: Remote): Promise<GatewaySample> {
   const [stats, registry] = await Promise.all([
     gateway.request('/gateway/stats'),
     gateway.request('/gateway/registry'),
@@ -273,9 +273,9 @@ async function sampleOf(gateway: Remote): Promise<Sample> {
   return { stats, registry, atMs: performance.now() };
 }
 
-async function watch(gateway: Remote, terminal: Terminal, first: Sample): Promise<number> {
+async function watch(gateway: Remote, terminal: Terminal, first: GatewaySample): Promise<number> {
   const { signal, dispose } = untilSignal();
-  let [before, now]: readonly [Sample | undefined, Sample] = [undefined, first];
+  let [before, now]: readonly [GatewaySample | undefined, GatewaySample] = [undefined, first];
   try {
     while (!signal.aborted) {
       const clock = new Date().toTimeString().slice(0, 8);
@@ -290,7 +290,12 @@ async function watch(gateway: Remote, terminal: Terminal, first: Sample): Promis
 }
 
 /** With calls per second when there are two samples. */
-function tableOf(terminal: Terminal, now: Sample, before: Sample | undefined, isWide: boolean): string {
+function tableOf(
+  terminal: Terminal,
+  now: GatewaySample,
+  before: GatewaySample | undefined,
+  isWide: boolean,
+): string {
   const stats = fields(now.stats);
   const of = fields(stats.instances);
   const inFlight = fields(fields(stats.load_balancer).active_connections);

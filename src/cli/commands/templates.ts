@@ -171,7 +171,7 @@ export const templateInit: CommandDefinition = {
     try {
       const { id } = readTemplate(text);
       const folder = resolve(terminal.folder, input.text('into') ?? '.');
-      const path = placeDefinition(folder, id, text, input.has('force'));
+      const path = writeDefinition(folder, id, text, input.has('force'));
       terminal.print(
         `${path} is written; "${ownCommand('template add')}" puts it into the folder of templates`,
       );
@@ -279,7 +279,7 @@ export const templateAdd: CommandDefinition = {
     try {
       const text = await readDefinition(join(folder, 'template.json'), file);
       const { id } = readTemplate(text, basename(folder));
-      const path = placeDefinition(templatesFolder, id, text, input.has('force'));
+      const path = writeDefinition(templatesFolder, id, text, input.has('force'));
       terminal.print(`${id} is added as ${path}; a gateway reads it when it starts`);
       return 0;
     } catch (thrown) {
@@ -301,7 +301,7 @@ async function readDefinition(path: string, written: string): Promise<string> {
 }
 
 /** Makes `<folder>/<id>/template.json` and returns its path; replaces one only when `isForced`. Throws CommandFailure. */
-function placeDefinition(folder: string, id: string, text: string, isForced: boolean): string {
+function writeDefinition(folder: string, id: string, text: string, isForced: boolean): string {
   const home = join(folder, id);
   const path = join(home, 'template.json');
   let made: string | undefined;

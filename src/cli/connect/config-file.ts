@@ -26,13 +26,13 @@ export function locate(
   { env, folder }: Pick<Terminal, 'env' | 'folder'>,
   platform: NodeJS.Platform = process.platform,
 ): string {
-  const place = platform === 'win32' ? windows : platform === 'darwin' ? macos : linux;
+  const path = platform === 'win32' ? windows : platform === 'darwin' ? macos : linux;
   const home = env.HOME || homedir();
   const known: Readonly<Record<string, string | undefined>> = {
     USERPROFILE: env.USERPROFILE || home,
     APPDATA: env.APPDATA || join(home, 'AppData', 'Roaming'),
   };
-  const filled = place.replace(/^~(?=\/)/, home).replace(/%(\w+)%/g, (text, name) => known[name] ?? text);
+  const filled = path.replace(/^~(?=\/)/, home).replace(/%(\w+)%/g, (text, name) => known[name] ?? text);
   return resolve(folder, filled);
 }
 

@@ -64,9 +64,11 @@ export function databaseFailure(error: unknown): unknown {
   if (facts.cause instanceof StoreOpenError) return databaseFailure(facts.cause);
   if (code === 'DATABASE_UNAVAILABLE') {
     // The error describes only the last change: a command may have made others before.
-    const why = facts.cause === undefined ? '' : `: ${reasonOf(facts.cause)}`;
-    const fate = facts.delivered === 'no' ? '' : '; the outcome of the last change is unknown';
-    return new CommandFailure(`the database does not answer${why}${fate} (${code})`, { cause: error });
+    const cause = facts.cause === undefined ? '' : `: ${reasonOf(facts.cause)}`;
+    const outcomeText = facts.delivered === 'no' ? '' : '; the outcome of the last change is unknown';
+    return new CommandFailure(`the database does not answer${cause}${outcomeText} (${code})`, {
+      cause: error,
+    });
   }
   return new CommandFailure(`${message.replace(/\.$/, '')} (${code})`, { cause: error });
 }

@@ -103,22 +103,23 @@ async function checkPorts(config: Config, terminal: Terminal): Promise<readonly 
   const daemon = await runningDaemon(filesIn(stateFolderOf(config, terminal.folder, terminal.env)));
   const results = await Promise.all(
     config.listeners.map(async ({ host, port }): Promise<CheckResult> => {
-      const place = `${host}:${port}`;
+      const address = `${host}:${port}`;
       const code = port === 0 ? undefined : await bindingError(host, port);
-      if (code === undefined) return ok(`${place} is free`);
+      if (code === undefined) return ok(`${address} is free`);
       if (code === 'EACCES')
-        return fail(`${place} may not be opened by this user`, 'choose a --port above 1023');
-      if (code !== 'EADDRINUSE') return fail(`${place} cannot be opened (${code})`, 'choose another --host');
+        return fail(`${address} may not be opened by this user`, 'choose a --port above 1023');
+      if (code !== 'EADDRINUSE')
+        return fail(`${address} cannot be opened (${code})`, 'choose another --host');
       const url = localUrl(host, port);
       if (!(await answersAsGateway(url, ANSWER_MS))) {
-        return fail(`${place} is used by another program`, 'end that program, or choose another --port');
+        return fail(`${address} is used by another program`, 'end that program, or choose another --port');
       }
       // The file of a daemon names one of its ports.
       const isSame = daemon !== undefined && new URL(daemon.url).port === String(port);
       if (daemon !== undefined && (isSame || config.portsDefaulted)) {
-        return ok(`${place} is used by the gateway in the background here, process ${daemon.pid}`);
+        return ok(`${address} is used by the gateway in the background here, process ${daemon.pid}`);
       }
-      return warn(`${place} is used by another gateway`, 'choose another --port');
+      return warn(`${address} is used by another gateway`, 'choose another --port');
     }),
   );
   // One of the two default ports is enough.
@@ -197,8 +198,8 @@ async function checkTemplates(config: Config, { env }: Terminal): Promise<readon
 async function isFound(program: string, path: string, extensions = ''): Promise<boolean> {
   const folders = isAbsolute(program) || /[\\/]/.test(program) ? [''] : path.split(delimiter);
   const endings = isPosix ? [''] : ['', ...extensions.split(';')];
-  const places = folders.flatMap((folder) => endings.map((ending) => join(folder, program) + ending));
-  const seen = await Promise.all(places.map((place) => isAllowed(place, constants.X_OK)));
+  const candidates = folders.flatMap((folder) => endings.map((ending) => join(folder, program) + ending));
+  const seen = await Promise.all(candidates.map((file) => isAllowed(file, constants.X_OK)));
   return seen.includes(true);
 }
 
@@ -247,10 +248,10 @@ async function compareWithGateway(terminal: Terminal): Promise<readonly CheckRes
 }
 
 /** In whole seconds, the precision of both clocks. */
-function compareClock(place: string, aheadMs: number): CheckResult {
+function compareClock(address: string, aheadMs: number): CheckResult {
   const seconds = Math.round(aheadMs / 1000);
-  if (Math.abs(seconds) <= MOST_SECONDS) return ok(`the same as at ${place}`);
-  const text = `the clock of ${place} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
+  if (Math.abs(seconds) <= MOST_SECONDS) return ok(`the same as at ${address}`);
+  const text = `the clock of ${address} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
   return warn(text, 'synchronise both clocks: tokens and keys expire by them');
 }
 
