@@ -42,12 +42,12 @@ test('keeps the tokens of concurrent logins, and gives up the check after five a
     );
   const kept = () => Object.keys(JSON.parse(readFileSync(path, 'utf8')).tokens).sort();
 
-  disturbed(2).keep(url, token, nowMs);
+  disturbed(2).store(url, token, nowMs);
   assert.equal(kept(), [url, 'http://other-1', 'http://other-2']);
-  assert.is(disturbed(4).forget('http://other-1'), true);
+  assert.is(disturbed(4).remove('http://other-1'), true);
   assert.equal(kept(), [url, 'http://other-2', 'http://other-3', 'http://other-4']);
 
-  disturbed(Number.POSITIVE_INFINITY).keep('http://mine', token, nowMs);
+  disturbed(Number.POSITIVE_INFINITY).store('http://mine', token, nowMs);
   assert.is(others, 4 + 5);
   assert.is(kept().includes('http://mine'), true);
 });
@@ -55,19 +55,19 @@ test('keeps the tokens of concurrent logins, and gives up the check after five a
 test('does not use an expired token, and removes it with the next login or logout', () => {
   const file = new CredentialsFile(path);
   const later = nowMs + 3_600_000;
-  file.keep(url, token, nowMs);
+  file.store(url, token, nowMs);
   assert.is(file.valid(later).get(url), undefined);
-  assert.equal([file.forget(url), file.forget(url)], [true, false]);
-  file.keep(url, token, nowMs);
-  file.keep('http://b', { ...token, expires_at: '2028-01-01T00:00:00.000Z' }, later);
+  assert.equal([file.remove(url), file.remove(url)], [true, false]);
+  file.store(url, token, nowMs);
+  file.store('http://b', { ...token, expires_at: '2028-01-01T00:00:00.000Z' }, later);
   assert.not.match(readFileSync(path, 'utf8'), url);
 });
 
 test('removes one token or all, returns which, and writes no file when there was none', () => {
   const file = new CredentialsFile(path);
-  assert.equal([file.forget(url), file.forgetAll(), existsSync(path)], [false, [], false]);
-  for (const each of [url, 'http://b', 'http://c']) file.keep(each, token, nowMs);
-  assert.equal([file.forget('http://b'), file.forgetAll()], [true, [url, 'http://c']]);
+  assert.equal([file.remove(url), file.removeAll(), existsSync(path)], [false, [], false]);
+  for (const each of [url, 'http://b', 'http://c']) file.store(each, token, nowMs);
+  assert.equal([file.remove('http://b'), file.removeAll()], [true, [url, 'http://c']]);
   assert.not.match(readFileSync(path, 'utf8'), 'planted-token');
 });
 
@@ -79,7 +79,7 @@ test('ignores an invalid file or token, and replaces it', () => {
     writeFileSync(path, text);
     const file = new CredentialsFile(path);
     assert.is(file.valid(nowMs).get(url), undefined, text);
-    file.keep(url, token, nowMs);
+    file.store(url, token, nowMs);
     assert.equal(file.valid(nowMs).get(url), token, text);
   }
 });
@@ -90,7 +90,7 @@ test('fails with one line when the file cannot be read or written', async () => 
   const below = folder('file', 'credentials.json');
   const read = () => new CredentialsFile(folder('taken')).valid(nowMs);
   await rejects(read, CommandFailure, /taken cannot be read \(EISDIR\)$/);
-  const keep = () => new CredentialsFile(below).keep(url, token, nowMs);
+  const keep = () => new CredentialsFile(below).store(url, token, nowMs);
   await rejects(keep, CommandFailure, /cannot be (read|written) \(ENOTDIR\)$/);
 });
 
@@ -106,14 +106,14 @@ test('are stored in the configuration folder of the user', () => {
 /** The environment after a login at `url`. */
 function loggedIn(kept = { ...token, expires_at: '2999-01-01T00:00:00.000Z' }): Record<string, string> {
   const env = { XDG_CONFIG_HOME: folder() };
-  new CredentialsFile(credentialsPath(env, 'linux')).keep(url, kept);
+  new CredentialsFile(credentialsPath(env, 'linux')).store(url, kept);
   return env;
 }
 
 test('sends the stored token only to the gateway that issued it', () => {
   const env = loggedIn();
   const another = { ...token, access_token: 'of-another', expires_at: '2999-01-01T00:00:00.000Z' };
-  new CredentialsFile(credentialsPath(env, 'linux')).keep('http://127.0.0.1:80', another);
+  new CredentialsFile(credentialsPath(env, 'linux')).store('http://127.0.0.1:80', another);
   const headersOf = (at: string) => requestCredentials(at, env).headers;
   assert.equal(headersOf(url), { Authorization: 'Bearer planted-token' });
   assert.equal(headersOf('http://127.0.0.1:80'), { Authorization: 'Bearer of-another' });

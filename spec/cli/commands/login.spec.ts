@@ -90,7 +90,7 @@ const [, , far = ''] = urls;
 async function logout(words: string, env: Record<string, string> = {}) {
   const file = new CredentialsFile(credentialsPath(home()));
   const token = { username: 'ada', access_token: 'x', expires_at: '2999-01-01T00:00:00.000Z' };
-  for (const url of urls) file.keep(url, token);
+  for (const url of urls) file.store(url, token);
   const outcome = await run(`gateway logout${words}`, undefined, env);
   return { ...outcome, left: urls.filter((url) => file.find(url) !== undefined) };
 }

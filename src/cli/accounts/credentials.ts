@@ -13,7 +13,7 @@ import { CommandFailure, NotLoggedIn, UsageError } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
-export interface KeptToken {
+export interface StoredToken {
   readonly username: string;
   readonly access_token: string;
   /** ISO 8601. */
@@ -39,7 +39,7 @@ export class CredentialsFile {
   }
 
   /** The token that exactly this URL issued; an expired one stays in the file until the next login. */
-  find(url: string): KeptToken | undefined {
+  find(url: string): StoredToken | undefined {
     return tokensIn(this.#read()).get(url);
   }
 
@@ -49,12 +49,12 @@ export class CredentialsFile {
   }
 
   /** Stores a token in place of the previous one; removes those that have expired. */
-  keep(url: string, token: KeptToken, nowMs: number = Date.now()): void {
+  store(url: string, token: StoredToken, nowMs: number = Date.now()): void {
     this.#change((tokens) => new Map([...valid(tokens, nowMs), [url, token]]));
   }
 
   /** Removes the token of a URL, also an expired one. False when there was none. */
-  forget(url: string): boolean {
+  remove(url: string): boolean {
     const before = this.#change(
       (tokens) => tokens.has(url) && new Map([...tokens].filter(([each]) => each !== url)),
     );
@@ -62,7 +62,7 @@ export class CredentialsFile {
   }
 
   /** Removes every token; returns their URLs. */
-  forgetAll(): readonly string[] {
+  removeAll(): readonly string[] {
     const before = this.#change((tokens) => tokens.size > 0 && new Map());
     return [...before.keys()];
   }
@@ -98,7 +98,7 @@ export class CredentialsFile {
   }
 }
 
-type TokensByUrl = ReadonlyMap<string, KeptToken>;
+type TokensByUrl = ReadonlyMap<string, StoredToken>;
 
 /** Attempts to replace the file unchanged since it was read; the last attempt replaces it in any case. */
 const ATTEMPTS = 5;
@@ -114,12 +114,12 @@ function tokensIn(text: string): TokensByUrl {
 }
 
 /** Also true for a time that cannot be read. */
-function isExpired({ expires_at: expiresAt }: KeptToken, nowMs: number): boolean {
+function isExpired({ expires_at: expiresAt }: StoredToken, nowMs: number): boolean {
   return !(Date.parse(expiresAt) > nowMs);
 }
 
 /** Checked by hand: every command reads this file, and a schema would cost each of them 50 ms. */
-function tokenOf(written: unknown): [KeptToken] | [] {
+function tokenOf(written: unknown): [StoredToken] | [] {
   const { username, access_token, expires_at } = fields(written);
   const isToken = typeof username === 'string' && typeof access_token === 'string' && access_token !== '';
   return isToken && typeof expires_at === 'string' ? [{ username, access_token, expires_at }] : [];
@@ -143,12 +143,12 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
   if (token) return fromEnvironment('STAGEDOOR_TOKEN', { Authorization: `Bearer ${token}` }, url);
   if (key) return fromEnvironment('STAGEDOOR_API_KEY', { 'X-API-Key': key }, url);
 
-  const kept = new CredentialsFile(credentialsPath(env)).find(url);
-  const hasExpired = kept !== undefined && isExpired(kept, Date.now());
+  const stored = new CredentialsFile(credentialsPath(env)).find(url);
+  const hasExpired = stored !== undefined && isExpired(stored, Date.now());
   return {
-    headers: kept === undefined || hasExpired ? {} : { Authorization: `Bearer ${kept.access_token}` },
+    headers: stored === undefined || hasExpired ? {} : { Authorization: `Bearer ${stored.access_token}` },
     refused: () => {
-      const { username = '<name>', expires_at: at } = kept ?? {};
+      const { username = '<name>', expires_at: at } = stored ?? {};
       const lack = hasExpired
         ? `the login of ${username} at ${url} expired at ${at}`
         : `not logged in at ${url}`;

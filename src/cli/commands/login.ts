@@ -4,7 +4,7 @@
 import { isLoopback } from '../../config.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
-import { CredentialsFile, credentialsPath, type KeptToken } from '../accounts/credentials.ts';
+import { CredentialsFile, credentialsPath, type StoredToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
@@ -40,7 +40,7 @@ export const login: CommandDefinition = {
 
     const expiresAt = new Date(Date.now() + seconds * 1000).toISOString();
     const file = new CredentialsFile(credentialsPath(terminal.env));
-    file.keep(gateway.url, { username, access_token: token, expires_at: expiresAt });
+    file.store(gateway.url, { username, access_token: token, expires_at: expiresAt });
     const done = { url: gateway.url, username, expires_at: expiresAt };
     const text = `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${file.path}`;
     printResult(input, terminal, done, text);
@@ -77,8 +77,8 @@ export const logout: CommandDefinition = {
     input.refuseBoth('all', 'url');
     const tokens = file.valid();
     const urls = input.has('all')
-      ? file.forgetAll()
-      : loggedInAt(input, terminal).filter((url) => file.forget(url));
+      ? file.removeAll()
+      : loggedInAt(input, terminal).filter((url) => file.remove(url));
     const text = urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`;
     printResult(input, terminal, { logged_out: urls }, text);
     await Promise.all(urls.map((url) => endToken(url, tokens.get(url), terminal)));
@@ -96,7 +96,7 @@ function loggedInAt(input: CommandInput, terminal: Terminal): readonly string[] 
 const END_MS = 3_000;
 
 /** The caller removes the token in any case. It is sent only to a gateway, not to any other program at the address. */
-async function endToken(url: string, token: KeptToken | undefined, terminal: Terminal): Promise<void> {
+async function endToken(url: string, token: StoredToken | undefined, terminal: Terminal): Promise<void> {
   if (token === undefined) return;
   try {
     if (!(await answersAsGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
