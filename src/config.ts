@@ -3,7 +3,7 @@
 // discovery/ finds engines and clusters by the variables of their own tools.
 
 import { hostname } from 'node:os';
-import { type Attempt, ConfigError, ConfigErrors } from './config/config-error.ts';
+import { ConfigError, ConfigErrors, type ErrorRecorder } from './config/config-error.ts';
 import { readAll, type Setting, type ValuesOf } from './config/setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './config/settings.ts';
 import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './config/sources.ts';
@@ -118,7 +118,7 @@ function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   }
   if (value !== undefined) return value;
   const shown = row.secret ? (row.kind.describe?.(found.raw) ?? 'something else') : shorten(found.raw);
-  throw new ConfigError(`${found.place ?? found.source}: expected ${row.kind.type}; found ${shown}`);
+  throw new ConfigError(`${found.sourceLine ?? found.source}: expected ${row.kind.type}; found ${shown}`);
 }
 
 function shownOf<T>({ secret, kind }: Setting<T>, value: T): string {
@@ -174,7 +174,7 @@ const DEFAULTS: readonly DefaultListener[] = [
  * The listeners of a gateway. `--port` takes precedence; else each PORT variable makes a listener; else the
  * port of the file; else both defaults.
  */
-function resolveListeners(sources: Sources, attempt: Attempt): ResolvedListeners {
+function resolveListeners(sources: Sources, attempt: ErrorRecorder): ResolvedListeners {
   const warnings: string[] = [];
   const read = <T>(row: Setting<T>, found: Found | undefined): T =>
     attempt(() => readFound(row, found), row.default);
@@ -202,7 +202,9 @@ function resolveListeners(sources: Sources, attempt: Attempt): ResolvedListeners
     const hostFound = host ?? sources.file(SETTINGS.host);
     const listener = {
       ...{ label, host: read(SETTINGS.host, hostFound), port: read(SETTINGS.port, port) ?? otherwise },
-      ...(port === undefined || sources.flag(SETTINGS.port) ? {} : { portSource: port.place ?? port.source }),
+      ...(port === undefined || sources.flag(SETTINGS.port)
+        ? {}
+        : { portSource: port.sourceLine ?? port.source }),
     };
     const isTwin = listeners.some(
       ({ host, port }) => port !== 0 && port === listener.port && host === listener.host,

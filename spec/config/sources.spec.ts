@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { Attempt } from '../../src/config/config-error.ts';
+import type { ErrorRecorder } from '../../src/config/config-error.ts';
 import { nearest } from '../../src/config/nearest.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { readConfigFile, unknownVariables } from '../../src/config/sources.ts';
@@ -100,7 +100,7 @@ test('names the line of invalid YAML, and ignores an empty file or section', () 
 
 const keys = ['port', 'auth.enabled', 'auth.secret_key', 'http.a.b'];
 /** Throws the first fault. */
-const attempt: Attempt = (work) => work();
+const attempt: ErrorRecorder = (work) => work();
 
 test('refuses a key that is set both nested and dotted', () => {
   assert.throws(

@@ -15,12 +15,12 @@ export class ConfigError extends Error {
 }
 
 /** Runs `work`; records its ConfigError and returns `fallback` instead. */
-export type Attempt = <T>(work: () => T, fallback: T) => T;
+export type ErrorRecorder = <T>(work: () => T, fallback: T) => T;
 
 export class ConfigErrors {
   readonly #errors: ConfigError[] = [];
 
-  readonly attempt: Attempt = (work, fallback) => {
+  readonly attempt: ErrorRecorder = (work, fallback) => {
     try {
       return work();
     } catch (thrown) {

@@ -7,7 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { utf8Text } from '../domain/text.ts';
-import { type Attempt, ConfigError } from './config-error.ts';
+import { ConfigError, type ErrorRecorder } from './config-error.ts';
 import { nearest, nearMiss } from './nearest.ts';
 import type { SettingNames } from './setting-types.ts';
 
@@ -33,7 +33,7 @@ export interface Found {
   readonly raw: unknown;
   readonly source: string;
   /** The source with its line, if the value is in a file. */
-  readonly place?: string;
+  readonly sourceLine?: string;
   /** The base of a relative path in the value. */
   readonly folder: string;
 }
@@ -52,7 +52,7 @@ export class Sources {
    * Reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists). `attempt` records the error of a
    * file that cannot be read, and of each unknown key in it.
    */
-  constructor(input: SourcesInput, keys: readonly string[], attempt: Attempt) {
+  constructor(input: SourcesInput, keys: readonly string[], attempt: ErrorRecorder) {
     this.#input = input;
     this.#file = attempt(() => this.#openFile(keys, attempt), undefined);
   }
@@ -99,12 +99,12 @@ export class Sources {
     return {
       raw: written.value,
       source: `${name}, ${key}`,
-      place: `${written.place}, ${key}`,
+      sourceLine: `${written.sourceLine}, ${key}`,
       folder: dirname(resolve(this.#input.cwd, name)),
     };
   }
 
-  #openFile(keys: readonly string[], attempt: Attempt) {
+  #openFile(keys: readonly string[], attempt: ErrorRecorder) {
     const named = this.#input.flags?.config;
     if (named !== undefined && (typeof named !== 'string' || named === ''))
       throw new ConfigError('--config requires the name of a file');
@@ -177,7 +177,7 @@ export function unknownVariables(environment: Environment, settings: readonly Se
 export interface FileValue {
   readonly value: unknown;
   /** File and line, as compilers write them. */
-  readonly place: string;
+  readonly sourceLine: string;
 }
 
 /**
@@ -188,7 +188,7 @@ export interface FileValue {
 export function readConfigFile(
   text: string,
   fileName: string,
-  { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: Attempt },
+  { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: ErrorRecorder },
 ): ReadonlyMap<string, FileValue> {
   const { document, lines } = parseYaml(text, fileName);
   const values = new Map<string, FileValue>();
@@ -205,12 +205,13 @@ export function readConfigFile(
   function take(key: string, value: unknown): void {
     const isSection = keys.some((known) => known.startsWith(`${key}.`));
     const line = lines.get(key);
-    const place = line === undefined ? fileName : `${fileName}:${line}`;
-    if (values.has(key)) throw new ConfigError(`${place}: ${key} is set twice`);
-    if (keys.includes(key)) values.set(key, { value, place });
+    const sourceLine = line === undefined ? fileName : `${fileName}:${line}`;
+    if (values.has(key)) throw new ConfigError(`${sourceLine}: ${key} is set twice`);
+    if (keys.includes(key)) values.set(key, { value, sourceLine });
     else if (isSection && isJsonObject(value)) collect(value, `${key}.`);
-    else if (isSection && value !== null) throw new ConfigError(`${place}: ${key} is a section${hint(key)}`);
-    else if (!isSection) throw new ConfigError(`${place}: unknown key ${key}${hint(key)}`);
+    else if (isSection && value !== null)
+      throw new ConfigError(`${sourceLine}: ${key} is a section${hint(key)}`);
+    else if (!isSection) throw new ConfigError(`${sourceLine}: unknown key ${key}${hint(key)}`);
   }
 
   function hint(key: string): string {
