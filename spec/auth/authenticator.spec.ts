@@ -314,16 +314,16 @@ test('a store that reports changes but does not answer queries does not extend t
   cache.onStoreChange('changed', 1_000);
   for (let nowMs = 2_000; nowMs < 15 * minuteMs; nowMs += 2_000) {
     cache.onStoreChange('answered', nowMs);
-    assert.is(cache.judge(entry, nowMs), 'stale');
+    assert.is(cache.freshnessOf(entry, nowMs), 'stale');
     assert.is(cache.mayServe(entry, nowMs), true);
-    assert.is(cache.judge(entry, nowMs + 999), 'fresh', 'the store is left in peace for a second');
+    assert.is(cache.freshnessOf(entry, nowMs + 999), 'fresh', 'the store is left in peace for a second');
   }
   assert.is(cache.mayServe(entry, 15 * minuteMs + 1), false);
 });
 
 test('an entry does not become fresh again when the clock is set back', () => {
   const { cache, entry } = cached(60 * minuteMs);
-  assert.is(cache.judge(entry, 30 * minuteMs), 'stale');
+  assert.is(cache.freshnessOf(entry, 30 * minuteMs), 'stale');
 });
 
 test('for any order of reports both age limits hold', () => {
@@ -339,10 +339,11 @@ test('for any order of reports both age limits hold', () => {
         let isAway = false;
         for (const [kind, laterMs] of story) {
           nowMs += laterMs;
-          const verdict = cache.judge(entry, nowMs);
+          const freshness = cache.freshnessOf(entry, nowMs);
           const ageMs = nowMs - agreedAtMs;
-          if (verdict === 'fresh') assert.ok(isAway ? ageMs <= 15 * minuteMs : !isChanged && ageMs <= 10_000);
-          if (verdict === 'expired') assert.ok(isAway && ageMs > 15 * minuteMs);
+          if (freshness === 'fresh')
+            assert.ok(isAway ? ageMs <= 15 * minuteMs : !isChanged && ageMs <= 10_000);
+          if (freshness === 'expired') assert.ok(isAway && ageMs > 15 * minuteMs);
           cache.onStoreChange(kind, nowMs);
           isChanged ||= kind === 'changed';
           isAway = kind === 'away';

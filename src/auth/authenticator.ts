@@ -128,9 +128,9 @@ export class Authenticator {
     if (cached === undefined) return this.#verifyOnce(digest, credential, undefined);
     const nowMs = this.#options.now();
     if (nowMs >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
-    const verdict = this.#cache.judge(cached, nowMs);
-    if (verdict === 'stale') return this.#verifyOnce(digest, credential, cached);
-    if (verdict === 'expired') throw databaseUnavailable(undefined);
+    const freshness = this.#cache.freshnessOf(cached, nowMs);
+    if (freshness === 'stale') return this.#verifyOnce(digest, credential, cached);
+    if (freshness === 'expired') throw databaseUnavailable(undefined);
     return this.#use(cached, nowMs);
   }
 
@@ -250,7 +250,7 @@ export interface Verified {
 }
 
 /** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
-export type Verdict = 'fresh' | 'stale' | 'expired';
+export type Freshness = 'fresh' | 'stale' | 'expired';
 
 /** Longest age without a query, so that changes of other nodes take effect even if none is reported. */
 const LONGEST_UNCHECKED_MS = 10_000;
@@ -280,7 +280,7 @@ export class CredentialCache<V extends Verified> {
     return isChange;
   }
 
-  judge(entry: V, nowMs: number): Verdict {
+  freshnessOf(entry: V, nowMs: number): Freshness {
     // The absolute value, because a clock that was set back makes the age negative.
     const ageMs = Math.abs(nowMs - this.#confirmedAtMs(entry));
     const isCurrent = entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS;

@@ -98,7 +98,7 @@ export class SessionRevalidator {
     return [...open].filter((id) => {
       const tracked = this.#tracked.entries.get(id);
       if (tracked === undefined) return id.startsWith(USER) || id.startsWith(KEY);
-      if (tracked.endsAtMs > nowMs) return this.#tracked.judge(tracked, nowMs) === 'stale';
+      if (tracked.endsAtMs > nowMs) return this.#tracked.freshnessOf(tracked, nowMs) === 'stale';
       this.#revoke(id);
       return false;
     });
