@@ -81,7 +81,7 @@ export class Auth {
       passwords,
       now,
       onChange: (change) => {
-        authenticator.forget(change);
+        authenticator.invalidate(change);
         revalidator.changed(change);
       },
       onAdminPasswordChanged: options.onAdminPasswordChanged,

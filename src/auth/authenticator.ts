@@ -56,7 +56,7 @@ export interface AuthenticatorOptions {
   readonly now: () => number;
   readonly keyUse: KeyUse;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
-  readonly revalidator: { track(identity: Identity, askedAtMs: number, isLate: boolean): void };
+  readonly revalidator: { track(identity: Identity, queriedAtMs: number, isLate: boolean): void };
 }
 
 /** The same text for unknown, revoked and wrong keys, so that it does not reveal which ids exist. */
@@ -86,8 +86,8 @@ export class Authenticator {
   }
 
   /** An account changed on this node: its credentials are verified again at their next use. */
-  forget(change: AccountChange): void {
-    this.#forgetQueries();
+  invalidate(change: AccountChange): void {
+    this.#discardQueries();
     for (const [digest, { principal, keyId }] of this.#cache.entries.entries()) {
       const isAffected = 'userId' in change ? principal.userId === change.userId : keyId === change.keyId;
       if (isAffected) this.#cache.entries.delete(digest);
@@ -108,11 +108,11 @@ export class Authenticator {
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
     }
     // Not only this entry: different texts of a token decode to the same bytes in base64url.
-    this.forget({ userId });
+    this.invalidate({ userId });
   }
 
   onStoreChange(change: StoreChange): void {
-    if (this.#cache.onStoreChange(change, this.#options.now())) this.#forgetQueries();
+    if (this.#cache.onStoreChange(change, this.#options.now())) this.#discardQueries();
   }
 
   async #samePrincipal(token: string, key: string): Promise<Principal> {
@@ -198,7 +198,7 @@ export class Authenticator {
   }
 
   /** Later requests do not use pending answers, which may be older than the change. */
-  #forgetQueries(): void {
+  #discardQueries(): void {
     this.#epoch += 1;
     this.#pending.clear();
   }

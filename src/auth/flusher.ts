@@ -62,9 +62,9 @@ export class Flusher {
   }
 
   async #writeOnce(): Promise<void> {
-    const isSomethingLeft = await this.#write();
+    const hasPending = await this.#write();
     // Waiting callers have the promise of the next write, which begins in this tick.
     if (this.#next === undefined) this.#underWay = undefined;
-    if (isSomethingLeft) this.later();
+    if (hasPending) this.later();
   }
 }

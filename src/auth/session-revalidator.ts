@@ -48,10 +48,10 @@ export class SessionRevalidator {
    * Records a verified principal; `isLate` when the accounts changed during the query. Revokes a principal
    * whose status differs from the previous one: its sessions were opened under that one.
    */
-  track({ principal: { id }, status }: Identity, askedAtMs: number, isLate: boolean): void {
+  track({ principal: { id }, status }: Identity, queriedAtMs: number, isLate: boolean): void {
     const before = this.#tracked.entries.get(id);
-    if (before !== undefined && before.verifiedAtMs > askedAtMs) return;
-    this.#remember(id, status, askedAtMs, isLate);
+    if (before !== undefined && before.verifiedAtMs > queriedAtMs) return;
+    this.#remember(id, status, queriedAtMs, isLate);
     if (before !== undefined && before.stamp !== status.stamp) this.#options.onChange(id);
   }
 
@@ -106,7 +106,7 @@ export class SessionRevalidator {
 
   async #query(ids: readonly string[]): Promise<void> {
     const epoch = this.#epoch;
-    const askedAtMs = this.#options.now();
+    const queriedAtMs = this.#options.now();
     const before = new Map(ids.map((id) => [id, this.#tracked.entries.get(id)]));
     const found = await this.#statusesOf(ids);
     for (const [id, tracked] of before) {
@@ -114,7 +114,7 @@ export class SessionRevalidator {
       const status = found.get(id);
       const isOther = tracked !== undefined && tracked.stamp !== status?.stamp;
       if (status === undefined || isOther) this.#revoke(id);
-      if (status !== undefined) this.#remember(id, status, askedAtMs, epoch !== this.#epoch);
+      if (status !== undefined) this.#remember(id, status, queriedAtMs, epoch !== this.#epoch);
     }
   }
 
