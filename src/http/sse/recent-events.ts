@@ -173,14 +173,14 @@ export class RecentEvents {
   /** Emits as many events as its client accepts now and its part of the rate allows. */
   #emitAllowed(reading: Reading): void {
     const { subscriber, reader, unread } = reading;
-    const mayGoOn = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
-    if (reading.missed > 0 && mayGoOn()) {
+    const mayEmit = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
+    if (reading.missed > 0 && mayEmit()) {
       subscriber.next(missedEvent(reading.missed));
       reading.missed = 0;
     }
     let count = 0;
     for (const number of unread) {
-      if (!mayGoOn()) break;
+      if (!mayEmit()) break;
       count += 1;
       reading.allowance -= 1;
       this.#emitEvent(number, subscriber);
