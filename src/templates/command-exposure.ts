@@ -64,7 +64,7 @@ async function firstExposure(
 ): Promise<string | undefined> {
   const byPath = new Map<string, Holder>();
   for (const protectedPath of paths) {
-    for (const path of await placesOf(protectedPath.path)) {
+    for (const path of await resolvedPaths(protectedPath.path)) {
       for (const [index, above] of upwardsFrom(path).entries()) {
         if (!byPath.has(above)) byPath.set(above, { protectedPath, isItself: index === 0 });
       }
@@ -114,7 +114,7 @@ function pathOf(text: string, folder: string, home: string): string {
 }
 
 /** The path as written, and with the links in its existing part followed. */
-async function placesOf(path: string): Promise<string[]> {
+async function resolvedPaths(path: string): Promise<string[]> {
   for (const above of upwardsFrom(path)) {
     const real = await realpath(above).catch(() => undefined); // does not exist: the next one may
     if (real !== undefined) return [path, join(real, path.slice(above.length))];

@@ -66,7 +66,7 @@ function typed(value: unknown, setting: TemplateSetting | undefined): unknown {
 export function withDefaults(definition: TemplateDefinition, values: SettingValues): SettingValues {
   const defaults = settingsOf(definition).flatMap((setting): [string, unknown][] => {
     const value = isJsonObject(setting.schema) ? setting.schema.default : undefined;
-    return value === undefined || value === null || !hasPlace(setting) ? [] : [[setting.name, value]];
+    return value === undefined || value === null || !isMapped(setting) ? [] : [[setting.name, value]];
   });
   return { ...Object.fromEntries(defaults), ...values };
 }
@@ -83,11 +83,11 @@ export function mappedSettings(definition: TemplateDefinition, values: SettingVa
     if (header !== undefined) headers[header] = textOf(value, separator);
     if (argument !== undefined) args.push(...wordsOf(value, argument, separator));
   }
-  const unmapped = given.filter((setting) => !hasPlace(setting)).map(({ name }) => name);
+  const unmapped = given.filter((setting) => !isMapped(setting)).map(({ name }) => name);
   return { args, env, headers, unmapped };
 }
 
-function hasPlace({ variable, argument, header }: TemplateSetting): boolean {
+function isMapped({ variable, argument, header }: TemplateSetting): boolean {
   return variable !== undefined || argument !== undefined || header !== undefined;
 }
 
