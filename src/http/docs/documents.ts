@@ -103,12 +103,12 @@ const VENDOR = new URL('../../vendor/', import.meta.url);
 
 /** Reads a listed file. Rejects when its package is not installed, or has another version than the edits expect. */
 export async function readAsset({ module, edits = [] }: Asset): Promise<Buffer> {
-  const content = await readFile(placeOf(module));
+  const content = await readFile(assetPath(module));
   if (edits.length === 0) return content;
   return Buffer.from(edits.reduce((text, edit) => edited(text, edit, module), content.toString('utf8')));
 }
 
-function placeOf(module: string): string | URL {
+function assetPath(module: string): string | URL {
   const copy = new URL(module, VENDOR);
   return existsSync(copy) ? copy : resolve(module);
 }

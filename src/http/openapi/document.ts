@@ -115,16 +115,16 @@ function securityOf(scopes: readonly Scope[]): readonly Readonly<Record<string, 
 
 function parametersOf(
   { request }: Route,
-  place: 'path' | 'query',
+  location: 'path' | 'query',
   { describe }: SharedAnswers,
 ): readonly OperationObject[] {
-  const schema = place === 'path' ? request.params : request.query;
+  const schema = location === 'path' ? request.params : request.query;
   if (schema === undefined) return [];
   const required: readonly string[] = schema.required ?? [];
   const example = Object(exampleOf(schema));
   return Object.entries(schema.properties).map(([name, property]) => ({
     name,
-    in: place,
+    in: location,
     required: required.includes(name),
     schema: describe(property),
     ...(name in example ? { example: example[name] } : {}),

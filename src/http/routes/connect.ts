@@ -61,11 +61,11 @@ export const connectRoutes: readonly Route[] = [
   }),
 ];
 
-type Connections = Readonly<Record<Connection['transport'], Connection>>;
+type RemoteConnections = Readonly<Record<Connection['transport'], Connection>>;
 
 /** Connections of a client that may run on another machine, where `stagedoor` has to be installed. */
-function connectionsOf(template: string, url: string, asksForKey: boolean): Connections {
-  const key = asksForKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
+function connectionsOf(template: string, url: string, needsKey: boolean): RemoteConnections {
+  const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
   const args = ['bridge', template, '--url', url];
   return {
     http: { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` },
@@ -73,7 +73,7 @@ function connectionsOf(template: string, url: string, asksForKey: boolean): Conn
   };
 }
 
-function snippetOf(kind: ConnectKind, connections: Connections): Static<typeof Snippet> {
+function snippetOf(kind: ConnectKind, connections: RemoteConnections): Static<typeof Snippet> {
   const { name, title, language, transports, file, troubleshooting, documentation } = kind;
   const connection = connections[transports.includes('http') ? 'http' : transports[0]];
   return {

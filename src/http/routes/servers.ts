@@ -130,9 +130,11 @@ export const serverRoutes: readonly Route[] = [
 ];
 
 /** Maps a location in `{ instance }` to one in the body of `POST /servers`. */
-function locationIn([place = '', instance, ...rest]: readonly (string | number)[]): (string | number)[] {
-  if (instance !== 'instance') return [place, ...(instance === undefined ? [] : [instance]), ...rest];
-  return rest[0] === 'metadata' ? [place, 'instance_metadata', ...rest.slice(1)] : [place, 'config', ...rest];
+function locationIn([source = '', instance, ...rest]: readonly (string | number)[]): (string | number)[] {
+  if (instance !== 'instance') return [source, ...(instance === undefined ? [] : [instance]), ...rest];
+  return rest[0] === 'metadata'
+    ? [source, 'instance_metadata', ...rest.slice(1)]
+    : [source, 'config', ...rest];
 }
 
 const CallServerToolBody = Type.Object(

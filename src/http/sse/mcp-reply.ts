@@ -154,9 +154,9 @@ export class HttpMcpStream implements McpStream, TrackedStream {
  */
 function headOf(event: string | undefined, id: string | undefined, retryMs: number | undefined): string {
   const name = event === undefined ? '' : `event: ${event}\n`;
-  const place = id === undefined ? '' : `id: ${id}\n`;
+  const idLine = id === undefined ? '' : `id: ${id}\n`;
   const wait = retryMs === undefined ? '' : `retry: ${Math.round(retryMs)}\n`;
-  return `${name}${place}${wait}data: `;
+  return `${name}${idLine}${wait}data: `;
 }
 
 const SOLE_HEAD = headOf('message', undefined, undefined);
