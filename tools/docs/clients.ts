@@ -31,7 +31,7 @@ function section(kind: ConnectKind): string {
     `## ${title}`,
     `\`stagedoor connect everything --llm ${name}\``,
     ...snippets,
-    ...(file === undefined ? [] : [places(file.locations)]),
+    ...(file === undefined ? [] : [locationLines(file.locations)]),
     kind
       .steps(CONNECTIONS[first])
       .map((step, index) => `${index + 1}. ${wrap(plain(step), '   ')}`)
@@ -41,7 +41,7 @@ function section(kind: ConnectKind): string {
   ].join('\n\n');
 }
 
-function places({ macos, windows, linux }: { macos: string; windows: string; linux: string }): string {
+function locationLines({ macos, windows, linux }: { macos: string; windows: string; linux: string }): string {
   return `| macOS | Windows | Linux |\n|---|---|---|\n| \`${macos}\` | \`${windows}\` | \`${linux}\` |`;
 }
 

@@ -33,9 +33,9 @@ async function stdioOf(
 ): Promise<unknown> {
   const gateway = { url, request: async () => ({ templates: { x: { instances } } }) };
   const choice = { template: 'x', key: { variable: 'STAGEDOOR_API_KEY' }, env };
-  const { stdio, whyBridge } = await findConnections(gateway, choice);
+  const { stdio, bridgeReason } = await findConnections(gateway, choice);
   const { program, command, args, key } = stdio;
-  return program === 'bridge' ? whyBridge : { program, command, args, key };
+  return program === 'bridge' ? bridgeReason : { program, command, args, key };
 }
 
 const local = {

@@ -173,7 +173,7 @@ function integrationsOf(
 
 function textOf(
   integrations: readonly Integration[],
-  { whyBridge }: Connections,
+  { bridgeReason }: Connections,
   input: CommandInput,
   terminal: Terminal,
   isFile: boolean,
@@ -186,8 +186,8 @@ function textOf(
   const usesBridge = integrations.some(
     ({ connection }) => connection.transport === 'stdio' && connection.program === 'bridge',
   );
-  if (usesBridge && whyBridge !== undefined && !isFile) {
-    terminal.complain(`the snippet starts the bridge to the gateway: ${whyBridge}`);
+  if (usesBridge && bridgeReason !== undefined && !isFile) {
+    terminal.complain(`the snippet starts the bridge to the gateway: ${bridgeReason}`);
   }
   return integrations.map((each) => description(each, terminal)).join('\n\n\n');
 }

@@ -16,7 +16,7 @@ export interface Connections {
   readonly stdio: ProgramConnection;
   readonly http: EndpointConnection;
   /** The reason to show why clients do not start the registered command; undefined when they do. */
-  readonly whyBridge?: string;
+  readonly bridgeReason?: string;
 }
 
 export interface ConnectionChoice {
@@ -27,10 +27,10 @@ export interface ConnectionChoice {
   readonly environment?: string;
 }
 
-type AskedGateway = Pick<Remote, 'url' | 'request'>;
+type GatewayApi = Pick<Remote, 'url' | 'request'>;
 
 /** Throws CommandFailure when the gateway does not know the template. */
-export async function findConnections(gateway: AskedGateway, choice: ConnectionChoice): Promise<Connections> {
+export async function findConnections(gateway: GatewayApi, choice: ConnectionChoice): Promise<Connections> {
   const { template, env, environment } = choice;
   const [instances, needsKey] = await Promise.all([instancesOf(gateway, template), requiresKey(gateway.url)]);
   const key = needsKey ? choice.key : undefined;
@@ -54,13 +54,13 @@ export async function findConnections(gateway: AskedGateway, choice: ConnectionC
     command: process.execPath,
     args: [realpathSync(PROGRAM), 'bridge', template, ...named],
   };
-  return { http, stdio: bridge, whyBridge: own };
+  return { http, stdio: bridge, bridgeReason: own };
 }
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
 
 /** Empty for a template without instances, and for a caller that may not see them. */
-async function instancesOf(gateway: AskedGateway, template: string): Promise<readonly Fields[]> {
+async function instancesOf(gateway: GatewayApi, template: string): Promise<readonly Fields[]> {
   let registry: Fields;
   try {
     registry = fields(fields(await gateway.request('/gateway/registry')).templates);
@@ -74,7 +74,7 @@ async function instancesOf(gateway: AskedGateway, template: string): Promise<rea
   return listOf(fields(registry[template]).instances);
 }
 
-async function requireTemplate(gateway: AskedGateway, template: string): Promise<void> {
+async function requireTemplate(gateway: GatewayApi, template: string): Promise<void> {
   try {
     await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`);
   } catch (error) {
