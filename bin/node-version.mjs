@@ -23,7 +23,7 @@ const PARENT_LOOK_MS = 500;
  */
 export function withRecentNode(script, run) {
   if (isRecentEnough(process.versions.node)) {
-    followFrontDoor();
+    followParent();
     followNpm(stopSelf);
     return run();
   }
@@ -119,7 +119,7 @@ function handOver(node, script) {
  * Ends in order, as after SIGTERM, when the process that handed over has ended: a signal that killed it was
  * meant for the program, and nothing else would stop this process.
  */
-function followFrontDoor() {
+function followParent() {
   const isHandedOver = process.env[MARK] === '1';
   delete process.env[MARK];
   if (!isHandedOver || !process.channel) return;
