@@ -130,11 +130,11 @@ function reasonAgainst({ State: state }: ContainerInspectInfo): string | undefin
   return state.Health?.Status === 'unhealthy' ? 'its health check fails' : undefined;
 }
 
-type Labels = Readonly<Record<string, string>>;
+type ContainerLabels = Readonly<Record<string, string>>;
 
 function inputOf(
   details: ContainerInspectInfo,
-  labels: Labels,
+  labels: ContainerLabels,
   hints: TemplateHints,
   engine: string,
 ): InstanceInput | string {

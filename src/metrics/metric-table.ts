@@ -13,7 +13,7 @@ interface HttpAnswers {
   readonly errors: ReadonlyMap<ErrorCode, number>;
 }
 
-export interface Reading {
+export interface MetricsReading {
   readonly templates: readonly TemplateSnapshot[];
   readonly traffic: Pick<Metrics, 'isRegistryCurrent' | 'running' | 'template'>;
   readonly http: HttpAnswers;
@@ -32,7 +32,7 @@ interface MetricBase<V> {
   /** A sentence without a full stop. */
   readonly help: string;
   readonly labels: readonly string[];
-  readonly read: (reading: Reading) => readonly Series<V>[];
+  readonly read: (reading: MetricsReading) => readonly Series<V>[];
 }
 
 export type Metric =
@@ -272,7 +272,7 @@ function labelled(name: string, counts: ReadonlyMap<string | number, number>): S
 }
 
 function ofTraffic<V>(
-  { templates, traffic }: Reading,
+  { templates, traffic }: MetricsReading,
   of: (traffic: TemplateCounts) => readonly Series<V>[],
 ): Series<V>[] {
   return templates.flatMap(({ template }) => {
@@ -282,7 +282,7 @@ function ofTraffic<V>(
   });
 }
 
-function ofRequests<V>(reading: Reading, of: (times: BucketCounts) => V): Series<V>[] {
+function ofRequests<V>(reading: MetricsReading, of: (times: BucketCounts) => V): Series<V>[] {
   return ofTraffic(reading, ({ requests }) =>
     [...requests].flatMap(([method, outcomes]) =>
       Array.from(outcomes, ([outcome, times]): Series<V> => [{ method, outcome }, of(times)]),
@@ -292,7 +292,7 @@ function ofRequests<V>(reading: Reading, of: (times: BucketCounts) => V): Series
 
 /** For each instance that runs on this node. */
 function ofEachInstance(
-  { templates, traffic }: Reading,
+  { templates, traffic }: MetricsReading,
   of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => readonly Series<number>[],
 ): Series<number>[] {
   return templates.flatMap(({ template, instances }) =>
@@ -308,14 +308,14 @@ function ofEachInstance(
 }
 
 function ofInstances(
-  reading: Reading,
+  reading: MetricsReading,
   of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => number,
 ): Series<number>[] {
   return ofEachInstance(reading, (snapshot, traffic) => [[{}, of(snapshot, traffic)]]);
 }
 
 function ofClients(
-  { templates }: Reading,
+  { templates }: MetricsReading,
   of: (clients: TemplateSnapshot['clients']) => number,
 ): Series<number>[] {
   return templates.map(({ template, clients }) => [{ template }, of(clients)]);

@@ -13,7 +13,7 @@ import { LOCAL_HOST } from '../domain/endpoint.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import { API_VERSION } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
-import { isOfTemplates, METRICS, type Metric, type Reading } from './metric-table.ts';
+import { isOfTemplates, METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 
 type PromClient = typeof import('prom-client');
 type Viewer = Pick<Principal, 'templates'>;
@@ -72,7 +72,7 @@ export class Prometheus {
     return `${texts.join('\n')}\n`;
   }
 
-  async #read(viewer: Viewer): Promise<Reading> {
+  async #read(viewer: Viewer): Promise<MetricsReading> {
     const { metrics: traffic } = this.#gateway;
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
@@ -91,7 +91,7 @@ export class Prometheus {
 }
 
 /** The numbers of a metric as prom-client keeps them. Its histograms can only observe single values. */
-function valuesOf(metric: Metric, reading: Reading): Value[] {
+function valuesOf(metric: Metric, reading: MetricsReading): Value[] {
   if (metric.kind !== 'histogram')
     return metric.read(reading).map(([labels, value]): Value => ({ labels, value }));
   const { name, read } = metric;

@@ -34,7 +34,7 @@ import { VERSION } from '../domain/version.ts';
 const NAME_UNITS = 128;
 
 /** The span of an HTTP request that arrives now, from the registered provider. */
-export function requestSpan(headers: RequestHeaders): RequestSpan {
+export function requestSpan(headers: IncomingHeaders): RequestSpan {
   return new RequestSpan(currentTracer(), headers);
 }
 
@@ -61,7 +61,7 @@ class SpanClock {
 
 // --- the request of a client ---------------------------------------------------------------------------------------
 
-type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+type IncomingHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 export interface McpRequestInfo {
   readonly method: string;
@@ -89,12 +89,12 @@ export interface RequestEnd {
 export class RequestSpan implements RequestTrace {
   readonly #tracer: Tracer;
   readonly #clock = new SpanClock();
-  readonly #headers: RequestHeaders;
+  readonly #headers: IncomingHeaders;
   #span: Span | undefined;
   #context: Context | undefined;
   #isMcp = false;
 
-  constructor(tracer: Tracer, headers: RequestHeaders) {
+  constructor(tracer: Tracer, headers: IncomingHeaders) {
     this.#tracer = tracer;
     this.#headers = headers;
   }

@@ -28,11 +28,11 @@ export class Tracing {
 }
 
 function isRegistered(): boolean {
-  const global: Registry = globalThis;
+  const global: OpenTelemetryGlobal = globalThis;
   return global[REGISTRY]?.trace !== undefined;
 }
 
 /** The additions of the OpenTelemetry API to the global object. */
-interface Registry extends Partial<typeof globalThis> {
+interface OpenTelemetryGlobal extends Partial<typeof globalThis> {
   readonly [REGISTRY]?: { readonly trace?: unknown };
 }

@@ -32,9 +32,9 @@ export class RecentEvents {
   readonly #texts: (string | undefined)[];
   /** Prefix of every id: ids of another run of the gateway do not match. */
   readonly #run = crypto.randomUUID().slice(0, 8);
-  readonly #readings = new Set<Reading>();
-  readonly #followers = new Map<string, Set<Reading>>(
-    Object.keys(EVENTS).map((name) => [name, new Set<Reading>()]),
+  readonly #readings = new Set<EventReading>();
+  readonly #followers = new Map<string, Set<EventReading>>(
+    Object.keys(EVENTS).map((name) => [name, new Set<EventReading>()]),
   );
   #next = 0;
   readonly #rate: EventRate;
@@ -67,7 +67,7 @@ export class RecentEvents {
   ): Observable<StreamEvent> {
     return new Observable((subscriber) => {
       const { start, missed } = this.#startAfter(after);
-      const reading: Reading = {
+      const reading: EventReading = {
         isSelected,
         reader,
         subscriber,
@@ -95,7 +95,7 @@ export class RecentEvents {
     return numbers;
   }
 
-  #follow(reading: Reading, types: ReadOptions['types']): () => void {
+  #follow(reading: EventReading, types: ReadOptions['types']): () => void {
     const followed = [...this.#followers].flatMap(([type, readings]) =>
       types?.has(type) === false ? [] : [readings],
     );
@@ -115,7 +115,7 @@ export class RecentEvents {
     if (followers !== undefined && followers.size > 0) this.#notify(followers, event);
   }
 
-  #notify(followers: ReadonlySet<Reading>, event: GatewayEvent): void {
+  #notify(followers: ReadonlySet<EventReading>, event: GatewayEvent): void {
     for (const reading of followers) {
       if (!reading.isSelected(event)) continue;
       reading.unread.push(this.#next - 1);
@@ -125,7 +125,7 @@ export class RecentEvents {
   }
 
   /** Counts the events that its client was too slow for. */
-  #skipOverwritten(reading: Reading): void {
+  #skipOverwritten(reading: EventReading): void {
     const { unread } = reading;
     const oldest = this.#next - this.#size;
     const first = unread[0];
@@ -151,7 +151,7 @@ export class RecentEvents {
     for (const reading of this.#readings) this.#emit(reading);
   }
 
-  #emit(reading: Reading): void {
+  #emit(reading: EventReading): void {
     this.#refill(reading);
     this.#skipOverwritten(reading);
     let before: number;
@@ -162,7 +162,7 @@ export class RecentEvents {
     if (reading.allowance < 1 && (reading.unread.length > 0 || reading.missed > 0)) this.#wakeSoon();
   }
 
-  #refill(reading: Reading): void {
+  #refill(reading: EventReading): void {
     const now = performance.now();
     const part = this.#rate.perSecond / Math.max(1, this.#readings.size);
     const gained = ((now - reading.refilledAtMs) / 1_000) * part;
@@ -171,7 +171,7 @@ export class RecentEvents {
   }
 
   /** Emits as many events as its client accepts now and its part of the rate allows. */
-  #emitAllowed(reading: Reading): void {
+  #emitAllowed(reading: EventReading): void {
     const { subscriber, reader, unread } = reading;
     const mayEmit = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
     if (reading.missed > 0 && mayEmit()) {
@@ -209,7 +209,7 @@ export class RecentEvents {
   }
 }
 
-interface Reading {
+interface EventReading {
   readonly isSelected: ReadOptions['isSelected'];
   readonly reader: StreamReader;
   readonly subscriber: Subscriber<StreamEvent>;
