@@ -3,8 +3,8 @@
 
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
+import { updateOf } from '../../web/src/instance-updates.ts';
 import { LastMinute } from '../../web/src/minute.ts';
-import { newsOf } from '../../web/src/news.ts';
 import { readEvents, type ServerEvent } from '../../web/src/sse.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -58,33 +58,33 @@ const event = (type: string, fields: object = {}) => ({ type: `instance.${type}`
 
 test('shows an instance that lost its process as unhealthy with the reason', () => {
   for (const type of ['unhealthy', 'restarting', 'crashed'])
-    assert.equal(newsOf(event(type, { reason: 'exited with code 1' }), 'healthy'), {
+    assert.equal(updateOf(event(type, { reason: 'exited with code 1' }), 'healthy'), {
       ...{ state: 'unhealthy', healthy: false, reason: 'exited with code 1' },
     });
 });
 
 test('keeps the reason of the last failure while an instance starts, and clears it when healthy', () => {
-  assert.equal(newsOf(event('starting'), 'unhealthy'), { state: 'starting', healthy: false });
-  assert.equal(newsOf(event('healthy', { era: 'modern' }), 'starting'), {
+  assert.equal(updateOf(event('starting'), 'unhealthy'), { state: 'starting', healthy: false });
+  assert.equal(updateOf(event('healthy', { era: 'modern' }), 'starting'), {
     ...{ state: 'healthy', healthy: true, reason: null },
   });
 });
 
 test('shows a drained instance as draining until it is stopped, for any event of its connection', () => {
   for (const type of ['healthy', 'unhealthy', 'starting', 'restarting'])
-    assert.equal(newsOf(event(type), 'draining'), {});
-  assert.equal(newsOf(event('stopped'), 'draining'), { state: 'stopped', healthy: false });
+    assert.equal(updateOf(event(type), 'draining'), {});
+  assert.equal(updateOf(event('stopped'), 'draining'), { state: 'stopped', healthy: false });
 });
 
 test('shows the ejection of an instance with its end, and clears it at the readmission', () => {
-  assert.equal(newsOf(event('ejected', { reason: 'five failures', for_ms: 30_000 }), 'healthy'), {
+  assert.equal(updateOf(event('ejected', { reason: 'five failures', for_ms: 30_000 }), 'healthy'), {
     ejection: { reason: 'five failures', until: '2026-11-21T12:00:30.000Z' },
   });
-  assert.equal(newsOf(event('readmitted'), 'healthy'), { ejection: null });
+  assert.equal(updateOf(event('readmitted'), 'healthy'), { ejection: null });
 });
 
 test('changes nothing of an instance by other events', () => {
-  for (const type of ['registered', 'changed']) assert.equal(newsOf(event(type), 'healthy'), {});
+  for (const type of ['registered', 'changed']) assert.equal(updateOf(event(type), 'healthy'), {});
 });
 
 test('sums the last minute by key, and drops older samples', () => {

@@ -2,7 +2,7 @@
 
 import { change } from './api.ts';
 import { attempt } from './parts/notices.tsx';
-import { keep, readAll } from './store.ts';
+import { readAll, storeInstance } from './store.ts';
 import type { Instance } from './types.ts';
 
 export type Command = 'drain' | 'resume' | 'restart';
@@ -15,14 +15,14 @@ const DONE: Readonly<Record<Command, string>> = {
 
 export function command(instance: Instance, name: Command): Promise<boolean> {
   return attempt(
-    async () => keep(await change<Instance>('POST', `${pathOf(instance)}/${name}`)),
+    async () => storeInstance(await change<Instance>('POST', `${pathOf(instance)}/${name}`)),
     `${instance.id} ${DONE[name]}`,
   );
 }
 
 export function setWeight(instance: Instance, weight: number): Promise<boolean> {
   return attempt(
-    async () => keep(await change<Instance>('PATCH', pathOf(instance), { weight })),
+    async () => storeInstance(await change<Instance>('PATCH', pathOf(instance), { weight })),
     `${instance.id} has the weight ${weight}.`,
   );
 }

@@ -15,12 +15,12 @@ export type PageName =
   | 'audit'
   | 'settings';
 
-interface Route {
+interface PageRoute {
   readonly page: string;
   readonly params: URLSearchParams;
 }
 
-export const route = signal<Route>(current());
+export const route = signal<PageRoute>(current());
 
 /** The address of a page; empty parameters are omitted. */
 export function href(page: PageName, params: Readonly<Record<string, string | undefined>> = {}): string {
@@ -67,7 +67,7 @@ export function startRouter(): void {
   });
 }
 
-function current(): Route {
+function current(): PageRoute {
   const page = location.pathname.slice(CONSOLE.pathname.length);
   return { page: page === '' ? 'overview' : page, params: new URLSearchParams(location.search) };
 }

@@ -1,5 +1,5 @@
 // The present state of the gateway: templates, instances, and the counts of the last minutes. Events announce
-// changes: states are taken from them at once (news.ts), and the records are read again, so that a missed
+// changes: states are taken from them at once (instance-updates.ts), and the records are read again, so that a missed
 // event does no lasting harm. Samples bring the numbers.
 
 import { batch, computed, effect, signal } from '@preact/signals';
@@ -7,14 +7,14 @@ import { account } from './account.ts';
 import { ApiError, get, messageOf } from './api.ts';
 import { Calls } from './calls.ts';
 import { EventStream } from './events.ts';
+import { type InstanceUpdate, stateUpdate, updateOf } from './instance-updates.ts';
 import { LastMinute } from './minute.ts';
-import { type News, newsOf, stateNews } from './news.ts';
 import type {
   GatewayEvent,
   Instance,
   InstanceSample,
   LoadBalancer,
-  Registry,
+  RegistryAnswer,
   Sample,
   TemplateSample,
 } from './types.ts';
@@ -111,10 +111,10 @@ function apply(event: GatewayEvent): void {
 function applyToInstance(event: GatewayEvent, id: string): void {
   if (event.type === 'instance.deregistered') {
     newerThanRead?.set(id, null);
-    forget(id);
+    removeInstance(id);
     return;
   }
-  learn(id, newsOf(event, instances.peek().get(id)?.state));
+  applyUpdate(id, updateOf(event, instances.peek().get(id)?.state));
   changed.note(id);
 }
 
@@ -138,7 +138,7 @@ function addSample(sample: Sample): void {
   for (const { server_id, state } of sample.instances) {
     const known = instances.peek().get(server_id);
     if (known?.state === state || balancers.peek() === undefined) continue;
-    learn(server_id, stateNews(state));
+    applyUpdate(server_id, stateUpdate(state));
     changed.note(server_id);
   }
   const templatesNow = merged(templateSamples.value, sample.templates, ({ template }) => template);
@@ -227,11 +227,11 @@ export function readAll(): void {
 }
 
 async function readRegistry(): Promise<void> {
-  const registry = await get<Registry>('gateway/registry');
+  const registry = await get<RegistryAnswer>('gateway/registry');
   const entries = Object.entries(registry.templates);
   batch(() => {
     balancers.value = new Map(entries.map(([name, { load_balancer }]) => [name, load_balancer]));
-    const all = entries.flatMap(([, template]) => template.instances).flatMap(withNews);
+    const all = entries.flatMap(([, template]) => template.instances).flatMap(withUpdate);
     instances.value = new Map(all.map((instance) => [instance.server_id, instance]));
   });
 }
@@ -239,35 +239,35 @@ async function readRegistry(): Promise<void> {
 async function readServer(id: string): Promise<void> {
   try {
     const instance = await get<Instance>(`servers/${encodeURIComponent(id)}`);
-    if (balancers.value?.has(instance.template_name)) withNews(instance).forEach(keep);
+    if (balancers.value?.has(instance.template_name)) withUpdate(instance).forEach(storeInstance);
     else readAll();
   } catch (thrown) {
     if (!(thrown instanceof ApiError) || thrown.status !== 404) throw thrown;
-    forget(id);
+    removeInstance(id);
   }
 }
 
 /** Changes from events during a read, by server id; they are newer than the records. Null: the instance is gone. */
-let newerThanRead: Map<string, News | null> | undefined;
+let newerThanRead: Map<string, InstanceUpdate | null> | undefined;
 
-function learn(id: string, news: News): void {
-  newerThanRead?.set(id, { ...newerThanRead.get(id), ...news });
+function applyUpdate(id: string, update: InstanceUpdate): void {
+  newerThanRead?.set(id, { ...newerThanRead.get(id), ...update });
   const known = instances.peek().get(id);
-  if (known !== undefined) keep({ ...known, ...news });
+  if (known !== undefined) storeInstance({ ...known, ...update });
 }
 
 /** The instance with newer changes; none if it is gone. */
-function withNews(instance: Instance): readonly Instance[] {
-  const news = newerThanRead?.get(instance.server_id);
-  return news === null ? [] : [{ ...instance, ...news }];
+function withUpdate(instance: Instance): readonly Instance[] {
+  const update = newerThanRead?.get(instance.server_id);
+  return update === null ? [] : [{ ...instance, ...update }];
 }
 
 /** Stores an instance as the gateway answered it. */
-export function keep(instance: Instance): void {
+export function storeInstance(instance: Instance): void {
   instances.value = new Map(instances.value).set(instance.server_id, instance);
 }
 
-function forget(id: string): void {
+function removeInstance(id: string): void {
   const rest = new Map(instances.value);
   if (rest.delete(id)) instances.value = rest;
 }

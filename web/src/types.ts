@@ -54,7 +54,7 @@ export interface LoadBalancer {
   readonly session_failover: string;
 }
 
-export interface Registry {
+export interface RegistryAnswer {
   readonly templates: Readonly<
     Record<string, { readonly instances: readonly Instance[]; readonly load_balancer: LoadBalancer }>
   >;

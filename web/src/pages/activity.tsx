@@ -5,8 +5,8 @@ import { useEffect } from 'preact/hooks';
 import type { Attempt, Call } from '../calls.ts';
 import { clock, milliseconds, plural } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
+import { DetailRow } from '../parts/detail-row.tsx';
 import { Dialog } from '../parts/dialog.tsx';
-import { Fact } from '../parts/fact.tsx';
 import { isNarrow } from '../parts/screen.ts';
 import { Badge } from '../parts/state.tsx';
 import { Empty } from '../parts/status.tsx';
@@ -135,13 +135,13 @@ function CallDrawer({ call }: { readonly call: Call }) {
       <div class="actions">
         <Outcome {...call} />
       </div>
-      <dl class="facts">
-        <Fact name="Method">{method}</Fact>
-        <Fact name="Template">{template}</Fact>
-        <Fact name="Caller">{principal}</Fact>
-        <Fact name="Arrived">{clock(call.at)}</Fact>
-        <Fact name="Took">{milliseconds(durationMs)}</Fact>
-        {requestId !== undefined && <Fact name="Request">{requestId}</Fact>}
+      <dl class="details">
+        <DetailRow name="Method">{method}</DetailRow>
+        <DetailRow name="Template">{template}</DetailRow>
+        <DetailRow name="Caller">{principal}</DetailRow>
+        <DetailRow name="Arrived">{clock(call.at)}</DetailRow>
+        <DetailRow name="Took">{milliseconds(durationMs)}</DetailRow>
+        {requestId !== undefined && <DetailRow name="Request">{requestId}</DetailRow>}
       </dl>
       <section>
         <h3>{plural(attempts.length, 'attempt')}</h3>

@@ -2,8 +2,8 @@
 
 import { clock, day, milliseconds } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
+import { DetailRow } from '../parts/detail-row.tsx';
 import { Dialog } from '../parts/dialog.tsx';
-import { Fact } from '../parts/fact.tsx';
 import { Field } from '../parts/field.tsx';
 import { usePages } from '../parts/load.ts';
 import { More } from '../parts/more.tsx';
@@ -203,35 +203,35 @@ function EntryDrawer({ entry }: { readonly entry: Entry }) {
       <div class="actions">
         <EntryOutcome entry={entry} />
       </div>
-      <dl class="facts">
-        <Fact name="Time">
+      <dl class="details">
+        <DetailRow name="Time">
           {day(at)}, {clock(at)}
-        </Fact>
-        <Fact name="Who">
+        </DetailRow>
+        <DetailRow name="Who">
           <a href={href('audit', { actor })}>{actor_name}</a>
           <div class="small muted mono">{actor}</div>
-        </Fact>
-        {address !== null && <Fact name="Address">{address}</Fact>}
-        <Fact name="Action">{action}</Fact>
-        <Fact name="Subject">{subject}</Fact>
-        <Fact name="Status">{status === 0 ? 'made on the database, without HTTP' : status}</Fact>
+        </DetailRow>
+        {address !== null && <DetailRow name="Address">{address}</DetailRow>}
+        <DetailRow name="Action">{action}</DetailRow>
+        <DetailRow name="Subject">{subject}</DetailRow>
+        <DetailRow name="Status">{status === 0 ? 'made on the database, without HTTP' : status}</DetailRow>
         {call !== null && (
           <>
-            <Fact name="Template">
+            <DetailRow name="Template">
               <a href={href('template', { name: call.template })}>{call.template}</a>
-            </Fact>
-            <Fact name="Instance">{call.instance_id ?? 'none took it'}</Fact>
-            <Fact name="Attempts">{call.attempts}</Fact>
-            <Fact name="Took">{milliseconds(call.duration_ms)}</Fact>
-            <Fact name="SHA-256 of the arguments">
+            </DetailRow>
+            <DetailRow name="Instance">{call.instance_id ?? 'none took it'}</DetailRow>
+            <DetailRow name="Attempts">{call.attempts}</DetailRow>
+            <DetailRow name="Took">{milliseconds(call.duration_ms)}</DetailRow>
+            <DetailRow name="SHA-256 of the arguments">
               <span class="mono">{call.arguments_sha256 ?? '–'}</span>
-            </Fact>
+            </DetailRow>
           </>
         )}
         {request_id !== null && (
-          <Fact name="Request">
+          <DetailRow name="Request">
             <span class="mono">{request_id}</span>
-          </Fact>
+          </DetailRow>
         )}
       </dl>
       {call?.arguments && (

@@ -16,7 +16,7 @@ import { initialValue, type Schema } from '../schema.ts';
 import { readAll, templates } from '../store.ts';
 import type { Instance } from '../types.ts';
 
-type Kind = 'definition' | 'endpoint' | 'command';
+type RegistrationKind = 'definition' | 'endpoint' | 'command';
 
 /** Answer of POST /gateway/test. */
 interface TestResult {
@@ -38,7 +38,7 @@ interface Definition {
 
 export function RegisterPage() {
   const template = useSignal(route.value.params.get('template') ?? '');
-  const chosen = useSignal<Kind | undefined>(undefined);
+  const chosen = useSignal<RegistrationKind | undefined>(undefined);
   const config = useSignal<unknown>(undefined);
   const busy = useSignal<'test' | 'save' | undefined>(undefined);
   const result = useSignal<TestResult | undefined>(undefined);
@@ -156,7 +156,7 @@ export function RegisterPage() {
   );
 }
 
-const KINDS: readonly (readonly [Kind, string])[] = [
+const KINDS: readonly (readonly [RegistrationKind, string])[] = [
   ['definition', 'As the template says'],
   ['endpoint', 'An endpoint'],
   ['command', 'A command'],

@@ -7,8 +7,8 @@ import { command, deregister } from '../actions.ts';
 import { day, duration, milliseconds } from '../format.ts';
 import { instanceSamples, minuteOf, readInstance } from '../store.ts';
 import type { Instance } from '../types.ts';
+import { DetailRow } from './detail-row.tsx';
 import { Confirm, Dialog } from './dialog.tsx';
-import { Fact } from './fact.tsx';
 import { Icon } from './icon.tsx';
 import { StateBadge } from './state.tsx';
 
@@ -47,7 +47,7 @@ export function InstanceDrawer({ instance, onClose }: InstanceDrawerProps) {
         </p>
       ))}
       {mayWrite.value && <Actions instance={instance} onGone={onClose} />}
-      <Facts instance={instance} />
+      <InstanceDetails instance={instance} />
       {mayWrite.value && (
         <section>
           <h3>Last lines of standard error</h3>
@@ -102,36 +102,36 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
   );
 }
 
-function Facts({ instance }: { readonly instance: Instance }) {
+function InstanceDetails({ instance }: { readonly instance: Instance }) {
   const { server_id, template_name, endpoint, command: program, args, working_dir, pid, node_id } = instance;
   const sample = instanceSamples.value.get(server_id);
   const { requests, failures } = minuteOf({ server: server_id });
   return (
-    <dl class="facts">
-      <Fact name="Template">{template_name}</Fact>
-      {endpoint !== null && <Fact name="Endpoint">{endpoint}</Fact>}
+    <dl class="details">
+      <DetailRow name="Template">{template_name}</DetailRow>
+      {endpoint !== null && <DetailRow name="Endpoint">{endpoint}</DetailRow>}
       {program !== null && (
-        <Fact name="Command">
+        <DetailRow name="Command">
           <code>{[program, ...args].join(' ')}</code>
-        </Fact>
+        </DetailRow>
       )}
-      {working_dir !== null && <Fact name="Folder">{working_dir}</Fact>}
-      {pid !== null && <Fact name="Process">{pid}</Fact>}
-      {node_id !== null && <Fact name="Node">{node_id}</Fact>}
-      <Fact name="Calls">
+      {working_dir !== null && <DetailRow name="Folder">{working_dir}</DetailRow>}
+      {pid !== null && <DetailRow name="Process">{pid}</DetailRow>}
+      {node_id !== null && <DetailRow name="Node">{node_id}</DetailRow>}
+      <DetailRow name="Calls">
         {requests} in the last minute, {failures} failed, {sample?.in_flight ?? instance.in_flight} in flight
-      </Fact>
-      <Fact name="Latency">{milliseconds(sample?.latency_ms)}</Fact>
-      <Fact name="Failures in a row">{sample?.consecutive_failures ?? '–'}</Fact>
-      <Fact name="Sessions">
+      </DetailRow>
+      <DetailRow name="Latency">{milliseconds(sample?.latency_ms)}</DetailRow>
+      <DetailRow name="Failures in a row">{sample?.consecutive_failures ?? '–'}</DetailRow>
+      <DetailRow name="Sessions">
         {instance.sessions} bound to it; {instance.own_processes} with a dedicated process
-      </Fact>
-      <Fact name="Restarts">{sample?.restarts ?? instance.restarts}</Fact>
-      <Fact name="Weight">{instance.weight}</Fact>
-      <Fact name="Registered">
+      </DetailRow>
+      <DetailRow name="Restarts">{sample?.restarts ?? instance.restarts}</DetailRow>
+      <DetailRow name="Weight">{instance.weight}</DetailRow>
+      <DetailRow name="Registered">
         {day(instance.created_at)}, by {instance.source}
-      </Fact>
-      {instance.last_check !== null && <Fact name="Last check">{day(instance.last_check)}</Fact>}
+      </DetailRow>
+      {instance.last_check !== null && <DetailRow name="Last check">{day(instance.last_check)}</DetailRow>}
     </dl>
   );
 }

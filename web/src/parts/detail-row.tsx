@@ -2,7 +2,13 @@
 
 import type { ComponentChildren } from 'preact';
 
-export function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }) {
+export function DetailRow({
+  name,
+  children,
+}: {
+  readonly name: string;
+  readonly children: ComponentChildren;
+}) {
   return (
     <div>
       <dt>{name}</dt>

@@ -2,7 +2,7 @@
 
 import type { GatewayEvent, Instance } from './types.ts';
 
-export type News = Partial<Pick<Instance, 'state' | 'healthy' | 'reason' | 'ejection'>>;
+export type InstanceUpdate = Partial<Pick<Instance, 'state' | 'healthy' | 'reason' | 'ejection'>>;
 
 const STATES: Readonly<Record<string, Instance['state']>> = {
   'instance.starting': 'starting',
@@ -15,7 +15,7 @@ const STATES: Readonly<Record<string, Instance['state']>> = {
 };
 
 /** `known` is the previous state. Empty for an event that only says that the record changed. */
-export function newsOf(event: GatewayEvent, known: Instance['state'] | undefined): News {
+export function updateOf(event: GatewayEvent, known: Instance['state'] | undefined): InstanceUpdate {
   const { type, at, reason, for_ms } = event;
   if (type === 'instance.readmitted') return { ejection: null };
   if (type === 'instance.ejected') {
@@ -25,11 +25,11 @@ export function newsOf(event: GatewayEvent, known: Instance['state'] | undefined
   const state = STATES[type];
   // A draining instance stays so, whatever its connection does.
   if (state === undefined || (known === 'draining' && state !== 'stopped')) return {};
-  return stateNews(state, typeof reason === 'string' ? reason : undefined);
+  return stateUpdate(state, typeof reason === 'string' ? reason : undefined);
 }
 
 /** A new state, and its reason if there is one: a healthy instance has none. */
-export function stateNews(state: Instance['state'], reason?: string): News {
+export function stateUpdate(state: Instance['state'], reason?: string): InstanceUpdate {
   const healthy = state === 'healthy';
   if (healthy) return { state, healthy, reason: null };
   return reason === undefined ? { state, healthy } : { state, healthy, reason };
