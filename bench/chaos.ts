@@ -54,7 +54,7 @@ interface Harness {
   readonly gateway: StartedGateway;
 }
 
-async function stageOf(fault: Fault): Promise<Harness> {
+async function openHarness(fault: Fault): Promise<Harness> {
   const fleets = { rest: await fleet(), sessions: await fleet() };
   const http = { rest: fleets.rest.urls, sessions: fleets.sessions.urls };
   return { fault, fleets, gateway: await startGateway({ http, stdio: {} }) };
@@ -278,8 +278,8 @@ const { values } = parseArgs({
 });
 const wanted = FAULTS.filter((fault) => values.only === undefined || fault === values.only);
 if (wanted.length === 0) throw new Error(`--only knows ${FAULTS.join(', ')}`);
-const stages: Harness[] = [];
-for (const fault of wanted) stages.push(await stageOf(fault));
-const rows = (await Promise.all(stages.map((stage) => rowsOf(stage, Number(values.seed))))).flat();
+const harnesses: Harness[] = [];
+for (const fault of wanted) harnesses.push(await openHarness(fault));
+const rows = (await Promise.all(harnesses.map((harness) => rowsOf(harness, Number(values.seed))))).flat();
 process.stdout.write(`${values.json ? JSON.stringify(rows, undefined, 2) : tableOf(rows)}\n`);
 process.exitCode = rows.some(({ missed }) => missed.length > 0) ? 1 : 0;

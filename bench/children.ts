@@ -74,8 +74,8 @@ function announcement(
   output: { text: string },
 ): Promise<RegExpExecArray> {
   return new Promise((resolve, reject) => {
-    const fail = (why: string): void =>
-      reject(new Error(`${why}; it said: ${output.text.trim() || 'nothing'}`));
+    const fail = (reason: string): void =>
+      reject(new Error(`${reason}; it said: ${output.text.trim() || 'nothing'}`));
     const timer = setTimeout(() => fail(`no announcement within ${timeoutMs} ms`), timeoutMs);
     for (const stream of [child.stdout, child.stderr]) {
       // Reads on after the announcement: a verbose process would block on a full pipe.

@@ -35,7 +35,10 @@ export async function openSession(
     throw new Error(`${url} opens no session: ${opened.status} ${await opened.text()}`);
   await opened.text();
   const session = { 'Mcp-Session-Id': id, 'MCP-Protocol-Version': '2025-11-25' };
-  const said = await post(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }), session);
-  await said.text();
+  const response = await post(
+    JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }),
+    session,
+  );
+  await response.text();
   return session;
 }

@@ -11,8 +11,8 @@ import { barsOf, pairsOf, tableOf, writeResults } from './report.ts';
 import { type Measurement, measure } from './rounds.ts';
 import { measureStartup, type Startup } from './startup.ts';
 
-const say = (text: string): void => void process.stdout.write(`${text}\n`);
-const shout = (text: string): void => say(`\n!!! ${text}\n`);
+const print = (text: string): void => void process.stdout.write(`${text}\n`);
+const printWarning = (text: string): void => print(`\n!!! ${text}\n`);
 
 /** Runs the benchmark; returns the exit code. */
 export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
@@ -21,9 +21,9 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
   const skip = (what: string, error: unknown): void => {
     const reason = error instanceof Error ? error.message : String(error);
     missing.push(what);
-    shout(`SKIPPED ${what}: ${reason}`);
+    printWarning(`SKIPPED ${what}: ${reason}`);
   };
-  say(`${machine.cores} cores, ${machine.cpu}, Node ${machine.node}, load average ${machine.loadBefore}`);
+  print(`${machine.cores} cores, ${machine.cpu}, Node ${machine.node}, load average ${machine.loadBefore}`);
 
   const { measurements, pairs } = await measureCases(options, skip);
   let startup: Startup | undefined;
@@ -44,9 +44,9 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
   }
 
   const bars = checkBars(measurements, pairs, startup, sessions);
-  say(`\n${tableOf(measurements)}\n\n${pairsOf(pairs)}\n\n${barsOf(bars)}\n`);
+  print(`\n${tableOf(measurements)}\n\n${pairsOf(pairs)}\n\n${barsOf(bars)}\n`);
   if ([...measurements, ...pairs].some((one) => one.failures > 0))
-    shout('some calls FAILED: their figures mean nothing');
+    printWarning('some calls FAILED: their figures mean nothing');
   if (options.writes) {
     const { rounds, seconds } = options;
     const date = new Date().toISOString();
@@ -62,14 +62,14 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
       bars,
       missing,
     });
-    say('wrote bench/results.json and docs/explanation/benchmarks.md');
+    print('wrote bench/results.json and docs/explanation/benchmarks.md');
   } else {
-    say(
+    print(
       'a partial run: bench/results.json and docs/explanation/benchmarks.md are left alone (--write changes that)',
     );
   }
   const isAllReached = bars.every((bar) => bar.verdict === 'reached');
-  say(isAllReached ? 'all bars reached' : 'not all bars reached');
+  print(isAllReached ? 'all bars reached' : 'not all bars reached');
   return options.isStrict && !isAllReached ? 1 : 0;
 }
 
@@ -77,24 +77,24 @@ async function measureCases(
   options: BenchmarkOptions,
   skip: (what: string, error: unknown) => void,
 ): Promise<{ measurements: Measurement[]; pairs: PairResult[] }> {
-  const stage = await openHarness(wantsGateway(options));
+  const harness = await openHarness(wantsGateway(options));
   try {
-    for (const { letters, reason } of stage.missing) skip(`(${letters})`, reason);
-    const cases = stage.cases.filter((one) => options.only.includes(one.letter));
+    for (const { letters, reason } of harness.missing) skip(`(${letters})`, reason);
+    const cases = harness.cases.filter((one) => options.only.includes(one.letter));
     const measurements = await measure(cases, options, (round, one, connections, result) => {
       const rate = Math.round(result.requestsPerSecond);
       const cpu = result.cpuMicrosecondsPerCall?.toFixed(1) ?? '-';
       const failures = result.failures === 0 ? '' : `  ${result.failures} FAILED`;
-      say(
+      print(
         `${connections} connections, round ${round}: (${one.letter}) ${rate}/s, ${cpu} us per call${failures}`,
       );
     });
     const pairs = await measurePairs(cases, options, (name, round, withoutIt, withIt) => {
-      say(`${name}, round ${round}: ${withoutIt.toFixed(1)} us without, ${withIt.toFixed(1)} us with`);
+      print(`${name}, round ${round}: ${withoutIt.toFixed(1)} us without, ${withIt.toFixed(1)} us with`);
     });
     return { measurements, pairs };
   } finally {
-    await stage.stop();
+    await harness.stop();
   }
 }
 
@@ -105,7 +105,7 @@ function wantsGateway({ only }: BenchmarkOptions): boolean {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1)); // ends the children, too
 try {
   const options = readOptions(process.argv.slice(2));
-  if (options === undefined) say(usage);
+  if (options === undefined) print(usage);
   else process.exitCode = await runBenchmark(options);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
