@@ -4,8 +4,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { type Check, eachOnce, readChecks } from './conformance-suite/checks.ts';
-import { PLAYS } from './conformance-suite/client-plays.ts';
-import { type Allowance, compareChecks, type Difference, judge } from './conformance-suite/compare.ts';
+import { SCENARIOS } from './conformance-suite/client-scenarios.ts';
+import {
+  type Allowance,
+  applyAllowances,
+  compareChecks,
+  type Difference,
+} from './conformance-suite/compare.ts';
 import { readOptions } from './conformance-suite/options.ts';
 import { comparedOutcome, directOutcome, isGood, totalOf } from './conformance-suite/outcome.ts';
 import { clientTargetsOf, targetsOf } from './conformance-suite/run.ts';
@@ -23,7 +28,7 @@ function differences(direct: readonly Check[], here: readonly Check[]): Differen
 }
 
 /** `scenario/id: direct -> here` of each difference. */
-function told(found: readonly Difference[]): string[] {
+function reported(found: readonly Difference[]): string[] {
   return found.map(({ scenario, id, direct, here }) => `${scenario}/${id}: ${direct} -> ${here}`);
 }
 
@@ -40,7 +45,7 @@ comparison('finds each status that changes, each check that is missing or new, a
     ...[check('a', 'mixed'), check('a', 'mixed', 'WARNING', 'why'), ...same.toReversed()],
   ];
   const found = differences(direct, here);
-  assert.equal(told(found), [
+  assert.equal(reported(found), [
     'a/1: SUCCESS -> WARNING',
     'a/1: FAILURE -> SUCCESS',
     'a/2: WARNING -> SKIPPED',
@@ -55,7 +60,7 @@ comparison('finds each status that changes, each check that is missing or new, a
 comparison('accepts only what an allowance names, as exactly as it names it', () => {
   const found = differences([check('a', '1'), check('a', '2'), check('b', '1')], []);
   const accepted = (allowance: Omit<Allowance, 'reason'>): string[] =>
-    told(judge('2025-11-25', found, [{ ...allowance, reason: 'why' }]).allowed);
+    reported(applyAllowances('2025-11-25', found, [{ ...allowance, reason: 'why' }]).allowed);
   assert.equal(accepted({ scenario: 'a' }), ['a/1: SUCCESS -> absent', 'a/2: SUCCESS -> absent']);
   assert.equal(accepted({ scenario: 'a', id: '2' }), ['a/2: SUCCESS -> absent']);
   assert.equal(accepted({ scenario: 'a', id: '2', here: 'FAILURE' }), []);
@@ -72,7 +77,11 @@ comparison('names allowances of its suite that are no longer needed', () => {
     { suite: '0.1.16', scenario: 'a', reason },
     { scenario: 'a', reason },
   ];
-  assert.equal(judge('2025-11-25', [], [stale, ...others]), { refused: [], allowed: [], unused: [stale] });
+  assert.equal(applyAllowances('2025-11-25', [], [stale, ...others]), {
+    refused: [],
+    allowed: [],
+    unused: [stale],
+  });
 });
 
 comparison.run();
@@ -139,11 +148,11 @@ choice('are chosen by parts of their names', () => {
 choice('have a client implementation for each client scenario', () => {
   const scenarios = CLIENT_SUITES.flatMap((one) => one.scenarios);
   assert.equal(
-    scenarios.filter((scenario) => PLAYS[scenario] === undefined),
+    scenarios.filter((scenario) => SCENARIOS[scenario] === undefined),
     [],
   );
   assert.equal(
-    Object.keys(PLAYS).filter((scenario) => !scenarios.includes(scenario)),
+    Object.keys(SCENARIOS).filter((scenario) => !scenarios.includes(scenario)),
     [],
   );
 });
@@ -188,8 +197,8 @@ files('are read from the folder of each scenario', async () => {
 });
 
 files('of a client have its last line as a check', async () => {
-  for (const [scenario, said] of Object.entries({ a: 'some words\ndone\n', b: 'done\nit broke\n', c: '' }))
-    write(`${scenario}-2026-11-20T11-55-03-317Z`, { 'checks.json': '[]', 'stdout.txt': said });
+  for (const [scenario, output] of Object.entries({ a: 'some words\ndone\n', b: 'done\nit broke\n', c: '' }))
+    write(`${scenario}-2026-11-20T11-55-03-317Z`, { 'checks.json': '[]', 'stdout.txt': output });
   const found = (await readChecks(folder())).map(({ scenario, status, message }) => [
     scenario,
     status,

@@ -9,7 +9,7 @@ import { runConformance } from './conformance-suite/run.ts';
 import { CLIENT_TARGETS, TARGETS } from './conformance-suite/targets.ts';
 import { isSuccess, printClosingLine } from './runner/run-specs.ts';
 
-const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const print = (text: string): void => void process.stdout.write(`${text}\n`);
 
 try {
   const names = [...TARGETS, ...CLIENT_TARGETS].map(({ name }) => name);
@@ -23,19 +23,19 @@ async function main(options: ConformanceOptions): Promise<number> {
   const interrupt = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort());
   const outcomes: Outcome[] = [];
-  if (!options.json) say(headLine());
+  if (!options.json) print(headLine());
   await runConformance(
     options,
     (outcome) => {
       outcomes.push(outcome);
-      if (!options.json) say(outcomeLine(outcome));
+      if (!options.json) print(outcomeLine(outcome));
     },
     interrupt.signal,
   );
   const totals = { ...totalOf(outcomes), files: [] };
-  if (options.json) say(JSON.stringify({ ...totalOf(outcomes), outcomes }, null, 2));
+  if (options.json) print(JSON.stringify({ ...totalOf(outcomes), outcomes }, null, 2));
   else {
-    say(details(outcomes));
+    print(details(outcomes));
     printClosingLine(totals);
   }
   return isSuccess(totals) ? 0 : 1;

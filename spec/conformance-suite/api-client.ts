@@ -2,12 +2,12 @@
 
 import { type Json, objectOr } from '../fixtures/wire.ts';
 import { type Caller, caller } from '../helpers/caller.ts';
-import type { Player } from './client-plays.ts';
+import type { ScenarioClient } from './client-scenarios.ts';
 
 const answerMs = 10_000;
 
 /** The calls of one template, below `{gateway}/mcp/{template}`. They reject for every status but 200. */
-export class ApiClient implements Player {
+export class ApiClient implements ScenarioClient {
   readonly #call: Caller;
 
   constructor(url: string) {

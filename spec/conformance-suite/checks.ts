@@ -24,8 +24,8 @@ export async function readChecks(folder: string): Promise<Check[]> {
     if (scenario === undefined) continue;
     const file = join(folder, name, 'checks.json');
     if (!existsSync(file)) continue;
-    const said = join(folder, name, 'stdout.txt');
-    if (existsSync(said)) checks.push(clientCheck(scenario, await readFile(said, 'utf8')));
+    const output = join(folder, name, 'stdout.txt');
+    if (existsSync(output)) checks.push(clientCheck(scenario, await readFile(output, 'utf8')));
     const content: unknown = JSON.parse(await readFile(file, 'utf8'));
     if (!Array.isArray(content)) throw new Error(`${name}/checks.json is no list`);
     for (const entry of content) checks.push(checkOf(scenario, entry));
@@ -37,8 +37,8 @@ export async function readChecks(folder: string): Promise<Check[]> {
 export const DONE = 'done';
 
 /** Scenarios check only the server's side: the client's verdict on the answers is a check, too. */
-function clientCheck(scenario: string, said: string): Check {
-  const last = said.trim().split('\n').at(-1) ?? '';
+function clientCheck(scenario: string, output: string): Check {
+  const last = output.trim().split('\n').at(-1) ?? '';
   const isDone = last === DONE;
   const result = { status: isDone ? 'SUCCESS' : 'FAILURE', message: isDone ? undefined : last };
   return { scenario, id: 'client', name: 'client', ...result };

@@ -10,7 +10,7 @@ import { objectOr } from '../fixtures/wire.ts';
 import { caller } from '../helpers/caller.ts';
 import { ApiClient } from './api-client.ts';
 import { DONE } from './checks.ts';
-import { acceptForms, CAPABILITIES, PLAYS, type Player } from './client-plays.ts';
+import { acceptForms, CAPABILITIES, SCENARIOS, type ScenarioClient } from './client-scenarios.ts';
 
 /** Longest time of a scenario, in ms; below the limits of its callers, so that it can report the reason. */
 const scenarioMs = 15_000;
@@ -22,8 +22,8 @@ const { values, positionals } = parseArgs({
 });
 
 /** Ends the program, even with an open stream. */
-function end(status: number, said: string): void {
-  process.stdout.write(`${said}\n`, () => process.exit(status));
+function end(status: number, output: string): void {
+  process.stdout.write(`${output}\n`, () => process.exit(status));
 }
 
 setTimeout(() => end(1, `the client had not finished after ${scenarioMs / 1000} s`), scenarioMs).unref();
@@ -36,10 +36,10 @@ try {
 }
 
 async function main(scenarioUrl: string): Promise<void> {
-  const play = PLAYS[process.env.MCP_CONFORMANCE_SCENARIO ?? ''];
-  if (play === undefined) throw new Error(`no such scenario: ${process.env.MCP_CONFORMANCE_SCENARIO}`);
+  const scenario = SCENARIOS[process.env.MCP_CONFORMANCE_SCENARIO ?? ''];
+  if (scenario === undefined) throw new Error(`no such scenario: ${process.env.MCP_CONFORMANCE_SCENARIO}`);
   const context = objectOr(JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}'));
-  const run = (url: string): Promise<void> => playAt(url, (client) => play(client, context));
+  const run = (url: string): Promise<void> => runAt(url, (client) => scenario(client, context));
   const { gateway } = values;
   if (gateway === undefined) return run(scenarioUrl);
   const template = `scenario-${new URL(scenarioUrl).port}`;
@@ -56,9 +56,9 @@ async function main(scenarioUrl: string): Promise<void> {
   }
 }
 
-async function playAt(url: string, play: (client: Player) => Promise<void>): Promise<void> {
+async function runAt(url: string, scenario: (client: ScenarioClient) => Promise<void>): Promise<void> {
   const { speaks } = values;
-  if (speaks === 'api') return play(new ApiClient(url));
+  if (speaks === 'api') return scenario(new ApiClient(url));
   const mode = speaks === 'modern' ? 'auto' : 'legacy';
   const client = new Client(
     { name: 'scenario', version: '1' },
@@ -70,7 +70,7 @@ async function playAt(url: string, play: (client: Player) => Promise<void>): Pro
   try {
     const spoken = client.getNegotiatedProtocolVersion() ?? '';
     if (spoken >= '2026' !== (speaks === 'modern')) throw new Error(`it came to speak ${spoken}`);
-    await play(client);
+    await scenario(client);
     if (speaks === 'legacy') await transport.terminateSession();
   } finally {
     await client.close();

@@ -32,7 +32,7 @@ export interface Allowance {
 }
 
 /** The differences of one run, sorted. */
-export interface Verdict {
+export interface Comparison {
   readonly refused: readonly Difference[];
   readonly allowed: readonly Difference[];
   /** Allowances without a matching difference, although their scenario was compared: they can be removed. */
@@ -57,11 +57,11 @@ export function compareChecks(
 }
 
 /** Sorts differences by whether an allowance covers them. */
-export function judge(
+export function applyAllowances(
   suite: SuiteName,
   differences: readonly Difference[],
   allowances: readonly Allowance[],
-): Verdict {
+): Comparison {
   const isCovered = (difference: Difference): boolean =>
     allowances.some((allowance) => covers(allowance, difference));
   return {

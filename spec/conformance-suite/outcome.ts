@@ -2,7 +2,7 @@
 
 import { type Check, count } from './checks.ts';
 import type { Found } from './children.ts';
-import { type Allowance, compareChecks, type Difference, judge } from './compare.ts';
+import { type Allowance, applyAllowances, compareChecks, type Difference } from './compare.ts';
 import type { ClientSuite, ConformanceSuite, SuiteName } from './suites.ts';
 
 /** One row of the report. */
@@ -52,15 +52,15 @@ export function comparedOutcome(
   allowances: readonly Allowance[],
 ): Outcome {
   const differences = compareChecks(ran.suite.name, direct, ran.checks);
-  const verdict = judge(ran.suite.name, differences, allowances);
-  const different = scenariosOf(verdict.refused);
-  const accepted = [...scenariosOf(verdict.allowed)].filter((scenario) => !different.has(scenario));
+  const comparison = applyAllowances(ran.suite.name, differences, allowances);
+  const different = scenariosOf(comparison.refused);
+  const accepted = [...scenariosOf(comparison.allowed)].filter((scenario) => !different.has(scenario));
   const all = scenariosOf([...direct, ...ran.checks]);
   const same = all.size - different.size - accepted.length;
   return {
     ...numbersOf(ran),
     scenarios: { same, different: different.size, accepted: accepted.length },
-    ...verdict,
+    ...comparison,
     problems: ran.problems,
   };
 }

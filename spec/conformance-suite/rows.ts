@@ -15,11 +15,11 @@ export interface Row extends Pick<Ran, 'target' | 'suite'> {
 
 export class Rows {
   readonly #direct = new Map<Row['suite'], readonly Check[]>();
-  readonly #tell: (outcome: Outcome) => void;
+  readonly #report: (outcome: Outcome) => void;
   readonly #stop: AbortSignal;
 
-  constructor(tell: (outcome: Outcome) => void, stop: AbortSignal) {
-    this.#tell = tell;
+  constructor(report: (outcome: Outcome) => void, stop: AbortSignal) {
+    this.#report = report;
     this.#stop = stop;
   }
 
@@ -27,21 +27,21 @@ export class Rows {
   async runDirect(target: string, suite: Row['suite'], found: Promise<Found>): Promise<void> {
     const ran = { target, suite, ...(await found) };
     this.#direct.set(suite, ran.checks);
-    this.#tell(directOutcome(ran));
+    this.#report(directOutcome(ran));
   }
 
   /** Runs rows at the opened endpoint; rows that do not run have the reason as their problem. Never rejects. */
   async run(rows: readonly Row[], open: () => Promise<Endpoint>): Promise<void> {
-    const tell = (row: Row, found: Found): void =>
-      this.#tell(comparedOutcome({ ...row, ...found }, this.#direct.get(row.suite) ?? [], row.allowed));
-    let told = 0;
+    const report = (row: Row, found: Found): void =>
+      this.#report(comparedOutcome({ ...row, ...found }, this.#direct.get(row.suite) ?? [], row.allowed));
+    let reported = 0;
     try {
       this.#stop.throwIfAborted();
       const endpoint = await open();
       try {
         for (const row of rows) {
-          tell(row, await row.run(endpoint.url));
-          told += 1;
+          report(row, await row.run(endpoint.url));
+          reported += 1;
         }
       } finally {
         await endpoint.close();
@@ -49,8 +49,8 @@ export class Rows {
     } catch (error) {
       const problems = [error instanceof Error ? error.message : String(error)];
       // All rows ran, and closing the endpoint failed: the last row has the problem.
-      for (const row of rows.slice(Math.min(told, rows.length - 1)))
-        tell(row, { checks: [], durationMs: 0, problems });
+      for (const row of rows.slice(Math.min(reported, rows.length - 1)))
+        report(row, { checks: [], durationMs: 0, problems });
     }
   }
 }

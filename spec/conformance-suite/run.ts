@@ -17,11 +17,11 @@ const runMs = 600_000;
 /** Runs the rows of the options; yields each outcome when it is ready. Stops, and still cleans up, at the signal. */
 export async function runConformance(
   options: ConformanceOptions,
-  tell: (outcome: Outcome) => void,
+  report: (outcome: Outcome) => void,
   interrupt: AbortSignal,
 ): Promise<void> {
   const stop = AbortSignal.any([interrupt, AbortSignal.timeout(runMs)]);
-  const rows = new Rows(tell, stop);
+  const rows = new Rows(report, stop);
   const targets = targetsOf(options);
   const clients = clientTargetsOf(options);
   const isDirect = options.url === undefined && options.only.some((part) => 'direct'.includes(part));
@@ -32,15 +32,15 @@ export async function runConformance(
 
 /** The selected clients. None with `--url`. */
 export function clientTargetsOf({ only, url }: ConformanceOptions): readonly ClientTarget[] {
-  return url === undefined ? CLIENT_TARGETS.filter(({ name }) => isAskedFor(name, only)) : [];
+  return url === undefined ? CLIENT_TARGETS.filter(({ name }) => isSelected(name, only)) : [];
 }
 
 /** The selected targets. None with `--url`. */
 export function targetsOf({ only, url }: ConformanceOptions): readonly Target[] {
-  return url === undefined ? TARGETS.filter(({ name }) => isAskedFor(name, only)) : [];
+  return url === undefined ? TARGETS.filter(({ name }) => isSelected(name, only)) : [];
 }
 
-function isAskedFor(name: string, only: readonly string[]): boolean {
+function isSelected(name: string, only: readonly string[]): boolean {
   return only.length === 0 || only.some((part) => name.includes(part));
 }
 

@@ -5,7 +5,7 @@ import type { Client } from '@modelcontextprotocol/client';
 import { type Json, objectOr } from '../fixtures/wire.ts';
 
 /** The functions that a client must have. */
-export interface Player {
+export interface ScenarioClient {
   listTools(): Promise<{ tools: readonly { readonly name: string; readonly inputSchema?: unknown }[] }>;
   listResources(): Promise<{ resources: readonly { readonly uri: string }[] }>;
   listPrompts(): Promise<{ prompts: readonly { readonly name: string }[] }>;
@@ -15,7 +15,7 @@ export interface Player {
 }
 
 /** Rejects if an answer is not that of the scenario's server. `context` is the data of the suite beside the URL. */
-export type Play = (client: Player, context: Json) => Promise<void>;
+export type Scenario = (client: ScenarioClient, context: Json) => Promise<void>;
 
 /** Capabilities of a client, so that every server may ask it; fields that it omits from a form are filled in. */
 export const CAPABILITIES = {
@@ -30,7 +30,7 @@ export function acceptForms(client: Client): void {
 }
 
 /** Every scenario that tests a client and is not about authorization. */
-export const PLAYS: Readonly<Record<string, Play>> = {
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   initialize: async (client) => {
     await client.listTools();
   },
@@ -103,7 +103,12 @@ export const PLAYS: Readonly<Record<string, Play>> = {
   },
 };
 
-async function callsFor(client: Player, name: string, wanted: string, values: Json = {}): Promise<void> {
+async function callsFor(
+  client: ScenarioClient,
+  name: string,
+  wanted: string,
+  values: Json = {},
+): Promise<void> {
   const { content } = await client.callTool({ name, arguments: values });
   const text = String(objectOr(content[0]).text);
   if (!text.startsWith(wanted)) throw new Error(`${name} answered ${JSON.stringify(text)}, not ${wanted}`);
