@@ -4,7 +4,7 @@
 type File = readonly [path: string, text: string];
 
 /** Files for one rule, each checked separately. */
-export interface Sample {
+export interface RuleSample {
   /** Must be caught. */
   readonly bad: readonly File[];
   /** Other files of the imagined repository. */
@@ -12,7 +12,7 @@ export interface Sample {
 }
 
 /** By the name of the rule. */
-export const samples: Readonly<Record<string, Sample>> = {
+export const samples: Readonly<Record<string, RuleSample>> = {
   'imports go downward through the layers only': {
     bad: [
       ['src/domain/a.ts', `import { b } from '../balancing/b.ts';`],

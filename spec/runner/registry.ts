@@ -26,7 +26,7 @@ interface SuiteRecord {
 }
 
 /** Everything the suites of this process have declared and done. `reset` starts the next spec file. */
-class Registry {
+class SuiteRegistry {
   readonly suites: SuiteRecord[] = [];
   readonly skipped: SkippedTest[] = [];
   readonly hookFailures: HookFailure[] = [];
@@ -75,4 +75,4 @@ export interface Progress {
 }
 
 /** The registry of this process. */
-export const registry = new Registry();
+export const registry = new SuiteRegistry();

@@ -4,14 +4,14 @@ import type { FileResult } from './result.ts';
 
 /** One line per file: verdict, path, counts, a note if there is one, time. */
 export function printLine(name: string, result: FileResult, note = ''): void {
-  const verdict = result.failed > 0 ? 'FAIL' : 'ok  ';
+  const outcome = result.failed > 0 ? 'FAIL' : 'ok  ';
   const counts = [
     `${result.passed} passed`,
     result.failed > 0 ? `${result.failed} failed` : '',
     result.skipped.length > 0 ? `${result.skipped.length} skipped` : '',
     note,
   ].filter(Boolean);
-  write(`${verdict} ${name}  ${counts.join(', ')}  ${Math.round(result.durationMs)} ms`);
+  write(`${outcome} ${name}  ${counts.join(', ')}  ${Math.round(result.durationMs)} ms`);
 }
 
 /** Every failure in full, with the output of its file, then every skip with its reason. In the order of `names`. */

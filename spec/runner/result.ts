@@ -11,7 +11,7 @@ export interface FileLimits {
 }
 
 /** The outcome of the tests of one file. */
-interface Verdict {
+interface FileOutcome {
   readonly passed: number;
   /** Failed tests plus failures of the file itself: a timeout, an early exit, an uncaught rejection, ... */
   readonly failed: number;
@@ -21,7 +21,7 @@ interface Verdict {
 }
 
 /** A verdict with the details for printing it. */
-export interface FileResult extends Verdict {
+export interface FileResult extends FileOutcome {
   /** The output of the file on stdout and stderr, the last 64 KiB of it. */
   readonly output: string;
   readonly durationMs: number;

@@ -23,12 +23,12 @@ const watchedEvents = ['SIGINT', 'SIGTERM', 'SIGHUP', 'uncaughtException', 'unha
 // The protocol of uvu's own command line: with UVU_DEFER set, `.run()` only fills the queue.
 Object.assign(globalThis, { UVU_DEFER: true, UVU_INDEX: 0 });
 registry.adopted = true;
-registry.onProgress = (progress) => say({ kind: 'progress', ...progress });
+registry.onProgress = (progress) => send({ kind: 'progress', ...progress });
 process.on('uncaughtException', (error) =>
-  say({ kind: 'uncaught', text: `uncaught exception: ${describe(error)}` }),
+  send({ kind: 'uncaught', text: `uncaught exception: ${describe(error)}` }),
 );
 process.on('unhandledRejection', (reason) =>
-  say({ kind: 'uncaught', text: `unhandled rejection: ${describe(reason)}` }),
+  send({ kind: 'uncaught', text: `unhandled rejection: ${describe(reason)}` }),
 );
 const undocumented = new Set<string>();
 const answersAreChecked = watchAnswers((issue) => undocumented.add(issue));
@@ -42,7 +42,7 @@ const before = processState();
 process.on('message', (message: RunRequest) => {
   // While a file runs, only the file keeps the process alive: a promise that never settles ends it, and shows.
   process.channel?.unref();
-  void runFile(message).then((isReusable) => say({ kind: 'idle', isReusable }));
+  void runFile(message).then((isReusable) => send({ kind: 'idle', isReusable }));
 });
 
 // The runner has no more files, or is gone.
@@ -77,7 +77,7 @@ async function runFile({ file, graceMs, isAlone }: RunRequest): Promise<boolean>
   process.exitCode = undefined;
   // A failed test explains the rest, and its process runs no other file.
   if (failed === 0 && !isAlone) for (const trace of restoreProcess()) fail(trace);
-  say({ kind: 'finished', passed, failed, skipped: skippedTests(file), failures });
+  send({ kind: 'finished', passed, failed, skipped: skippedTests(file), failures });
   await nothingIsOpen(graceMs);
   return !hasChildren();
 }
@@ -135,7 +135,7 @@ function restoreProcess(): string[] {
 /** Waits until nothing keeps the process alive; reports the open resources when the grace time is over. */
 function nothingIsOpen(graceMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const alarm = startTimer(() => say({ kind: 'lingering', resources: leftOpen() }), graceMs).unref();
+    const alarm = startTimer(() => send({ kind: 'lingering', resources: leftOpen() }), graceMs).unref();
     process.once('beforeExit', () => {
       stopTimer(alarm);
       process.channel?.ref();
@@ -164,6 +164,6 @@ function describe(thrown: unknown): string {
   return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
 
-function say(message: WorkerMessage): void {
+function send(message: WorkerMessage): void {
   process.send?.(message);
 }
