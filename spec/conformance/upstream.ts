@@ -152,10 +152,10 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     const [one, other] = await Promise.all([openFor(transport), openFor(transport, noCapability)]);
     one.notify('notifications/roots/list_changed', {});
     await until(
-      async () => (await clientSide(one)).heard.includes('notifications/roots/list_changed'),
+      async () => (await clientSide(one)).received.includes('notifications/roots/list_changed'),
       'it received the notification',
     );
-    assert.not.ok((await clientSide(other)).heard.includes('notifications/roots/list_changed'));
+    assert.not.ok((await clientSide(other)).received.includes('notifications/roots/list_changed'));
     assert.equal((await clientSide(other)).declared, { ...noCapability });
   });
 
@@ -230,7 +230,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
 /** What the backend knows about the client of a conversation. */
 export async function clientSide(
   upstream: Upstream,
-): Promise<{ declared: JsonObject; heard: readonly string[] }> {
+): Promise<{ declared: JsonObject; received: readonly string[] }> {
   const { events } = await see(upstream.exchange(callTool('client', {})));
   return JSON.parse(textOf(events[0]));
 }

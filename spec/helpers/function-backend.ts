@@ -37,10 +37,10 @@ export function fixtureHandler(serverName: string): InProcessHandler {
     return answer({ method, params }, defaultOptions, {
       serverName,
       state,
-      client: { declared: {}, heard: [] },
+      client: { declared: {}, received: [] },
       signal,
       progressToken: progressTokenOf({ params }),
-      notify: (name, told = {}) => notify(name, JSON.parse(JSON.stringify(told))),
+      notify: (name, params = {}) => notify(name, JSON.parse(JSON.stringify(params))),
       request: () => Promise.reject(new Error('a function has nobody to ask')),
     });
   };
