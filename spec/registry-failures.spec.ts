@@ -26,7 +26,7 @@ for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as cons
     store.failing.add(method);
     assert.is(await endOf(registry.register('r', { ...ENDPOINT, id: 'a' })), `Error: ${method}`);
     assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
-    assert.is(harness.told('instance.registered').length, 0);
+    assert.is(harness.eventsOf('instance.registered').length, 0);
     store.failing.clear();
     await registry.register('r', { ...ENDPOINT, id: 'a' });
     assert.equal(await store.listInstances(), registry.active.definitions());

@@ -48,9 +48,9 @@ test('follows registrations, changes, replacements and deregistrations elsewhere
   await heard(b);
   assert.equal(b.definitions, []);
   assert.equal(b.registry.active.settings('r').loadBalancer, { timeout: 6 });
-  assert.equal(b.facts, a.facts);
+  assert.equal(b.changes, a.changes);
   const changes = ['registered x', 'changed x', 'replaced x', 'settings r', 'deregistered x'];
-  assert.equal(b.facts, ['settings r', ...changes]);
+  assert.equal(b.changes, ['settings r', ...changes]);
 });
 
 test('its own changes lead to no work at the next notice', async () => {
@@ -75,8 +75,8 @@ test('lists a program of another node, and never starts it', async () => {
   assert.is(b.harness.transports.size, 0);
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
   assert.is(await codeOf(() => b.harness.fleet.get('r', 'x')), 'NO_HEALTHY_INSTANCE');
-  assert.equal(b.facts, ['settings r', 'registered x']);
-  assert.is(b.harness.told('instance.starting').length, 0);
+  assert.equal(b.changes, ['settings r', 'registered x']);
+  assert.is(b.harness.eventsOf('instance.starting').length, 0);
 });
 
 test('starts its own programs at its start, and lists those of others', async () => {
@@ -94,7 +94,7 @@ test('starts its own programs at its start, and lists those of others', async ()
       ['x of a', 'y of b', 'z of undefined'],
     ],
   );
-  assert.equal(again.facts, [], 'earlier registrations are not reported');
+  assert.equal(again.changes, [], 'earlier registrations are not reported');
   await again.close();
 });
 
@@ -110,7 +110,7 @@ test('changes and deregisters a program of another node, which stops it at the n
   const transport = a.harness.backend('x');
   await b.registry.deregister('r', 'x');
   assert.equal([b.definitions, await database.listInstances()], [[], []]);
-  assert.equal(b.harness.told('instance.deregistered').length, 1);
+  assert.equal(b.harness.eventsOf('instance.deregistered').length, 1);
   assert.is(transport.isClosed, false);
   await heard(a);
   assert.equal([transport.isClosed, a.definitions], [true, []]);
@@ -259,13 +259,13 @@ test('serves the known instances while the database is down, and catches up afte
   assert.equal(b.registry.active.settings('r').loadBalancer, {});
   assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
   await pass(500);
-  assert.is(b.harness.told('registry.behind').length, 1);
+  assert.is(b.harness.eventsOf('registry.behind').length, 1);
   b.store.failing.clear();
   b.storeChanges$.next({ kind: 'answered' });
   await pass(500);
   assert.equal(b.definitions, a.definitions);
   assert.equal(idsOn(b), ['x', 'y']);
-  assert.is(b.harness.told('registry.current').length, 1);
+  assert.is(b.harness.eventsOf('registry.current').length, 1);
 });
 
 for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const) {
@@ -285,7 +285,7 @@ for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const
     await pass(5_000);
     assert.equal(a.definitions, await database.listInstances());
     assert.equal(a.registry.active.settings('r'), (await database.listTemplates())[0]);
-    assert.is(a.facts.length, 3);
+    assert.is(a.changes.length, 3);
   });
 }
 
@@ -311,5 +311,5 @@ const idsOn = ({ definitions }: Node) => definitions.map(({ id }) => id);
 /** Notifies the node of a change, long enough after the last reload. */
 async function heard(node: Node): Promise<void> {
   await pass(500);
-  await node.hear();
+  await node.emitChange();
 }

@@ -90,7 +90,7 @@ test('emits no template.changed when the settings stay the same', async () => {
   await registry.ensureTemplate('r', { timeout: 5 });
   await registry.ensureTemplate('r', {});
   await registry.register('r', ENDPOINT, { loadBalancer: { timeout: 5 } });
-  assert.is(harness.told('template.changed').length, 1);
+  assert.is(harness.eventsOf('template.changed').length, 1);
 });
 
 test('loads a stored instance whose template is not stored', async () => {

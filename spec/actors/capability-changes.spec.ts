@@ -70,7 +70,7 @@ test('reports nothing when one of several equal instances restarts', async () =>
   await add('a', TOOLS);
   await add('b', TOOLS);
   taken();
-  harness.backend('a').lose();
+  harness.backend('a').disconnect();
   await settled();
   await pass(500);
   assert.is(harness.ref('a').state, 'healthy');
@@ -131,7 +131,7 @@ test('reads the handshake of a server once, however many others are added and re
 test('passes on the notices of instances, and completes with the fleet', async () => {
   await add('a', TOOLS);
   taken();
-  harness.backend('a').tell('notifications/prompts/list_changed');
+  harness.backend('a').sendNotification('notifications/prompts/list_changed');
   assert.equal(taken(), ['t prompts']);
   await harness.fleet.close(0);
   assert.equal([isOver, events$.observed], [true, false]);

@@ -62,9 +62,9 @@ test('subscribes once per resource at a shared program, and unsubscribes after t
   const bob = new Client({ uris: ['x:2'], owner: 'bob' });
   await settled();
   assert.equal(subscribed(program), ['subscribe x:1', 'subscribe x:2']);
-  program.tell(UPDATED, { uri: 'x:1' });
-  program.tell(UPDATED, { uri: 'x:2' });
-  program.tell(UPDATED, { uri: 'x:3' });
+  program.sendNotification(UPDATED, { uri: 'x:1' });
+  program.sendNotification(UPDATED, { uri: 'x:2' });
+  program.sendNotification(UPDATED, { uri: 'x:3' });
   assert.equal([ann.heard, bob.heard], [[`${UPDATED} x:1`, `${UPDATED} x:2`], [`${UPDATED} x:2`]]);
   ann.leave();
   await settled();
@@ -83,7 +83,7 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
   await settled();
   const [ofAnn, ofBob] = instance.upstreams;
   assert.equal([instance.upstreams.length, subscribed(instance)], [2, []]);
-  ofAnn?.tell(UPDATED, { uri: 'x:1' });
+  ofAnn?.sendNotification(UPDATED, { uri: 'x:1' });
   const found = clients.map(({ heard }) => heard.length);
   assert.equal(found, [1, 1, 0]);
   for (const client of clients) client.leave();
@@ -102,9 +102,9 @@ test('reopens a conversation that ended, or could not be opened', async () => {
   await settled();
   instance.thrownByOpenUpstream = undefined;
   await pass(500);
-  instance.upstreams[0]?.lose();
+  instance.upstreams[0]?.disconnect();
   await pass(500);
-  instance.upstreams[1]?.tell(UPDATED, { uri: 'x:1' });
+  instance.upstreams[1]?.sendNotification(UPDATED, { uri: 'x:1' });
   assert.equal([instance.upstreams.length, client.heard.length], [2, 1]);
 });
 
@@ -138,9 +138,9 @@ test('emits changes from the dedicated process of an owner to that owner only', 
   assert.is(await harness.callStateless(modernCall(), { profile: ASKABLE }).end, 'a');
   const [own] = program.upstreams;
   assert.equal(own?.asked, ['resources/subscribe', 'tools/call']);
-  own?.tell('notifications/tools/list_changed');
-  own?.tell('notifications/prompts/list_changed');
-  own?.tell(UPDATED, { uri: 'x:1' });
+  own?.sendNotification('notifications/tools/list_changed');
+  own?.sendNotification('notifications/prompts/list_changed');
+  own?.sendNotification(UPDATED, { uri: 'x:1' });
   assert.equal([ann.heard, bob.heard], [['notifications/tools/list_changed', `${UPDATED} x:1`], []]);
   ann.leave();
   await settled();
@@ -157,7 +157,7 @@ test('subscribes again after a restart, and stays open when the instance is remo
   const second = harness.backend('a');
   assert.is.not(second, first);
   assert.equal(subscribed(second), ['subscribe x:1']);
-  second.tell(UPDATED, { uri: 'x:1' });
+  second.sendNotification(UPDATED, { uri: 'x:1' });
   assert.is(client.heard.length, 1);
   await harness.fleet.remove('t', 'a', 0);
   assert.is(client.isOver, false);

@@ -14,6 +14,7 @@ import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import {
   answers,
   definition,
+  errorView,
   fails,
   Harness,
   openOwn,
@@ -21,7 +22,6 @@ import {
   STDIO,
   settled,
   silent,
-  told,
 } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
@@ -105,7 +105,7 @@ test('restarts a crashed instance after half a second', async () => {
 test('reports the crash of an instance and its reason, without a stack', async () => {
   await harness.add('a', silent);
   await crash('a');
-  const [event, ...others] = harness.told('instance.crashed');
+  const [event, ...others] = harness.eventsOf('instance.crashed');
   assert.equal(others, []);
   assert.equal(event, {
     type: 'instance.crashed',
@@ -124,7 +124,7 @@ test('answers the calls of a crashed instance, which is stopped and refuses new 
   const running = harness.call('write', { instanceId: 'a' });
   const backend = harness.backend('a');
   await crash('a');
-  assert.equal(told(await running.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(errorView(await running.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   assert.equal([states, backend.isClosed], [['healthy', 'stopped', 'completed'], true]);
   for (const command of [() => ref.drain(), () => ref.resume(), () => ref.restart(), () => ref.leave(0)])
     command();
@@ -146,7 +146,7 @@ test('closes a session that opens while its instance crashes', async () => {
   await settled();
   harness.now = () => Date.now();
   assert.equal([ref.state, transport.isClosed, actors()], ['stopped', true, []]);
-  assert.is(harness.told('instance.crashed').length, 1);
+  assert.is(harness.eventsOf('instance.crashed').length, 1);
 });
 
 test('restarts a crashed instance with a program only after the old session has closed', async () => {
@@ -173,7 +173,7 @@ for (const isLost of [false, true]) {
     const [own] = backend.upstreams;
     assert.ok(own);
     own.closesSlowly = true;
-    if (isLost) await breakBy(() => backend.lose());
+    if (isLost) await breakBy(() => backend.disconnect());
     else await crash('a');
     assert.equal([ref.state, own.isClosed], ['stopped', true]);
     let isClosed = false;
@@ -220,8 +220,8 @@ test('closing gives instances that are already leaving no more than the grace ti
   await pass(10_000);
   await closed;
   for (const { end } of [running, other])
-    assert.equal(told(await end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  const found = harness.told('instance.stopped').map(({ instanceId }) => instanceId);
+    assert.equal(errorView(await end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  const found = harness.eventsOf('instance.stopped').map(({ instanceId }) => instanceId);
   assert.equal(found, ['a', 'b']);
   assert.equal([harness.fleet.all(), harness.fleet.inFlight], [[], 0]);
 });
@@ -319,10 +319,10 @@ test('an instance of another node is listed, but not started', async () => {
 test('an instance of another node is never picked, and calls that name it fail with the reason', async () => {
   harness.fleet.addForeign(foreign('b'));
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
-  assert.equal(told(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
-  assert.equal(told(await harness.call('write', { instanceId: 'b' }).end), nobody);
+  assert.equal(errorView(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
+  assert.equal(errorView(await harness.call('write', { instanceId: 'b' }).end), nobody);
   assert.match(noneHealthy('t', harness.fleet.members('t')).message, 'b: it runs on the node "there"');
-  const found = harness.told('exchange.refused').map(({ code }) => code);
+  const found = harness.eventsOf('exchange.refused').map(({ code }) => code);
   assert.equal(found, ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
 });
 

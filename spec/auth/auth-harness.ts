@@ -123,7 +123,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
     codeFor: (credentials: Credentials) => codeOf(() => auth.authenticate(credentials)),
     /** The header of a fresh token. */
     bearer: async (user: User) => ({ authorization: `Bearer ${(await tokens.issue(user)).accessToken}` }),
-    hear: (kind: StoreChange) => storeChanges$.next({ kind }),
+    emitChange: (kind: StoreChange) => storeChanges$.next({ kind }),
   };
 }
 

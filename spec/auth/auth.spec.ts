@@ -10,24 +10,24 @@ const test = suite('authentication as a whole');
 
 test('reports principals whose credentials or permissions change on this node', async () => {
   const { auth, createUser, createKey } = authHarness();
-  const told: string[] = [];
-  auth.changed$.subscribe({ next: (id) => told.push(id), complete: () => told.push('end') });
+  const changedIds: string[] = [];
+  auth.changed$.subscribe({ next: (id) => changedIds.push(id), complete: () => changedIds.push('end') });
   const ada = await createUser('ada');
   const [used, unused] = await Promise.all([createKey({ ownerId: ada.id }), createKey({ ownerId: ada.id })]);
   await auth.authenticate({ apiKey: used.key });
-  assert.equal(told, []);
+  assert.equal(changedIds, []);
   await auth.accounts.changeUser(ada.id, { email: 'ada@example.org' });
-  assert.equal(told, []);
+  assert.equal(changedIds, []);
   const usedId = `key:${used.apiKey.apiKey.id}`;
   await auth.accounts.changeUser(ada.id, { templates: ['demo'] });
-  assert.equal(told.splice(0), [`user:${ada.id}`, usedId]);
+  assert.equal(changedIds.splice(0), [`user:${ada.id}`, usedId]);
   await auth.accounts.revokeApiKey(unused.apiKey.apiKey.id);
-  assert.equal(told.splice(0), [`key:${unused.apiKey.apiKey.id}`]);
+  assert.equal(changedIds.splice(0), [`key:${unused.apiKey.apiKey.id}`]);
   await auth.authenticate({ apiKey: used.key });
   await auth.accounts.deleteUser(ada.id);
-  assert.equal(told.splice(0), [`user:${ada.id}`, usedId]);
+  assert.equal(changedIds.splice(0), [`user:${ada.id}`, usedId]);
   await auth.close();
-  assert.equal(told, ['end']);
+  assert.equal(changedIds, ['end']);
 });
 
 test('close writes the audit log and the last use of API keys', async () => {

@@ -123,10 +123,10 @@ test('cached credentials end when they expire', async () => {
   assert.ok(!(harness.auth.authenticate({ apiKey: key }) instanceof Promise));
   harness.clock.pass(1);
   assert.is(await harness.codeFor({ apiKey: key }), 'INVALID_CREDENTIALS');
-  harness.hear('answered');
+  harness.emitChange('answered');
   assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
   harness.clock.pass(LIFETIME_MS);
-  harness.hear('answered');
+  harness.emitChange('answered');
   assert.is(await harness.codeFor(token), 'TOKEN_EXPIRED');
 });
 
@@ -178,12 +178,12 @@ test('concurrent requests with the same credentials share one query', async () =
 
 test('the first answer of the store does not confirm earlier verifications', async () => {
   const { token, ...harness } = await verifiedUser({ hasAnswered: false });
-  harness.hear('away');
-  harness.hear('answered');
+  harness.emitChange('away');
+  harness.emitChange('answered');
   assert.ok(harness.auth.authenticate(token) instanceof Promise);
   await harness.auth.authenticate(token);
   harness.clock.pass(minuteMs);
-  harness.hear('answered');
+  harness.emitChange('answered');
   assert.ok(!(harness.auth.authenticate(token) instanceof Promise), 'every later answer confirms them');
 });
 
@@ -194,7 +194,7 @@ test('credentials are verified again when a change is reported during their quer
   harness.watch.gate = gate.promise;
   const asked = harness.auth.authenticate(token);
   await turnsPass(10);
-  harness.hear('changed');
+  harness.emitChange('changed');
   harness.watch.gate = undefined;
   gate.resolve();
   await asked;
@@ -205,10 +205,10 @@ test('without the database cached credentials are served for 15 min, and others 
   for (const story of ['away', 'changed, then away', 'away without a word']) {
     const { user, token: known, ...harness } = await verifiedUser();
     const unknown = await harness.bearer(await harness.createUser('bob'));
-    harness.hear('answered');
+    harness.emitChange('answered');
     harness.watch.isAway = true;
-    if (story === 'changed, then away') harness.hear('changed');
-    if (story !== 'away without a word') harness.hear('away');
+    if (story === 'changed, then away') harness.emitChange('changed');
+    if (story !== 'away without a word') harness.emitChange('away');
     assert.is(idOf(await harness.auth.authenticate(known)), `user:${user.id}`, story);
     assert.is(await harness.codeFor(unknown), 'DATABASE_UNAVAILABLE', story);
     harness.clock.pass(15 * minuteMs);
@@ -216,7 +216,7 @@ test('without the database cached credentials are served for 15 min, and others 
     harness.clock.pass(1_001);
     assert.is(await harness.codeFor(known), 'DATABASE_UNAVAILABLE', story);
     harness.watch.isAway = false;
-    harness.hear('answered');
+    harness.emitChange('answered');
     assert.is(await harness.codeFor(known), 'none', 'it is back');
     assert.is(await harness.codeFor(unknown), 'none', 'it is back');
   }
@@ -224,8 +224,8 @@ test('without the database cached credentials are served for 15 min, and others 
 
 test('no request queries a database that is known to be unavailable', async () => {
   const { token, ...harness } = await verifiedUser();
-  harness.hear('changed');
-  harness.hear('away');
+  harness.emitChange('changed');
+  harness.emitChange('away');
   harness.watch.isAway = true;
   harness.watch.asked.length = 0;
   assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
@@ -234,7 +234,7 @@ test('no request queries a database that is known to be unavailable', async () =
 
 test('one request a second queries a database that does not answer', async () => {
   const { token, ...harness } = await verifiedUser();
-  harness.hear('changed');
+  harness.emitChange('changed');
   harness.watch.isAway = true;
   harness.watch.asked.length = 0;
   for (let request = 0; request < 50; request += 1) await harness.auth.authenticate(token);
@@ -253,11 +253,11 @@ test('credentials that were revoked here, or refused since, are not accepted wit
     if (isRevokedHere) await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id);
     else {
       await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
-      harness.hear('changed');
+      harness.emitChange('changed');
       assert.is(await code(), 'INVALID_CREDENTIALS');
     }
     harness.watch.isAway = true;
-    harness.hear('away');
+    harness.emitChange('away');
     assert.is(await code(), 'DATABASE_UNAVAILABLE');
   }
 });
@@ -266,7 +266,7 @@ test('credentials that are revoked here during a query are not accepted when the
   const harness = authHarness();
   const { key, apiKey } = await harness.createKey();
   await harness.auth.authenticate({ apiKey: key });
-  harness.hear('changed');
+  harness.emitChange('changed');
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   const asked = harness.codeFor({ apiKey: key });

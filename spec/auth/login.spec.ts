@@ -141,10 +141,10 @@ test('addresses of one IPv6 /64 network count as one, and an IPv4 address counts
 });
 
 test('a logout on another node applies once the store reports a change', async () => {
-  const { store, user, token, hear, tokens, codeFor } = await verifiedUser();
+  const { store, user, token, emitChange, tokens, codeFor } = await verifiedUser();
   const { id, expiresAtMs } = await tokens.read((token.authorization ?? '').slice('Bearer '.length));
   await store.accounts.endToken(user.id, { id, expiresAtMs }, 0);
-  hear('changed');
+  emitChange('changed');
   assert.is(await codeFor(token), 'INVALID_CREDENTIALS');
 });
 

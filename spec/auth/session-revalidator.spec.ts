@@ -15,7 +15,7 @@ test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
 test.after.each(() => mock.timers.reset());
 
 test('reports keys and users that another node deleted, disabled or changed, except for a new e-mail address', async () => {
-  const { harness, told, enter, key } = made();
+  const { harness, changedIds, enter, key } = made();
   const names = ['deleted', 'disabled', 'renewed', 'confined', 'untouched', 'absent, untouched'];
   const users = new Map<string, User>();
   for (const name of names) users.set(name, await harness.createUser(name.replace(', ', '-')));
@@ -28,7 +28,7 @@ test('reports keys and users that another node deleted, disabled or changed, exc
   const free = await harness.auth.accounts.createApiKey({ name: 'free', permissions: ['tools:call'] });
   ids.set('free key', await enter({ apiKey: free.key }));
   await storeChanged(harness);
-  assert.equal(told, []);
+  assert.equal(changedIds, []);
 
   const elsewhere = (name: string, change: Omit<UserChange, 'updatedAt'>) =>
     harness.store.accounts.changeUser(idOf(name), { ...change, updatedAt: later });
@@ -39,42 +39,42 @@ test('reports keys and users that another node deleted, disabled or changed, exc
   await elsewhere('confined', { templates: ['demo'] });
   await elsewhere('untouched', { email: 'other@example.org' });
   await turnsPass(20);
-  assert.equal(told, []);
+  assert.equal(changedIds, []);
   await storeChanged(harness);
   const lost = [...ids].filter(([name]) => !name.endsWith('untouched')).map(([, id]) => id);
-  assert.equal(told.toSorted(), lost.toSorted());
+  assert.equal(changedIds.toSorted(), lost.toSorted());
 
   // Changed users are reported once; their current state is the new baseline.
-  told.length = 0;
+  changedIds.length = 0;
   await storeChanged(harness);
   const gone = ['free key', 'deleted', 'disabled'].flatMap((name) => [name, `key of ${name}`]);
-  assert.equal(told.toSorted(), gone.flatMap((name) => ids.get(name) ?? []).toSorted());
+  assert.equal(changedIds.toSorted(), gone.flatMap((name) => ids.get(name) ?? []).toSorted());
 });
 
 test('reports an expired key at the next check without a query', async () => {
-  const { harness, told, enter, key } = made();
+  const { harness, changedIds, enter, key } = made();
   const short = await enter(await key(undefined, START_MS + 5_000));
   await enter(await key(undefined, START_MS + 50_000));
   harness.watch.asked.length = 0;
   for (const passedMs of [2_000, 4_000]) {
     await tick(harness);
-    assert.equal([harness.clock.nowMs, told], [START_MS + passedMs, []]);
+    assert.equal([harness.clock.nowMs, changedIds], [START_MS + passedMs, []]);
   }
   await tick(harness);
-  assert.equal(told, [short]);
+  assert.equal(changedIds, [short]);
   assert.equal(harness.watch.asked, []);
 });
 
 test('does not report a user whose token expires', async () => {
-  const { harness, told, enter } = made();
+  const { harness, changedIds, enter } = made();
   const ada = await harness.createUser('ada');
   await enter(await harness.bearer(ada));
   harness.clock.pass(LIFETIME_MS + 1);
-  harness.hear('answered');
+  harness.emitChange('answered');
   await tick(harness);
   await enter(await harness.bearer(ada));
   await tick(harness);
-  assert.equal(told, []);
+  assert.equal(changedIds, []);
 });
 
 test('queries all principals together, and only when the store may have changed', async () => {
@@ -94,27 +94,27 @@ test('queries all principals together, and only when the store may have changed'
 });
 
 test('queries many principals in chunks', async () => {
-  const { harness, open, told } = made();
+  const { harness, open, changedIds } = made();
   for (let count = 0; count <= MOST_FOUND; count += 1) open.add(`key:${count}`);
   harness.watch.asked.length = 0;
   await tick(harness);
   assert.is(harness.watch.asked.length, 4);
-  assert.is(told.length, MOST_FOUND + 1, 'those without an account');
+  assert.is(changedIds.length, MOST_FOUND + 1, 'those without an account');
 });
 
 test('reports no principal while the database is unavailable, and queries it afterwards', async () => {
-  const { harness, told, enter, key } = made();
+  const { harness, changedIds, enter, key } = made();
   const id = await enter(await key());
   await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
   harness.watch.isAway = true;
   await storeChanged(harness);
-  harness.hear('away');
+  harness.emitChange('away');
   await tick(harness, 'silent');
-  assert.equal([told, harness.warnings], [[], []]);
+  assert.equal([changedIds, harness.warnings], [[], []]);
   harness.watch.isAway = false;
-  harness.hear('answered');
+  harness.emitChange('answered');
   await tick(harness);
-  assert.equal(told, [id]);
+  assert.equal(changedIds, [id]);
 });
 
 test('logs an unexpected error of the store', async () => {
@@ -127,24 +127,24 @@ test('logs an unexpected error of the store', async () => {
 });
 
 test('queries again after a change during a query', async () => {
-  const { harness, told, enter, key } = made();
+  const { harness, changedIds, enter, key } = made();
   const id = await enter(await key());
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   harness.watch.asked.length = 0;
   await storeChanged(harness);
   await harness.store.accounts.deleteApiKey(id.slice('key:'.length));
-  harness.hear('changed');
+  harness.emitChange('changed');
   assert.equal(harness.watch.asked, ['findApiKeys'], 'one query at a time');
   gate.resolve();
   await turnsPass(20);
-  assert.equal(told, []);
+  assert.equal(changedIds, []);
   await tick(harness);
-  assert.equal(told, [id]);
+  assert.equal(changedIds, [id]);
 });
 
 test('reports a user that logs in again after a change on another node only once', async () => {
-  const { harness, told, enter } = made();
+  const { harness, changedIds, enter } = made();
   const ada = await harness.createUser('ada');
   const id = await enter(await harness.bearer(ada));
   const changed = await harness.store.accounts.changeUser(ada.id, {
@@ -154,13 +154,13 @@ test('reports a user that logs in again after a change on another node only once
   });
   harness.clock.pass(1);
   await enter(await harness.bearer(changed));
-  assert.equal(told.splice(0), [id]);
+  assert.equal(changedIds.splice(0), [id]);
   await storeChanged(harness);
-  assert.equal(told, []);
+  assert.equal(changedIds, []);
 });
 
 test('reports a principal that was verified during its revocation on this node', async () => {
-  const { harness, told, open, key } = made();
+  const { harness, changedIds, open, key } = made();
   const credentials = await key();
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
@@ -172,9 +172,9 @@ test('reports a principal that was verified during its revocation on this node',
   gate.resolve();
   assert.is((await entering).id, id);
   open.add(id); // for example a session that no caller will be able to use
-  assert.equal(told.splice(0), [id]);
+  assert.equal(changedIds.splice(0), [id]);
   await tick(harness);
-  assert.equal(told, [id]);
+  assert.equal(changedIds, [id]);
 });
 
 test('stops its checks when it is closed, and does not start them while authentication is off', async () => {
@@ -197,13 +197,13 @@ const later = new Date(START_MS + 60_000).toISOString();
 function made() {
   const harness = authHarness();
   const open = new Set<string>();
-  const told: string[] = [];
-  harness.auth.changed$.subscribe((id) => told.push(id));
+  const changedIds: string[] = [];
+  harness.auth.changed$.subscribe((id) => changedIds.push(id));
   harness.auth.watchSessions(() => open);
   return {
     harness,
     open,
-    told,
+    changedIds,
     /** Authenticates a principal that opens a session. */
     enter: async (credentials: Parameters<typeof harness.auth.authenticate>[0]): Promise<string> => {
       const { id } = await harness.auth.authenticate(credentials);
@@ -220,7 +220,7 @@ function made() {
 
 /** Reports a change of the store, and waits for the work that this starts. */
 async function storeChanged(harness: ReturnType<typeof authHarness>): Promise<void> {
-  harness.hear('changed');
+  harness.emitChange('changed');
   await turnsPass(20);
 }
 
@@ -230,7 +230,7 @@ async function tick(
   news: 'answered' | 'silent' = 'answered',
 ): Promise<void> {
   harness.clock.pass(lookMs);
-  if (news === 'answered') harness.hear(news);
+  if (news === 'answered') harness.emitChange(news);
   mock.timers.tick(lookMs);
   await turnsPass(20);
 }

@@ -64,7 +64,7 @@ const EVENTS: Readonly<Record<string, () => unknown>> = {
     await harness.inner.call('refused', { instanceId: 'a', looksUpTools: false }).end;
     assert.is(harness.inner.ref('a').state, 'unhealthy');
   },
-  'its instance crashes': () => harness.inner.backend('a').lose(),
+  'its instance crashes': () => harness.inner.backend('a').disconnect(),
   'the gateway stops': () => void harness.stop(LIMITS.graceMs),
   'the gateway stops with other calls under way': async () => {
     await (await LegacyClient.open(harness, 'bob')).ask('slow');
@@ -229,7 +229,7 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
   test(`${where}, a reply that crosses the death of the instance has no effect`, async () => {
     const client = await open();
     await client.ask();
-    harness.inner.backend('a').lose();
+    harness.inner.backend('a').disconnect();
     await Promise.all([client.reply(), client.reply()]); // nothing has settled in between
     await pass(200);
     assert.equal([client.seen, client.answers], ['BACKEND_UNAVAILABLE', 1]);
@@ -265,7 +265,7 @@ test('at /mcp, a call keeps its reservation, and fails when that is lost', async
 for (const [what, act, seen] of [
   ['its owner may no longer use it', () => harness.changedCallers$.next('ann'), 'call_not_here'],
   ['ten minutes have passed', () => pass(10 * 60_000), 'call_not_here'],
-  ['its instance has just died', () => harness.inner.backend('a').lose(), 'BACKEND_UNAVAILABLE'],
+  ['its instance has just died', () => harness.inner.backend('a').disconnect(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
   test(`without a session, a parked call ends when ${what}`, async () => {
     await start(LEGACY);

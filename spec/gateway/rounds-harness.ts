@@ -110,7 +110,7 @@ function answer(id: string, exchange: ScriptedExchange): void {
     exchange.result({ resultType: 'input_required', inputRequests, requestState: 'state' });
   } else {
     const done = () => exchange.isOpen && exchange.result(doneBy(id));
-    exchange.say({ kind: 'request', method: 'elicitation/create', params: QUESTION, answer: done });
+    exchange.emit({ kind: 'request', method: 'elicitation/create', params: QUESTION, answer: done });
   }
 }
 

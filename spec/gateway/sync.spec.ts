@@ -155,12 +155,12 @@ test('follows an engine: adds started and removes ended containers, also after i
   await engine.followed();
   let registered = next(gateway, 'instance.registered');
   engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
-  engine.tell('start', 'aa');
+  engine.emit('start', 'aa');
   assert.is(await registered, 'web-aa000000');
 
   let removed = next(gateway, 'instance.deregistered');
   engine.containers = [];
-  engine.tell('die', 'aa');
+  engine.emit('die', 'aa');
   assert.is(await removed, 'web-aa000000');
 
   registered = next(gateway, 'instance.registered');
@@ -172,7 +172,7 @@ test('follows an engine: adds started and removes ended containers, also after i
   engine.containers = [
     { ...(engine.containers[0] as FakeContainer), state: { Health: { Status: 'unhealthy' } } },
   ];
-  engine.tell('health_status: unhealthy', 'bb');
+  engine.emit('health_status: unhealthy', 'bb');
   assert.is(await removed, 'web-bb000000');
 });
 

@@ -265,13 +265,13 @@ export class Harness {
   }
 
   /** Starts this many calls to an instance that are never answered, by default up to its limit. */
-  fill(id: string, places: number = LIMITS.inFlightPerInstance): Caller[] {
+  fill(id: string, count: number = LIMITS.inFlightPerInstance): Caller[] {
     const patient = { instanceId: id, timeoutMs: 60_000 };
-    return Array.from({ length: places }, () => this.call('write', patient));
+    return Array.from({ length: count }, () => this.call('write', patient));
   }
 
   /** The events of one type. */
-  told<N extends EventName>(name: N): Extract<GatewayEvent, { type: N }>[] {
+  eventsOf<N extends EventName>(name: N): Extract<GatewayEvent, { type: N }>[] {
     return this.events.filter((event): event is Extract<GatewayEvent, { type: N }> => event.type === name);
   }
 
@@ -311,17 +311,17 @@ function calledOff(signal: AbortSignal): Promise<never> {
 /** Subscribes and records what is received. */
 export function listen(answers$: Observable<Answer>): Caller {
   const { promise: end, resolve } = Promise.withResolvers<string | GatewayError>();
-  const heard: Answer[] = [];
+  const answers: Answer[] = [];
   const subscription = answers$.subscribe({
-    next: (answer) => heard.push(answer),
+    next: (answer) => answers.push(answer),
     error: (error) => resolve(error instanceof GatewayError ? error : `threw ${String(error)}`),
-    complete: () => resolve(heard.at(-1)?.instanceId ?? 'nobody'),
+    complete: () => resolve(answers.at(-1)?.instanceId ?? 'nobody'),
   });
-  return { answers: heard, subscription, end };
+  return { answers, subscription, end };
 }
 
 /** The fields of an error that specs compare. */
-export function told(end: string | GatewayError): unknown {
+export function errorView(end: string | GatewayError): unknown {
   if (!(end instanceof GatewayError)) return end;
   const { retryAfterSeconds } = end.facts;
   return retryAfterSeconds === undefined

@@ -58,13 +58,13 @@ export class FakeCluster {
   put(plural: Plural, object: FakeObject): void {
     const key = keyOf(plural, object);
     const type = this.#objects.has(key) ? 'MODIFIED' : 'ADDED';
-    this.#tell(plural, type, object);
+    this.#emit(plural, type, object);
     this.#objects.set(key, object);
   }
 
   remove(plural: Plural, object: FakeObject): void {
     this.#objects.delete(keyOf(plural, object));
-    this.#tell(plural, 'DELETED', object);
+    this.#emit(plural, 'DELETED', object);
   }
 
   /** Changes an object without notifying, as while a watch is disconnected; earlier versions expire. */
@@ -165,7 +165,7 @@ export class FakeCluster {
       .filter(({ metadata }) => selector === null || metadata.labels?.[name] === value);
   }
 
-  #tell(plural: string, type: string, object: FakeObject): void {
+  #emit(plural: string, type: string, object: FakeObject): void {
     this.#version += 1;
     const metadata = { ...object.metadata, resourceVersion: String(this.#version) };
     for (const watcher of this.#watchers) {

@@ -58,7 +58,7 @@ export async function startFakeEngine(containers: FakeContainer[] = []) {
     /** The containers; may be changed. */
     containers,
     /** Sends an event to all open event streams. */
-    tell: (action: string, id: string) => {
+    emit: (action: string, id: string) => {
       const line = JSON.stringify({ Type: 'container', Action: action, Actor: { ID: whole(id) } });
       for (const stream of streams) stream.write(`${line}\n`);
     },

@@ -43,7 +43,7 @@ export interface Outcome {
   readonly result: Json | undefined;
   readonly error: Message['error'];
   /** Notifications that came before the answer. */
-  readonly heard: readonly Message[];
+  readonly notifications: readonly Message[];
   /** The methods of the server requests meanwhile, in order. */
   readonly asked: readonly string[];
 }
@@ -96,7 +96,7 @@ export class LegacyClient {
       headers: { ...this.headers, ...headers },
       body: requestText(ownId, method, meta === undefined ? params : { ...params, _meta: meta }),
       withinMs: this.#options.withinMs,
-      hear: (message) => isQuestion(message) && answering.push(this.answer(message)),
+      onMessage: (message) => isQuestion(message) && answering.push(this.answer(message)),
     });
     await Promise.all(answering);
     return outcomeOf(received, ownId);
@@ -113,8 +113,8 @@ export class LegacyClient {
   /** Answers a server request. */
   answer({ id, method = '', params = {} }: Message): Promise<Received> {
     const reply = this.#options.replies?.[method];
-    const said = reply ? { result: reply(params) } : { error: { code: -32601, message: 'not here' } };
-    return this.send(JSON.stringify({ jsonrpc: '2.0', id, ...said }));
+    const outcome = reply ? { result: reply(params) } : { error: { code: -32601, message: 'not here' } };
+    return this.send(JSON.stringify({ jsonrpc: '2.0', id, ...outcome }));
   }
 
   /** Sends any body with the headers of this session; `headers` override them, undefined removes one. */
@@ -126,8 +126,8 @@ export class LegacyClient {
   /** Opens the GET stream and answers server requests on it. */
   listen(lastEventId?: string): Promise<OpenStream> {
     const headers = { ...this.headers, 'Content-Type': undefined, 'Last-Event-ID': lastEventId };
-    const hear = (message: Message) => isQuestion(message) && void this.answer(message);
-    return this.wire.stream(this.path, { method: 'GET', headers, hear });
+    const onMessage = (message: Message) => isQuestion(message) && void this.answer(message);
+    return this.wire.stream(this.path, { method: 'GET', headers, onMessage });
   }
 
   /** Ends the session. */
@@ -153,13 +153,13 @@ export class ModernClient {
   /** Sends a request with as many rounds as it takes, each under a new id. */
   async ask(method: string, params: Json = {}, options: AskOptions = {}): Promise<Outcome> {
     const asked: string[] = [];
-    let heard: readonly Message[] = [];
+    let notifications: readonly Message[] = [];
     let carried: Json = {};
     for (let round = 0; round < mostRounds; round += 1) {
       const outcome = await this.#once(method, { ...params, ...carried }, options);
-      heard = [...heard, ...outcome.heard];
+      notifications = [...notifications, ...outcome.notifications];
       const { resultType, requestState, inputRequests } = outcome.result ?? {};
-      if (resultType !== 'input_required') return { ...outcome, heard, asked };
+      if (resultType !== 'input_required') return { ...outcome, notifications, asked };
       const inputResponses: Json = {};
       for (const [key, question] of Object.entries(objectOr(inputRequests))) {
         const { method: wanted = '', params: about } = objectOr(question);
@@ -241,7 +241,7 @@ function outcomeOf({ status, headers, messages }: Received, id: string | number)
     instanceId: typeof instanceId === 'string' ? instanceId : undefined,
     result: answer?.result,
     error: answer?.error,
-    heard: messages.filter((message) => message.method !== undefined && message.id === undefined),
+    notifications: messages.filter((message) => message.method !== undefined && message.id === undefined),
     asked: messages.filter(isQuestion).map(({ method = '' }) => method),
   };
 }

@@ -24,7 +24,7 @@ export interface Sent {
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | undefined;
   /** Called with each message of the answer as it arrives. */
-  readonly hear?: ((message: Message) => void) | undefined;
+  readonly onMessage?: ((message: Message) => void) | undefined;
   readonly withinMs?: number | undefined;
 }
 
@@ -62,7 +62,7 @@ export class Wire {
   }
 
   /** Sends a request and reads its answer to the end. Rejects when it times out or the connection breaks. */
-  async exchange(path: string, { hear, withinMs = patienceMs, ...sent }: Sent): Promise<Received> {
+  async exchange(path: string, { onMessage, withinMs = patienceMs, ...sent }: Sent): Promise<Received> {
     const signal = AbortSignal.timeout(withinMs);
     try {
       const response = await this.#send(path, sent, signal);
@@ -71,10 +71,10 @@ export class Wire {
       if (!isEventStream(response)) {
         const body = await text(response);
         messages.push(...messagesIn(body));
-        for (const message of messages) hear?.(message);
+        for (const message of messages) onMessage?.(message);
         return { status, headers, messages, text: body };
       }
-      await readEvents(response, { messages, eventIds: [], hear });
+      await readEvents(response, { messages, eventIds: [], onMessage });
       return { status, headers, messages, text: '' };
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -85,7 +85,7 @@ export class Wire {
   }
 
   /** Sends a request whose answer is a stream that stays open. */
-  async stream(path: string, { hear, withinMs = patienceMs, ...sent }: Sent): Promise<OpenStream> {
+  async stream(path: string, { onMessage, withinMs = patienceMs, ...sent }: Sent): Promise<OpenStream> {
     const breaking = new AbortController();
     const late = setTimeout(() => breaking.abort(), withinMs);
     const response = await this.#send(path, sent, breaking.signal).finally(() => clearTimeout(late));
@@ -96,7 +96,7 @@ export class Wire {
     const ending = () => {
       hasEnded = true;
     };
-    readEvents(response, { messages, eventIds, hear }).then(ending, ending);
+    readEvents(response, { messages, eventIds, onMessage }).then(ending, ending);
     return {
       status: response.statusCode ?? 0,
       headers: response.headers,
@@ -151,15 +151,15 @@ async function readEvents(
   {
     messages,
     eventIds,
-    hear,
-  }: { readonly messages: Message[]; readonly eventIds: string[]; readonly hear: Sent['hear'] },
+    onMessage,
+  }: { readonly messages: Message[]; readonly eventIds: string[]; readonly onMessage: Sent['onMessage'] },
 ): Promise<void> {
   const parser = createParser({
     onEvent: ({ id, data }) => {
       if (id !== undefined) eventIds.push(id);
       for (const message of messagesIn(data)) {
         messages.push(message);
-        hear?.(message);
+        onMessage?.(message);
       }
     },
   });

@@ -37,13 +37,13 @@ export class Node {
   }
 
   /** Notifies the node of a change. With real timers the reload has finished when this resolves. */
-  async hear(kind: RevisionChange['kind'] = 'changed'): Promise<void> {
+  async emitChange(kind: RevisionChange['kind'] = 'changed'): Promise<void> {
     this.storeChanges$.next({ kind });
     for (let left = 20; left > 0; left -= 1) await turn();
   }
 
   /** The registry events, in order: `registered a`, `replaced a`, `changed a`, `deregistered a`, `settings t`. */
-  get facts(): string[] {
+  get changes(): string[] {
     return this.harness.events.flatMap((event) => {
       if (event.type === 'instance.registered')
         return [`${event.replaced ? 'replaced' : 'registered'} ${event.instanceId}`];

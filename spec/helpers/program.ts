@@ -87,15 +87,15 @@ export class Program {
     this.process.stdin?.end(input);
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.#out += text;
-      this.#tell();
+      this.#notify();
     });
     this.process.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#err += text;
-      this.#tell();
+      this.#notify();
     });
     this.#ended = once(this.process, 'close').then(([code, signal]) => {
       this.#hasEnded = true;
-      this.#tell();
+      this.#notify();
       return { code, signal };
     });
   }
@@ -177,7 +177,7 @@ export class Program {
     throw new Error(`it should have said ${pattern} but ${how}:\n${this.#out}\n${this.#err}`);
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 

@@ -49,12 +49,12 @@ export abstract class AnsweredExchange<Said> {
   }
 
   notify(method: string, params: JsonObject = {}): void {
-    this.say({ kind: 'notification', method, params });
+    this.emit({ kind: 'notification', method, params });
   }
 
   /** Sends a server request; the answer is added to `replies`. */
   ask(method: string, params: JsonObject = {}): void {
-    this.say({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
+    this.emit({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
   }
 
   result(value: unknown = {}): void {
@@ -69,7 +69,7 @@ export abstract class AnsweredExchange<Said> {
 
   end(event: FinalEvent): void {
     this.isOpen = false;
-    this.say(event);
+    this.emit(event);
     this.subscriber.complete();
   }
 
@@ -86,12 +86,12 @@ export abstract class AnsweredExchange<Said> {
   }
 
   /** Emits any event. A final one without completion breaks the contract. */
-  abstract say(event: ExchangeEvent): void;
+  abstract emit(event: ExchangeEvent): void;
 }
 
 /** A request that reached the transport. */
 export class ScriptedExchange extends AnsweredExchange<ExchangeEvent> {
-  say(event: ExchangeEvent): void {
+  emit(event: ExchangeEvent): void {
     this.subscriber.next(event);
   }
 }
@@ -207,7 +207,7 @@ export class ScriptedTransport implements Transport {
   }
 
   /** The backend sends a notification outside any exchange. */
-  tell(method: string, params: JsonObject = {}): void {
+  sendNotification(method: string, params: JsonObject = {}): void {
     this.#messages.next({ kind: 'notification', method, params });
   }
 
@@ -217,7 +217,7 @@ export class ScriptedTransport implements Transport {
   }
 
   /** Loses the backend: its unanswered requests fail. */
-  lose(reason = 'exited with code 7'): void {
+  disconnect(reason = 'exited with code 7'): void {
     this.#end({ reason, expected: false });
   }
 

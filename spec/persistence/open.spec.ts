@@ -39,12 +39,12 @@ test('creates a SQLite file of the URL for its owner only, and opens it again', 
 });
 
 test('reports once that it created a database, and nothing for an existing one', async () => {
-  const told: string[] = [];
-  const options = { ...apply(), onNotice: (line: string) => void told.push(line) };
+  const notices: string[] = [];
+  const options = { ...apply(), onNotice: (line: string) => void notices.push(line) };
   const stores = await Promise.all([1, 2, 3].map(() => openStore('sqlite:///gatway.db', options)));
   stores.push(await openStore('sqlite:///gatway.db', options), await openStore('sqlite://', options));
   await Promise.all(stores.map((store) => store.close()));
-  assert.equal(told, [`created the database "${folder('gatway.db')}"`]);
+  assert.equal(notices, [`created the database "${folder('gatway.db')}"`]);
 });
 
 test('fails with DATABASE_UNAVAILABLE while its file is moved or replaced', async () => {

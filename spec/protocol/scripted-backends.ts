@@ -39,13 +39,13 @@ export class SessionExchange extends AnsweredExchange<Answer> {
     this.#instanceId = instanceId;
   }
 
-  say(event: ExchangeEvent): void {
+  emit(event: ExchangeEvent): void {
     const instanceId = this.#instanceId;
     this.subscriber.next({ event, instanceId, serverId: `t.${instanceId}` });
   }
 
   interrupt(retryMs?: number): void {
-    this.say({ kind: 'interrupted', retryMs });
+    this.emit({ kind: 'interrupted', retryMs });
   }
 
   /** A result, by its value or as JSON text; from another instance, if one is named. */

@@ -8,11 +8,11 @@ import {
   answers,
   type Caller,
   codeOf,
+  errorView,
   fails,
   Harness,
   settled,
   silent,
-  told,
   toolCall,
 } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
@@ -62,9 +62,9 @@ test('waits 5 s in total, even if an instance it has tried has capacity again', 
   mock.timers.tick(4_000);
   finishOne('a');
   mock.timers.tick(1_000);
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  const [refused, ...others] = harness.told('exchange.refused');
-  const ends = harness.told('exchange.finished').filter(({ call: number }) => number === refused?.call);
+  assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  const [refused, ...others] = harness.eventsOf('exchange.refused');
+  const ends = harness.eventsOf('exchange.finished').filter(({ call: number }) => number === refused?.call);
   assert.equal([refused?.code, refused?.waitMs, others], ['BACKEND_UNAVAILABLE', 5_000, []]);
   assert.equal(
     ends.map(({ attempt, isLast }) => [attempt, isLast]),
@@ -90,7 +90,11 @@ test('fails at once when the instance that it names is drained', async () => {
   harness.fill('a');
   const call = harness.call('write', { instanceId: 'a' });
   harness.ref('a').drain();
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
+  assert.equal(errorView(await call.end), {
+    code: 'BACKEND_UNAVAILABLE',
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
 });
 
 test('fails with SHUTTING_DOWN when the gateway closes while it waits', async () => {
@@ -99,7 +103,7 @@ test('fails with SHUTTING_DOWN when the gateway closes while it waits', async ()
   const call = harness.call('write');
   harness.isAccepting = false;
   void harness.close();
-  assert.equal(told(await call.end), { code: 'SHUTTING_DOWN', delivered: 'no', retryAfterSeconds: 5 });
+  assert.equal(errorView(await call.end), { code: 'SHUTTING_DOWN', delivered: 'no', retryAfterSeconds: 5 });
 });
 
 test('is not sent after its deadline, even if its refusal frees capacity', async () => {
@@ -117,19 +121,23 @@ test('leaves the queue when its caller disconnects, and is reported as cancelled
   const call = harness.call('write');
   mock.timers.tick(1_000);
   call.subscription.unsubscribe();
-  const found = harness.told('exchange.cancelled').map(({ tool, waitMs }) => [tool, waitMs]);
+  const found = harness.eventsOf('exchange.cancelled').map(({ tool, waitMs }) => [tool, waitMs]);
   assert.equal(found, [['write', 1_000]]);
   assert.is(waiting(), 0);
   finishOne('a');
   mock.timers.tick(60_000);
-  assert.is(harness.told('exchange.refused').length, 0);
+  assert.is(harness.eventsOf('exchange.refused').length, 0);
 });
 
 test('one owner may fill the capacity and the queue while no other owner calls', async () => {
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   assert.equal([inFlight(), waiting()], [[256], 256]);
-  assert.equal(told(await callOf('ann').end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
+  assert.equal(errorView(await callOf('ann').end), {
+    code: 'QUEUE_FULL',
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
   assert.is(waiting(), LIMITS.queuedPerInstance);
 });
 

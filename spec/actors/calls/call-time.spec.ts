@@ -10,11 +10,11 @@ import type { Tracker } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
+  errorView,
   Harness,
   pass,
   type Script,
   silent,
-  told,
   toolCall,
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
@@ -59,7 +59,7 @@ test('the instance that sends the first message decides the call, even if it fai
   last.notify('notifications/progress', { progress: 1 });
   assert.is(harness.backend('b').last.isCancelled, true);
   breaks(last);
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
 for (const [what, scripts, named] of [
@@ -86,7 +86,11 @@ test('second attempts of silent calls stay within the retry budget', async () =>
   mock.timers.tick(1_000);
   await harness.add('b', silent);
   mock.timers.tick(4_000);
-  assert.equal([harness.asked('b'), harness.told('exchange.retried').length], [18, 18], '20 % of 40, and 10');
+  assert.equal(
+    [harness.asked('b'), harness.eventsOf('exchange.retried').length],
+    [18, 18],
+    '20 % of 40, and 10',
+  );
 });
 
 test('when one of two attempts fails, the other continues and a third instance is asked', async () => {
@@ -124,7 +128,7 @@ test('an ejected instance gets a repeatable call as a trial, and is readmitted w
   assert.is(await harness.call('write').end, 'b');
   assert.is(await harness.call('read').end, 'a');
   assert.equal([before, harness.asked('a')], [5, 6]);
-  const found = harness.told('instance.readmitted').map(({ instanceId }) => instanceId);
+  const found = harness.eventsOf('instance.readmitted').map(({ instanceId }) => instanceId);
   assert.equal(found, ['a']);
 });
 
@@ -138,7 +142,7 @@ test('a queued call does not take capacity that is offered at an ejected instanc
   queue.offer({ target: a, yield: () => yielded.push('a') });
   const call = harness.call('write');
   queue.offer({ target: a, yield: () => yielded.push('a, later') });
-  assert.equal([harness.told('instance.ejected').length, queue.length, yielded], [1, 1, []]);
+  assert.equal([harness.eventsOf('instance.ejected').length, queue.length, yielded], [1, 1, []]);
   queue.offer({ target: b, yield: () => yielded.push('b') });
   assert.equal(yielded, ['b']);
   call.subscription.unsubscribe();
@@ -164,7 +168,7 @@ test('ends a call after the hard maximum, whatever progress it reports', async (
     last.notify('notifications/progress', { progress: passedMs });
     mock.timers.tick(4_000);
   }
-  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
+  assert.equal(errorView(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
   assert.is(last.isCancelled, true);
 });
 
@@ -174,9 +178,9 @@ test('the deadline includes time in the queue, where a timeout says that nothing
   const call = harness.call('write', { timeoutMs: 1_000 });
   mock.timers.tick(1_000);
   const expected = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
-  assert.equal(told(await call.end), expected);
+  assert.equal(errorView(await call.end), expected);
   assert.is(harness.fleet.group('t').queue.length, 0);
-  const found = harness.told('exchange.refused').map(({ code }) => code);
+  const found = harness.eventsOf('exchange.refused').map(({ code }) => code);
   assert.equal(found, ['BACKEND_TIMEOUT']);
 });
 
@@ -196,7 +200,7 @@ test('the deadline pauses until the client has answered the last open question',
   mock.timers.tick(5_999);
   assert.is(call.subscription.closed, false);
   mock.timers.tick(1);
-  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
+  assert.equal(errorView(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
 });
 
 test('leaves no timer behind, however a call ends', async () => {
@@ -242,7 +246,7 @@ test('the deadline counts from the arrival of the request', async () => {
   mock.timers.tick(1_999);
   assert.is(call.subscription.closed, false);
   mock.timers.tick(1);
-  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
+  assert.equal(errorView(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
 });
 
 test.run();

@@ -9,12 +9,12 @@ import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
+  errorView,
   fails,
   Harness,
   type Script,
   settled,
   silent,
-  told,
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -33,13 +33,13 @@ test('is retried max_retries times at most', async () => {
   await harness.call('write').end;
   const found = ids.map((id) => harness.asked(id));
   assert.equal(found, [1, 1, 1, 1, 0, 0]);
-  assert.is(harness.told('exchange.retried').length, 3);
+  assert.is(harness.eventsOf('exchange.retried').length, 3);
 });
 
 test('is not repeated once it was delivered', async () => {
   await harness.add('a', fails('yes'));
   await harness.add('b', answers());
-  assert.equal(told(await harness.call('read').end), { code: 'BACKEND_UNAVAILABLE', delivered: 'yes' });
+  assert.equal(errorView(await harness.call('read').end), { code: 'BACKEND_UNAVAILABLE', delivered: 'yes' });
   assert.is(harness.asked('b'), 0);
 });
 
@@ -50,7 +50,7 @@ for (const [what, delivered, repeats] of [
   test(`is repeated ${what}`, async () => {
     for (const id of ['a', 'b']) await harness.add(id, fails(delivered));
     for (let call = 0; call < 30; call += 1) await harness.call('read').end;
-    assert.is(harness.told('exchange.retried').length, repeats);
+    assert.is(harness.eventsOf('exchange.retried').length, repeats);
   });
 }
 
@@ -94,7 +94,7 @@ test('looks up an unknown tool at most once a second, however many callers ask f
   await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
   const calls = Array.from({ length: 50 }, () => harness.call('new'));
-  for (const { end } of calls) assert.equal(told(await end), NOT_FOUND);
+  for (const { end } of calls) assert.equal(errorView(await end), NOT_FOUND);
   for (let time = 0; time < 50; time += 1) await harness.call('new').end;
   assert.is(lists('a'), 2);
   mock.timers.tick(LIMITS.toolListAgeMs);
@@ -108,7 +108,7 @@ test('fails with TOOL_NOT_FOUND when the look-up takes too long', async () => {
   const slow = listsSlowly('a');
   const call = harness.call('new');
   mock.timers.tick(LIMITS.toolLookupMs);
-  assert.equal(told(await call.end), NOT_FOUND);
+  assert.equal(errorView(await call.end), NOT_FOUND);
   slow.finish();
 });
 
@@ -118,31 +118,31 @@ test('fails with QUEUE_FULL at once when too many calls wait for one tool look-u
   const slow = listsSlowly('a');
   const calls = Array.from({ length: LIMITS.queuedPerInstance + 2 }, () => harness.call('new'));
   for (const late of calls.splice(-2)) {
-    assert.equal(told(await late.end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
+    assert.equal(errorView(await late.end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
   }
   assert.equal([lists('a'), harness.asked('a')], [2, 0]);
   slow.finish();
-  for (const { end } of calls) assert.equal(told(await end), NOT_FOUND);
+  for (const { end } of calls) assert.equal(errorView(await end), NOT_FOUND);
 });
 
 test('does not fail with TOOL_NOT_FOUND while an unavailable instance may have the tool', async () => {
   await harness.add('a', answers());
   await harness.add('b', { tools: [NEW] });
-  harness.backend('b').lose('exited with code 7');
+  harness.backend('b').disconnect('exited with code 7');
   await settled();
   const end = await harness.call('new').end;
-  assert.equal(told(end), { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 });
+  assert.equal(errorView(end), { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 });
   assert.match(end instanceof Error ? end.message : end, 'b: exited with code 7');
-  assert.equal(told(await harness.call('new', { instanceId: 'a' }).end), NOT_FOUND);
+  assert.equal(errorView(await harness.call('new', { instanceId: 'a' }).end), NOT_FOUND);
   harness.ref('b').drain();
-  assert.equal(told(await harness.call('new').end), NOT_FOUND, 'a draining instance is not waited for');
+  assert.equal(errorView(await harness.call('new').end), NOT_FOUND, 'a draining instance is not waited for');
 });
 
 test('reports the failure of one instance rather than the missing tool of the others', async () => {
   const fails: Script = (exchange) => exchange.fail(new Error('a fault of ours'));
   await harness.add('a', { script: fails, tools: [NEW] });
   await harness.add('b', answers());
-  assert.equal(told(await harness.call('new').end), { code: 'INTERNAL_ERROR', delivered: 'unknown' });
+  assert.equal(errorView(await harness.call('new').end), { code: 'INTERNAL_ERROR', delivered: 'unknown' });
 });
 
 test('the next queued call is sent when the first one has to look up its tool', async () => {
@@ -155,7 +155,7 @@ test('the next queued call is sent when the first one has to look up its tool', 
   harness.backend('a').open[0]?.result();
   assert.equal([harness.fleet.group('t').queue.length, harness.ref('a').inFlight], [0, 256]);
   slow.finish();
-  assert.equal(told(await lookingUp.end), NOT_FOUND);
+  assert.equal(errorView(await lookingUp.end), NOT_FOUND);
   next.subscription.unsubscribe();
 });
 

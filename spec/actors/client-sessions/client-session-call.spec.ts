@@ -13,6 +13,7 @@ import type { SessionFailover } from '../../../src/domain/policy.ts';
 import {
   ASKABLE,
   ask,
+  errorView,
   FULL_MODERN,
   fails,
   Harness,
@@ -23,7 +24,6 @@ import {
   resultOf,
   settled,
   silent,
-  told,
   toolCall,
 } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
@@ -50,16 +50,16 @@ for (const [tool, failover, isRepeated] of [
   test(`a call of "${tool}" that may have arrived ${outcome} with failover ${failover}`, async () => {
     const session = await openOnA(failover);
     const call = ask(session, tool);
-    harness.backend('a').lose();
+    harness.backend('a').disconnect();
     await judged();
     if (isRepeated) assert.is(await resultOf(call), 'b');
-    else assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-    assert.is(harness.told('exchange.retried').length, isRepeated ? 1 : 0);
-    const attempts = harness.told('exchange.finished').filter((event) => event.tool === tool);
+    else assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+    assert.is(harness.eventsOf('exchange.retried').length, isRepeated ? 1 : 0);
+    const attempts = harness.eventsOf('exchange.finished').filter((event) => event.tool === tool);
     const found = attempts.map(({ attempt }) => attempt);
     assert.equal(found, isRepeated ? [1, 2] : [1]);
     const calls = new Set(attempts.map(({ call }) => call));
-    const started = harness.told('exchange.started').filter((event) => calls.has(event.call));
+    const started = harness.eventsOf('exchange.started').filter((event) => calls.has(event.call));
     assert.equal([calls.size, started.length], [1, 1], 'it is one call');
   });
 }
@@ -99,7 +99,7 @@ for (const [failover, why] of [
     if (failover === 'auto') harness.ref('b').drain();
     const call = ask(session, 'read');
     await judged();
-    assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+    assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
     assert.is(asked('a'), 2);
     assert.is(session.peer, harness.backend('a').peer);
   });
@@ -109,7 +109,7 @@ test('a call that breaks off at every instance moves its session once', async ()
   const session = await openOnA('auto', fails('unknown'), fails('unknown'));
   const call = ask(session, 'read');
   await judged();
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   assert.equal([asked('a'), asked('b')], [2, 1]);
 });
 
@@ -157,12 +157,12 @@ test('a call that may have arrived is repeated only once', async () => {
   const session = await harness.openSession();
   for (const id of ['b', 'c']) await harness.add(id, { script: silent });
   const call = ask(session, 'read');
-  harness.backend('a').lose();
+  harness.backend('a').disconnect();
   await judged();
   const second = harness.backend('b').open.length > 0 ? 'b' : 'c';
-  harness.backend(second).lose();
+  harness.backend(second).disconnect();
   await judged();
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
 test('a call that never arrives fails after three repeats', async () => {
@@ -170,14 +170,22 @@ test('a call that never arrives fails after three repeats', async () => {
   const call = ask(session, 'write');
   await judged();
   assert.is(asked('a'), 4);
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
+  assert.equal(errorView(await call.end), {
+    code: 'BACKEND_UNAVAILABLE',
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
 });
 
 test('an unsafe call that did not arrive does not keep the session from moving', async () => {
   const session = await openOnA('auto', fails('no'));
   const call = ask(session, 'write');
   await judged();
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
+  assert.equal(errorView(await call.end), {
+    code: 'BACKEND_UNAVAILABLE',
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
   harness.ref('a').drain();
   assert.is(await resultOf(ask(session, 'read')), 'b');
 });
@@ -189,7 +197,7 @@ test('repeats of calls of sessions use the retry budget of the template', async 
   for (let n = 0; n < 30; n += 1) sessions.push(await harness.openSession());
   await harness.add('b');
   const calls = sessions.map((session) => ask(session, 'read'));
-  harness.backend('a').lose();
+  harness.backend('a').disconnect();
   await judged();
   const ends = await Promise.all(calls.map(({ end }) => end));
   assert.is(ends.filter((end) => end === 'b').length, 16); // a fifth of the calls, and the allowance
@@ -204,19 +212,19 @@ test('a call in the queue of a full instance moves with its session', async () =
   harness.ref('a').drain();
   assert.is(await resultOf(call), 'b');
   assert.is(asked('a'), capacity);
-  harness.backend('a').lose();
+  harness.backend('a').disconnect();
 });
 
 test('a failed call waits for a new binding only for its remaining time', async () => {
   const { session } = await openBeforeFrozen();
   const call = ask(session, 'read');
   mock.timers.tick(3_000);
-  harness.backend('a').lose();
+  harness.backend('a').disconnect();
   await pass(5);
   mock.timers.tick(994);
   assert.is(call.subscription.closed, false);
   mock.timers.tick(1);
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
 test('calls under way, and reservations between two rounds, keep their session busy', async () => {
@@ -235,10 +243,10 @@ test('calls under way, and reservations between two rounds, keep their session b
 test('the end of a session ends its calls and reservations', async () => {
   const session = await openSilent();
   const ends: unknown[] = [];
-  reserve(session, (error) => ends.push(told(error)));
+  reserve(session, (error) => ends.push(errorView(error)));
   const call = ask(session, 'write');
   await session.close();
-  ends.push(told(await call.end), told(await ask(session, 'read').end));
+  ends.push(errorView(await call.end), errorView(await ask(session, 'read').end));
   const [code, sent] = ['SESSION_NOT_FOUND', 'unknown'];
   assert.equal(ends, [
     { code, delivered: sent },
@@ -293,8 +301,8 @@ for (const whose of ['a shared', 'a dedicated'] as const) {
       const lost: string[] = [];
       const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);
       const reservation = reserve(session, tell);
-      if (profile === ASKABLE) harness.upstreams('a')[0]?.lose();
-      else harness.backend('a').lose();
+      if (profile === ASKABLE) harness.upstreams('a')[0]?.disconnect();
+      else harness.backend('a').disconnect();
       await settled();
       const expected = sessionFailover === 'never' ? ['BACKEND_UNAVAILABLE unknown'] : [];
       assert.equal([harness.ref('a').snapshot(1).inFlight, lost], [0, expected]);

@@ -79,7 +79,7 @@ test.after.each(() => harness.close());
 test('continues with the new process after its instance was restarted', async () => {
   await harness.add('a');
   const session = await harness.openSession();
-  harness.backend('a').lose();
+  harness.backend('a').disconnect();
   await settled();
   assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
   await pass(1_000);
@@ -121,7 +121,7 @@ test('tries the next instance when one refuses a conversation, and reports the l
   }
   harness.ref('a').drain();
   assert.is(await resultOf(ask(session, 'read')), 'd');
-  harness.backend('d').lose();
+  harness.backend('d').disconnect();
   await settled();
   const end = await ask(session, 'read').end;
   assert.is(codeOf(end), 'BACKEND_UNAVAILABLE');
@@ -178,7 +178,7 @@ for (const since of ['before', 'after'] as const) {
     await settled();
     await harness.add('b', { peer: FULL });
     await pass(5_000);
-    harness.backend('b').tell('notifications/tools/list_changed');
+    harness.backend('b').sendNotification('notifications/tools/list_changed');
     assert.is(heard.messages.length, 1);
   });
 }
@@ -286,7 +286,7 @@ test('binds again to the instance that it left only if there is no other', async
 
 /** Ways to lose an instance; after each of them it may not be used. */
 const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
-  'its process exits': (id) => harness.backend(id).lose(),
+  'its process exits': (id) => harness.backend(id).disconnect(),
   'it is drained': (id) => harness.ref(id).drain(),
   'it leaves': (id) => void harness.fleet.remove('t', id, 0),
 };
@@ -385,7 +385,7 @@ test('closes the conversation that it left after the last call there, and gets n
   assert.ok(left);
   harness.ref('a').drain();
   assert.is(await resultOf(ask(session, 'read')), 'b');
-  left.tell('notifications/tools/list_changed');
+  left.sendNotification('notifications/tools/list_changed');
   assert.equal([left.isClosed, messages.length], [false, 0]);
   calls[0]?.subscription.unsubscribe();
   assert.is(left.isClosed, false);

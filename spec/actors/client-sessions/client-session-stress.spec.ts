@@ -45,7 +45,7 @@ test('no session gets messages of another while instances are killed and drained
   await Promise.all(clients.map((client) => client.subscribe()));
   for (let round = 0; round < ROUNDS; round += 1) {
     const calls = clients.map((client) => client.call());
-    if (round === 2) harness.backend('pipe').lose();
+    if (round === 2) harness.backend('pipe').disconnect();
     if (round === 4) harness.ref('http').drain();
     for (let step = 0; step < 10; step += 1) {
       await settled();
@@ -135,7 +135,7 @@ function tellNews(harness: Harness, id: string): void {
         if (JSON.stringify(notifications).includes(`"x:${n}"`)) exchange.notify(UPDATED, news);
       }
     } else {
-      harness.backend(id).tell(UPDATED, news);
+      harness.backend(id).sendNotification(UPDATED, news);
     }
   }
 }

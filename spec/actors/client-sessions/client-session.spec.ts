@@ -11,6 +11,7 @@ import {
   answers,
   ask,
   codeOf,
+  errorView,
   FULL,
   FULL_MODERN,
   Harness,
@@ -20,7 +21,6 @@ import {
   resultOf,
   settled,
   silent,
-  told,
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -77,13 +77,13 @@ test('forwards roots and custom notifications in a dedicated conversation, and n
     session.notify('notifications/roots/list_changed', {});
     session.notify('notifications/custom', { n: 1 });
   }
-  const told = (notified: readonly { readonly method: string }[] = []) =>
+  const errorView = (notified: readonly { readonly method: string }[] = []) =>
     notified.map(({ method }) => method);
-  assert.equal(told(harness.upstreams('a')[0]?.notified), [
+  assert.equal(errorView(harness.upstreams('a')[0]?.notified), [
     'notifications/roots/list_changed',
     'notifications/custom',
   ]);
-  assert.equal(told(harness.backend('a').notified), []);
+  assert.equal(errorView(harness.backend('a').notified), []);
   subscription.unsubscribe();
 });
 
@@ -115,16 +115,16 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
   const session = await harness.openSession(ASKABLE);
   const [own] = harness.upstreams('a');
   own?.ask('roots/list');
-  for (let n = 0; n < 64; n += 1) own?.tell('notifications/message', { n });
+  for (let n = 0; n < 64; n += 1) own?.sendNotification('notifications/message', { n });
   assert.equal(own?.replies, [{ error: { code: -32603, message: 'The client does not listen.' } }]);
   const heard = listenTo(session);
-  own?.tell('notifications/message', { n: 64 });
+  own?.sendNotification('notifications/message', { n: 64 });
   assert.equal(
     heard.messages.map(({ params }) => params.n),
     Array.from({ length: 65 }, (_, n) => n),
   );
   heard.subscription.unsubscribe();
-  own?.tell('notifications/message', { n: 65 });
+  own?.sendNotification('notifications/message', { n: 65 });
   assert.is(listenTo(session).messages.length, 1);
 });
 
@@ -132,11 +132,11 @@ test('listens to an HTTP backend only while its client does', async () => {
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession(PLAIN);
   const [own] = harness.upstreams('a');
-  own?.tell('notifications/message', { n: 0 });
+  own?.sendNotification('notifications/message', { n: 0 });
   const heard = listenTo(session);
-  own?.tell('notifications/message', { n: 1 });
+  own?.sendNotification('notifications/message', { n: 1 });
   heard.subscription.unsubscribe();
-  own?.tell('notifications/message', { n: 2 });
+  own?.sendNotification('notifications/message', { n: 2 });
   const found = heard.messages.map(({ params }) => params.n);
   assert.equal(found, [1]);
 });
@@ -144,9 +144,9 @@ test('listens to an HTTP backend only while its client does', async () => {
 test('gets only the messages of a shared process that concern all clients', async () => {
   await harness.add('a', { peer: FULL });
   const heard = [await harness.openSession(), await harness.openSession()].map(listenTo);
-  harness.backend('a').tell('notifications/tools/list_changed');
-  harness.backend('a').tell('notifications/message', { data: 'of nobody' });
-  harness.backend('a').tell('notifications/resources/updated', { uri: 'file:///x' });
+  harness.backend('a').sendNotification('notifications/tools/list_changed');
+  harness.backend('a').sendNotification('notifications/message', { data: 'of nobody' });
+  harness.backend('a').sendNotification('notifications/resources/updated', { uri: 'file:///x' });
   for (const { messages } of heard) {
     const found = messages.map(({ method }) => method);
     assert.equal(found, ['notifications/tools/list_changed']);
@@ -162,7 +162,7 @@ test('ends the calls of an absent client one by one when other calls wait for ca
   const other = harness.call('write');
   assert.equal([session.calls, harness.ref('a').inFlight], [255, 256]);
   const end = await calls[0]?.end;
-  assert.equal(told(end ?? ''), { code: 'QUEUE_FULL', delivered: 'unknown' });
+  assert.equal(errorView(end ?? ''), { code: 'QUEUE_FULL', delivered: 'unknown' });
   assert.equal(harness.backend('a').exchanges.filter(({ isCancelled }) => isCancelled).length, 1);
   session.setAway(false);
   const late = harness.call('write');
@@ -210,7 +210,7 @@ test('events report a lost session when it could not move', async () => {
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession();
   sessionEvents();
-  harness.upstreams('a')[0]?.lose();
+  harness.upstreams('a')[0]?.disconnect();
   await ask(session, 'read').end;
   const [ended, ...others] = sessionEvents();
   assert.equal(ended, {
@@ -253,7 +253,7 @@ test('sends its log level and subscriptions in a dedicated conversation, and aga
     await resultOf(ask(session, request));
   }
   assert.is(session.logLevel, 'debug');
-  harness.backend(from).lose();
+  harness.backend(from).disconnect();
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(
@@ -272,7 +272,7 @@ test('does not send a log level or subscription again that its backend refused',
   assert.is(await resultOf(ask(session, LEVEL)), -32602);
   assert.is(await resultOf(ask(session, subscribe('x:1'))), -32602);
   assert.is(session.logLevel, undefined);
-  harness.upstreams('a')[0]?.lose();
+  harness.upstreams('a')[0]?.disconnect();
   ask(session, 'read');
   await settled();
   assert.equal(harness.upstreams('a')[1]?.asked, ['tools/call']);
@@ -322,7 +322,7 @@ test('answers log level and subscriptions for a dedicated modern process, and li
   assert.equal(questions(from), [wanted]);
   harness.upstreams(from)[0]?.open[0]?.notify('notifications/resources/updated', { uri: 'x:2' });
   assert.equal(messages.splice(0).length, 1);
-  harness.backend(from).lose();
+  harness.backend(from).disconnect();
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(questions(to), [wanted]);
@@ -361,11 +361,11 @@ for (const loss of ['lose', 'drain'] as const) {
     const session = await harness.openOnA(options, options);
     await resultOf(ask(session, subscribe('x:1')));
     const heard = listenTo(session);
-    if (loss === 'lose') harness.backend('a').lose();
+    if (loss === 'lose') harness.backend('a').disconnect();
     else harness.ref('a').drain();
     await settled();
     assert.equal(asked('b'), ['resources/subscribe']);
-    harness.backend('b').tell('notifications/resources/updated', { uri: 'x:1' });
+    harness.backend('b').sendNotification('notifications/resources/updated', { uri: 'x:1' });
     assert.is(heard.messages.length, 1);
     await session.close();
     await settled();
@@ -438,7 +438,7 @@ function asked(id: string): string[] {
 /** Number of updates that the session receives. */
 function uris(session: ClientSession): number {
   const heard = listenTo(session);
-  harness.backend('a').tell('notifications/resources/updated', { uri: 'x:1' });
+  harness.backend('a').sendNotification('notifications/resources/updated', { uri: 'x:1' });
   heard.subscription.unsubscribe();
   return heard.messages.length;
 }

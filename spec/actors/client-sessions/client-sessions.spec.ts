@@ -158,7 +158,7 @@ test('an open stream gets messages, but does not keep an idle session from endin
   await resultOf(ask(session, 'read'));
   const heard = listenTo(session);
   await pass(LIMITS.sessionIdleMs - 1_000);
-  harness.backend('a').tell('notifications/tools/list_changed');
+  harness.backend('a').sendNotification('notifications/tools/list_changed');
   assert.equal([harness.sessions.size, heard.messages.length, heard.subscription.closed], [1, 1, false]);
   await pass(2_000);
   assert.equal([harness.sessions.size, heard.subscription.closed], [0, true]);

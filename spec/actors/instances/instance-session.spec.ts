@@ -18,7 +18,7 @@ const changes = ({ emissions }: Harness) =>
 check('continues when a dedicated conversation ends', async (harness) => {
   const transport = await harness.healthy();
   const call = harness.call(undefined, undefined, await openOwn(harness.ref));
-  transport.upstreams[0]?.lose();
+  transport.upstreams[0]?.disconnect();
   await settled();
   assert.equal([call.error?.delivered, harness.ref.state, transport.isClosed], ['unknown', 'healthy', false]);
 });
@@ -61,10 +61,10 @@ check('lists the tools after the handshake, and again when they changed', async 
   await harness.healthy(transport);
   assert.is(harness.ref.tools?.knows('tool 1'), 'yes');
   await harness.pass(LIMITS.toolListAgeMs);
-  for (const list of ['prompts', 'roots']) transport.tell(`notifications/${list}/list_changed`);
+  for (const list of ['prompts', 'roots']) transport.sendNotification(`notifications/${list}/list_changed`);
   await settled();
   assert.equal(transport.asked, ['tools/list']);
-  transport.tell('notifications/tools/list_changed');
+  transport.sendNotification('notifications/tools/list_changed');
   await settled();
   const { tools } = harness.ref;
   assert.equal([tools?.knows('tool 1'), tools?.knows('tool 2')], ['no', 'yes']);
@@ -82,7 +82,7 @@ check('emits the tools that are omitted from lists, until it is closed', async (
   const omitted = { tool: 'x', reason: 'it is bad' };
   transport.omitted$.next(omitted);
   assert.equal(harness.emissions.at(-1), { type: 'toolOmitted', ...omitted });
-  transport.lose();
+  transport.disconnect();
   transport.omitted$.next(omitted);
   assert.is(harness.emissions.filter(({ type }) => type === 'toolOmitted').length, 1);
 });

@@ -22,7 +22,7 @@ check(
     const { own, scripted } = await open(harness, transport);
     const before = call(harness, own);
     transport.closesSlowly = true;
-    transport.lose();
+    transport.disconnect();
     await settled();
     assert.equal(
       [harness.ref.state, harness.ref.acceptsCalls(own), harness.ref.acceptsCalls()],
@@ -139,7 +139,7 @@ async function open(harness: Harness, transport: ScriptedTransport) {
 async function openAnd(isLost: boolean, harness: Harness) {
   const transport = await harness.healthy(withOwn());
   const opened = await open(harness, transport);
-  if (isLost) transport.lose();
+  if (isLost) transport.disconnect();
   await settled();
   return opened;
 }

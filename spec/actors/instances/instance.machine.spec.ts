@@ -77,7 +77,7 @@ check('is unhealthy at once when its session is lost, and its calls are answered
   const transport = await harness.healthy();
   transport.closesSlowly = true;
   const caller = harness.call();
-  transport.lose();
+  transport.disconnect();
   await settled();
   assert.equal([caller.ends, caller.error?.delivered], [1, 'unknown']);
   assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'exited with code 7']);
@@ -88,7 +88,7 @@ check('is unhealthy at once when its session is lost, and its calls are answered
 check('opens a new session although the old one never finishes closing', async (harness) => {
   const transport = await harness.healthy();
   transport.closesSlowly = true;
-  transport.lose();
+  transport.disconnect();
   await settled();
   await harness.pass(LIMITS.drainMs);
   assert.ok(await harness.happensAfter(500, openings(harness)));
@@ -100,7 +100,7 @@ check('resets the back-off after a session that lived for 60 s', async (harness)
   transport.onExchange = (probe) => probe.result();
   await harness.pass(30_000);
   await harness.pass(30_000);
-  transport.lose();
+  transport.disconnect();
   await settled();
   assert.equal(harness.emissions.at(-1), {
     type: 'restarting',
@@ -171,8 +171,8 @@ check('answers the caller once when an exchange is answered twice', async (harne
   const transport = await harness.healthy();
   const caller = harness.call();
   const { last } = transport;
-  last.say({ kind: 'result', result: JsonText.ofValue(1) });
-  last.say({ kind: 'result', result: JsonText.ofValue(2) });
+  last.emit({ kind: 'result', result: JsonText.ofValue(1) });
+  last.emit({ kind: 'result', result: JsonText.ofValue(2) });
   last.fail(fault);
   assert.equal([caller.events.length, caller.ends, caller.error], [1, 1, undefined]);
   const found = caller.endings.map(({ outcome }) => outcome);
@@ -249,7 +249,7 @@ check('passes a failed probe when another message came meanwhile', async (harnes
   await harness.pass(INTERVAL);
   const probe = transport.last;
   await harness.pass(9_000);
-  transport.tell('notifications/message');
+  transport.sendNotification('notifications/message');
   await harness.pass(1_000);
   probe.refuse(RPC.internalError);
   await settled();

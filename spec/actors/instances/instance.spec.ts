@@ -33,7 +33,7 @@ check('opens conversations only while it has a session, and none survives it', a
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
   const transport = await harness.healthy();
   const upstream = await openOwn(harness.ref);
-  transport.lose();
+  transport.disconnect();
   await settled();
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
   await harness.pass(1_000);
@@ -178,7 +178,7 @@ check('ends a reservation with its session, and no longer counts it', async (har
   harness.ref.drain();
   harness.ref.resume();
   assert.equal(ends, ['before the first session']);
-  transport.lose();
+  transport.disconnect();
   await settled();
   reservation('while there is none');
   assert.equal(ends, ['before the first session', 'lost', 'while there is none']);
@@ -191,7 +191,7 @@ check(
     const own = Object.assign(new ScriptedTransport(), { isIndependent: true });
     const reservation = harness.ref.reserve('ann', false, own).subscribe();
     const first = await harness.healthy();
-    first.lose();
+    first.disconnect();
     await harness.pass(500);
     await harness.healthy();
     assert.equal([reservation.closed, harness.ref.snapshot(1).inFlight], [false, 1]);

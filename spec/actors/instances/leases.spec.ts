@@ -105,7 +105,7 @@ test('the total of all owners is limited', async () => {
   for (const ownerId of ['ann', 'bo', 'cy']) await open(ownerId);
   const refusal = await open('dee').catch((thrown: unknown) => thrown);
   assert.match(String(refusal), '(setting sessions.max_processes)');
-  opened[1]?.lose();
+  opened[1]?.disconnect();
   await settled();
   assert.is(processes.room, 1);
   await open('dee');

@@ -142,7 +142,7 @@ test('acknowledged resolves when the backend acknowledges or refuses all changes
 
 test('sends nothing in a conversation that has ended', async () => {
   const { heard, isOver } = await want('x:1');
-  backend.lose();
+  backend.disconnect();
   mock.timers.tick(60_000);
   assert.equal([backend.exchanges.length, heard, isOver()], [1, [], true]);
 });
@@ -235,7 +235,7 @@ test('legacy: ends with the conversation, which gets no further request', async 
   const retried = shared.subscribe('x:1');
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
   const part = shared.subscribe('x:2');
-  legacy.lose();
+  legacy.disconnect();
   for (const { answer } of [retried, part, shared.subscribe('x:2')])
     assert.match(await failure(answer), 'BACKEND_UNAVAILABLE');
   mock.timers.tick(60_000);

@@ -11,6 +11,7 @@ import {
   ASKABLE,
   answers,
   type BackendOptions,
+  errorView,
   fails,
   Harness,
   HTTP,
@@ -23,7 +24,6 @@ import {
   STDIO,
   settled,
   silent,
-  told,
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -136,7 +136,7 @@ for (const [fields, peer] of [
     await harness.add('a', { fields, peer });
     harness.ref('a').drain();
     assert.is(await harness.callStateless(modernCall(), { instanceId: 'a' }).end, 'a');
-    assert.equal(told(await harness.callStateless(modernCall()).end), {
+    assert.equal(errorView(await harness.callStateless(modernCall()).end), {
       code: 'NO_HEALTHY_INSTANCE',
       delivered: 'no',
       retryAfterSeconds: 2,
@@ -150,7 +150,7 @@ test('a call tries another instance when no conversation can be opened, or it di
   await harness.add('c', { fields: HTTP });
   harness.backend('a').thrownByOpenUpstream = new Error('no conversation');
   for (let n = 0; n < 3; n += 1) assert.is(await harness.callStateless(modernCall()).end, 'c');
-  assert.ok(harness.told('exchange.retried').length > 0);
+  assert.ok(harness.eventsOf('exchange.retried').length > 0);
 });
 
 test('a conversation that had ended unnoticed is reopened once', async () => {
@@ -161,7 +161,7 @@ test('a conversation that had ended unnoticed is reopened once', async () => {
   });
   await harness.callStateless(modernCall()).end;
   isLost = true;
-  assert.equal(told(await harness.callStateless(modernCall()).end), {
+  assert.equal(errorView(await harness.callStateless(modernCall()).end), {
     code: 'BACKEND_UNAVAILABLE',
     delivered: 'no',
     retryAfterSeconds: 1,
@@ -174,13 +174,13 @@ test('a dedicated process ends with its instance, even after the shared process 
   const call = harness.callStateless(modernCall(), { profile: ASKABLE });
   await settled();
   const [own] = harness.upstreams('a');
-  harness.backend('a').lose();
+  harness.backend('a').disconnect();
   await settled();
   const removed = harness.fleet.remove('t', 'a', 0);
   await settled();
   mock.timers.tick(1);
   await removed;
-  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   assert.equal([own?.isClosed, harness.pool.size], [true, 0]);
 });
 
@@ -252,7 +252,7 @@ test('a call leaves an HTTP instance that opens nothing after half of its time, 
   }
   assert.is(late.subscription.closed, false);
   mock.timers.tick(1);
-  assert.equal(told(await late.end), TOO_LATE);
+  assert.equal(errorView(await late.end), TOO_LATE);
 });
 
 test('a repeatable request goes to a second instance with an open conversation when the first is silent', async () => {
@@ -289,7 +289,7 @@ test('a call waits its whole time for a program, or for the instance that it nam
   const found = calls.map(({ subscription }) => subscription.closed);
   assert.equal(found, [false, false]);
   mock.timers.tick(1);
-  for (const { end } of calls) assert.equal(told(await end), TOO_LATE);
+  for (const { end } of calls) assert.equal(errorView(await end), TOO_LATE);
 });
 
 test.run();

@@ -149,7 +149,7 @@ test('gives a question to the latest call, a message to a single call, elicitati
   const tell = () => {
     inner.ask('roots/list');
     for (const method of ['message', 'elicitation/complete', 'tools/list_changed', 'resources/updated'])
-      inner.tell(`notifications/${method}`);
+      inner.sendNotification(`notifications/${method}`);
   };
   tell();
   assert.equal(inner.replies.splice(0), [NO_SUBSCRIBER]);

@@ -40,7 +40,7 @@ test('only notifications that the request opted in to come before the answer', a
       exchange.notify('notifications/message', { level });
     exchange.notify('notifications/tools/list_changed');
     exchange.notify('notifications/resources/updated', { uri: 'x' });
-    exchange.say({ kind: 'interrupted', retryMs: 1 });
+    exchange.emit({ kind: 'interrupted', retryMs: 1 });
     exchange.result(done);
   }
   assert.is(quiet.opened, undefined);

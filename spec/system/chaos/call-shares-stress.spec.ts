@@ -124,5 +124,5 @@ test('answer each call once and hold nothing in the end', () =>
 test.run();
 
 function attempts(harness: Harness): number {
-  return harness.told('exchange.finished').length;
+  return harness.eventsOf('exchange.finished').length;
 }

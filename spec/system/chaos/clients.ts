@@ -179,7 +179,7 @@ export class ChaosClient {
     if (wanted !== undefined && text !== wanted) {
       this.#tell(`${tool}: wanted ${wanted.slice(0, 80)}, got ${text.slice(0, 80)}`);
     }
-    const steps = outcome.heard.filter(({ method }) => method === 'notifications/progress');
+    const steps = outcome.notifications.filter(({ method }) => method === 'notifications/progress');
     const isOwn = steps.every(
       ({ params }, index) => params?.progress === index + 1 && params.total === values.steps,
     );

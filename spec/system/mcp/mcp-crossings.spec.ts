@@ -106,7 +106,7 @@ for (const backend of BACKENDS) {
 
     inCell('progress comes under the token of the client', async (client) => {
       const outcome = await client.call('test_tool_with_progress', {}, { meta: { progressToken: 1 } });
-      const seen = outcome.heard.map(({ method, params }) => [
+      const seen = outcome.notifications.map(({ method, params }) => [
         method,
         params?.progressToken,
         params?.progress,
@@ -117,7 +117,7 @@ for (const backend of BACKENDS) {
 
     inCell('without a token there is no progress', async (client) => {
       const outcome = await client.call('test_tool_with_progress');
-      assert.equal([outcome.heard, textOf(outcome)], [[], 'The work was done.']);
+      assert.equal([outcome.notifications, textOf(outcome)], [[], 'The work was done.']);
     });
 
     test(`${cell}: log messages reach only clients that requested their level`, async () => {
@@ -192,14 +192,20 @@ async function logLines(
 ): Promise<readonly Message[]> {
   const client = await connect(era, template, true);
   if (!(client instanceof LegacyClient)) {
-    const { heard } = await client.call('test_tool_with_logging', {}, { meta: { [META.logLevel]: level } });
-    return heard;
+    const { notifications } = await client.call(
+      'test_tool_with_logging',
+      {},
+      { meta: { [META.logLevel]: level } },
+    );
+    return notifications;
   }
   const stream = await client.listen();
   assert.equal((await client.ask('logging/setLevel', { level })).result, {});
-  const { heard } = await client.call('test_tool_with_logging');
+  const { notifications } = await client.call('test_tool_with_logging');
   await delay(quietMs);
-  const lines = [...heard, ...stream.messages].filter(({ method }) => method === 'notifications/message');
+  const lines = [...notifications, ...stream.messages].filter(
+    ({ method }) => method === 'notifications/message',
+  );
   await leave([client], [stream]);
   return lines;
 }

@@ -92,7 +92,7 @@ export class Talker {
   }
 
   #judge(outcome: Outcome): Said {
-    const { status, error, heard, instanceId } = outcome;
+    const { status, error, notifications, instanceId } = outcome;
     if (status === 404 && error?.code === -32001) return 'lost';
     if (error?.code === 503) {
       this.trouble.push(JSON.stringify(error));
@@ -101,7 +101,7 @@ export class Talker {
     if (status !== 200 || error !== undefined) return `${status} ${JSON.stringify(error)}`;
     this.instanceId = instanceId;
     if (this.manner === 'acts' && this.#isSlow) {
-      const steps = heard.map(({ params }) => `${params?.progressToken}:${params?.progress}`).join();
+      const steps = notifications.map(({ params }) => `${params?.progressToken}:${params?.progress}`).join();
       return steps === '1:0,1:50,1:100' ? 'ok' : `progress of somebody else: ${steps}`;
     }
     return textOf(outcome).includes(this.text) ? 'ok' : `not its own answer: ${textOf(outcome)}`;

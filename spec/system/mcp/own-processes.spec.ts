@@ -46,13 +46,13 @@ for (const [what, loss] of Object.entries(LOSSES)) {
     const shared = harness.sharedPid();
     assert.is.not(pid, shared);
 
-    const heard = await countsDuring(client, harness.lose('a', loss));
-    heard.push(await count(client));
+    const notifications = await countsDuring(client, harness.lose('a', loss));
+    notifications.push(await count(client));
     await harness.regain();
-    heard.push(await count(client));
+    notifications.push(await count(client));
 
     const isWrong = (text: string, index: number) => text !== String(index + 1);
-    assert.equal([...new Set(heard.filter(isWrong))], [], 'each call was answered, and counted once');
+    assert.equal([...new Set(notifications.filter(isWrong))], [], 'each call was answered, and counted once');
     assert.is(await pidOf(client), pid);
     assert.is.not(harness.sharedPid(), shared);
   });
@@ -99,10 +99,10 @@ test('the stream of a session stays open and carries notifications while there i
   await client.call('notify', { method: 'notifications/tools/list_changed' });
   await stream.sees(() => true);
   await harness.lose();
-  const heard = stream.messages.length;
+  const notifications = stream.messages.length;
   await client.call('notify', { method: 'notifications/resources/list_changed' });
   await stream.sees(({ method }) => method === 'notifications/resources/list_changed');
-  assert.equal([stream.hasEnded, stream.messages.length > heard], [false, true]);
+  assert.equal([stream.hasEnded, stream.messages.length > notifications], [false, true]);
   assert.is((await client.listen()).status, 409, 'it is the same stream still');
 });
 
@@ -141,15 +141,15 @@ suited.run();
 
 /** Makes one call at a time until the event is over, at least one. */
 async function countsDuring(client: LegacyClient, event: Promise<void>): Promise<string[]> {
-  const heard: string[] = [];
+  const notifications: string[] = [];
   let isOver = false;
   const ending = event.finally(() => {
     isOver = true;
   });
   const counting = async () => {
-    do heard.push(await count(client));
+    do notifications.push(await count(client));
     while (!isOver);
   };
   await Promise.all([ending, counting()]);
-  return heard;
+  return notifications;
 }
