@@ -14,7 +14,7 @@ import { until } from './conformance/transport.ts';
 import { becomes } from './helpers/eventually.ts';
 import { failingStore } from './helpers/failing-store.ts';
 import { HeldTool, serving } from './helpers/function-backend.ts';
-import { codeOf, fateOf } from './helpers/outcome.ts';
+import { codeOf, errorSummary } from './helpers/outcome.ts';
 import { descendantsOf, isRunning } from './helpers/processes.ts';
 import { suite } from './helpers/suite.ts';
 import { withRawServer } from './transports/raw-server.ts';
@@ -229,7 +229,7 @@ crash('a killed child leads to no repeat of a call that is not safe to repeat', 
     const call = gateway.call('t', 'count', { ms: 300 });
     return call.then(
       ({ instanceId }) => instanceId,
-      () => fateOf(call),
+      () => errorSummary(call),
     );
   });
   const back = healthyAgain('a');
@@ -247,11 +247,11 @@ crash('a killed child leads to no repeat of a call that is not safe to repeat', 
 
 crash('calls fail while the only child is down, and succeed after its restart', async () => {
   await start('a');
-  const running = fateOf(gateway.call('t', 'sleep', { ms: 60_000 }));
+  const running = errorSummary(gateway.call('t', 'sleep', { ms: 60_000 }));
   const back = healthyAgain('a');
   process.kill(pidOf(gateway, 'a'), 'SIGKILL');
   assert.equal(await running, ['BACKEND_UNAVAILABLE', 'unknown', undefined]);
-  assert.equal(await fateOf(gateway.call('t', 'echo', {})), ['NO_HEALTHY_INSTANCE', 'no', 2]);
+  assert.equal(await errorSummary(gateway.call('t', 'echo', {})), ['NO_HEALTHY_INSTANCE', 'no', 2]);
   await back;
   assert.is((await gateway.call('t', 'echo', { text: 'x' })).instanceId, 'a');
 });

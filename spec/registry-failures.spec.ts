@@ -107,7 +107,7 @@ test('an error says whether the change was stored; a failed tombstone means that
   ] as const) {
     store.failing.clear();
     store.failing.add(method);
-    fates.set(method, await fateOf(change()));
+    fates.set(method, await errorSummary(change()));
   }
   assert.equal(Object.fromEntries(fates), {
     deleteTombstone: ['no', NOTHING],
@@ -124,16 +124,16 @@ test('an error of a registration says when its settings were stored, but not its
   const register = () => registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 9 } });
   const half =
     'The database does not answer. The settings of the template were stored; the instance was not registered.';
-  assert.equal(await fateOf(register()), ['no', half]);
+  assert.equal(await errorSummary(register()), ['no', half]);
   assert.equal(registry.active.settings('r').loadBalancer, { timeout: 9 });
   // They are stored already.
-  assert.equal(await fateOf(register()), ['no', NOTHING]);
+  assert.equal(await errorSummary(register()), ['no', NOTHING]);
 });
 
 test.run();
 
 /** Whether the change may have happened, and the message. */
-async function fateOf(change: Promise<unknown>): Promise<unknown> {
+async function errorSummary(change: Promise<unknown>): Promise<unknown> {
   const { delivered, message } = await errorOf(change);
   return [delivered, message];
 }

@@ -170,7 +170,7 @@ test('a change of a user ends the MCP sessions of the user’s keys, and no othe
   const app = { ask: (method: string, path: string, ask?: Ask) => send(method, `${urls[0]}${path}`, ask) };
   const open = async (ownerId: string) => {
     const { key } = await auth.accounts.createApiKey({ name: 'k', permissions: ['tools:call'], ownerId });
-    const headers = await openSession(app, '/mcp/demo', { who: { 'x-api-key': key } });
+    const headers = await openSession(app, '/mcp/demo', { credentials: { 'x-api-key': key } });
     return async () => (await app.ask('POST', '/mcp/demo', { body: rpc('ping'), headers })).status;
   };
   const [ofAda, ofEve] = [await open(ada.id), await open(eve.id)];

@@ -9,7 +9,7 @@ import { JsonText } from '../../src/domain/json.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AuditBounds } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
-import { turnsPass } from '../helpers/turns.ts';
+import { passTurns } from '../helpers/turns.ts';
 import { START_MS, stoppedClock } from './auth-harness.ts';
 
 const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({
@@ -292,7 +292,7 @@ test('reports at close how many entries were lost without a database', async () 
 /** Advances the time, and waits for the work that this starts. */
 async function pass(ms = 0): Promise<void> {
   if (ms > 0) mock.timers.tick(ms);
-  await turnsPass(100);
+  await passTurns(100);
 }
 
 function made(settings?: AuditSettings) {

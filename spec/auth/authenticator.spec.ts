@@ -12,7 +12,7 @@ import {
 import type { Principal } from '../../src/domain/account.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { turnsPass } from '../helpers/turns.ts';
+import { passTurns } from '../helpers/turns.ts';
 import { authHarness, LIFETIME_MS, passwordOf, SECRET, START_MS, verifiedUser } from './auth-harness.ts';
 
 const test = suite('authentication');
@@ -156,7 +156,7 @@ test('a revocation during a query applies to all later requests', async () => {
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   const asked = harness.auth.authenticate({ apiKey: key });
-  await turnsPass(10);
+  await passTurns(10);
   await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
   harness.watch.gate = undefined;
   await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id).catch(() => 'it is gone already');
@@ -193,7 +193,7 @@ test('credentials are verified again when a change is reported during their quer
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   const asked = harness.auth.authenticate(token);
-  await turnsPass(10);
+  await passTurns(10);
   harness.emitChange('changed');
   harness.watch.gate = undefined;
   gate.resolve();
@@ -270,7 +270,7 @@ test('credentials that are revoked here during a query are not accepted when the
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   const asked = harness.codeFor({ apiKey: key });
-  await turnsPass(10);
+  await passTurns(10);
   harness.watch.gate = undefined;
   await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id);
   harness.watch.isAway = true;

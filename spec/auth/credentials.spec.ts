@@ -11,7 +11,7 @@ import { keyPrincipal, keyStatus, userStatus } from '../../src/auth/permissions.
 import { Tokens } from '../../src/auth/tokens.ts';
 import { type ApiKey, ROLES, SCOPES, type Scope, type User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
-import { turnsPass } from '../helpers/turns.ts';
+import { passTurns } from '../helpers/turns.ts';
 import { CountedPasswords, codeOf, LIFETIME_MS, SECRET, START_MS } from './auth-harness.ts';
 
 const test = suite('passwords');
@@ -95,7 +95,7 @@ keys('the last use of each key is written once a minute', async () => {
   mock.timers.tick(59_999);
   assert.equal(written, []);
   mock.timers.tick(1);
-  await turnsPass(5);
+  await passTurns(5);
   assert.equal(written, [
     new Map([
       ['key0', iso(START_MS + 98)],
@@ -103,7 +103,7 @@ keys('the last use of each key is written once a minute', async () => {
     ]),
   ]);
   mock.timers.tick(600_000);
-  await turnsPass(5);
+  await passTurns(5);
   assert.is(written.length, 1, 'nothing was used since');
   keyUse.used('key0', START_MS + 700);
   await keyUse.flush();
@@ -120,7 +120,7 @@ keys('the last use is kept while the database is unavailable, and the newest use
   await flushing;
   database.isAwayAfter = Number.POSITIVE_INFINITY;
   mock.timers.tick(60_000);
-  await turnsPass(5);
+  await passTurns(5);
   assert.equal(written, [
     new Map([
       ['a', iso(START_MS + 5)],

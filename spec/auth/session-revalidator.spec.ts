@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { User, UserChange } from '../../src/domain/account.ts';
 import { MOST_FOUND } from '../../src/persistence/store.ts';
 import { suite } from '../helpers/suite.ts';
-import { turnsPass } from '../helpers/turns.ts';
+import { passTurns } from '../helpers/turns.ts';
 import { authHarness, LIFETIME_MS, START_MS } from './auth-harness.ts';
 
 const lookMs = 2_000;
@@ -38,7 +38,7 @@ test('reports keys and users that another node deleted, disabled or changed, exc
   await elsewhere('renewed', { passwordHash: 'x', credentialsChangedAt: later });
   await elsewhere('confined', { templates: ['demo'] });
   await elsewhere('untouched', { email: 'other@example.org' });
-  await turnsPass(20);
+  await passTurns(20);
   assert.equal(changedIds, []);
   await storeChanged(harness);
   const lost = [...ids].filter(([name]) => !name.endsWith('untouched')).map(([, id]) => id);
@@ -137,7 +137,7 @@ test('queries again after a change during a query', async () => {
   harness.emitChange('changed');
   assert.equal(harness.watch.asked, ['findApiKeys'], 'one query at a time');
   gate.resolve();
-  await turnsPass(20);
+  await passTurns(20);
   assert.equal(changedIds, []);
   await tick(harness);
   assert.equal(changedIds, [id]);
@@ -165,7 +165,7 @@ test('reports a principal that was verified during its revocation on this node',
   const gate = Promise.withResolvers<void>();
   harness.watch.gate = gate.promise;
   const entering = harness.auth.authenticate(credentials);
-  await turnsPass(20);
+  await passTurns(20);
   harness.watch.gate = undefined;
   const id = `key:${credentials.apiKey.slice(3, 19)}`;
   await harness.auth.accounts.revokeApiKey(id.slice('key:'.length));
@@ -221,7 +221,7 @@ function made() {
 /** Reports a change of the store, and waits for the work that this starts. */
 async function storeChanged(harness: ReturnType<typeof authHarness>): Promise<void> {
   harness.emitChange('changed');
-  await turnsPass(20);
+  await passTurns(20);
 }
 
 /** Advances the time to the next check. */
@@ -232,7 +232,7 @@ async function tick(
   harness.clock.pass(lookMs);
   if (news === 'answered') harness.emitChange(news);
   mock.timers.tick(lookMs);
-  await turnsPass(20);
+  await passTurns(20);
 }
 
 test.run();

@@ -4,14 +4,14 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { alarmOf } from '../../src/domain/clock.ts';
 import { suite } from '../helpers/suite.ts';
-import { Turns, untimedScheduler } from '../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('alarm');
 
 test('alarms for the same moment ring a few per turn, and none that is cancelled meanwhile', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   const alarm = alarmOf(untimedScheduler(5));
-  const rung = new Turns();
+  const rung = new TurnCounter();
   const callOffs = Array.from({ length: 40 }, () => alarm(10, () => rung.note()));
   mock.timers.tick(10);
   assert.is(rung.all, 5);

@@ -29,11 +29,14 @@ test.before(async () => {
 });
 
 /** A stream of each kind, by name; each resolves when it has ended. */
-async function streamsOf(who: Credentials): Promise<ReadonlyMap<string, Promise<Answer>>> {
-  const [one, all] = [await openSession(app, '/mcp/demo', { who }), await openSession(app, '/mcp', { who })];
+async function streamsOf(credentials: Credentials): Promise<ReadonlyMap<string, Promise<Answer>>> {
+  const [one, all] = [
+    await openSession(app, '/mcp/demo', { credentials }),
+    await openSession(app, '/mcp', { credentials }),
+  ];
   const modern = (path: string, method: string, params: JsonObject) => {
     const { message, headers } = modernRequest(method, params, { progressToken: 'p' });
-    return app.as(who, 'POST', path, { body: { jsonrpc: '2.0', id: 1, ...message }, headers });
+    return app.as(credentials, 'POST', path, { body: { jsonrpc: '2.0', id: 1, ...message }, headers });
   };
   const listen = { notifications: { toolsListChanged: true } };
   return new Map([
@@ -43,7 +46,7 @@ async function streamsOf(who: Credentials): Promise<ReadonlyMap<string, Promise<
     ['call', modern('/mcp/demo', 'tools/call', { name: 'endless' })],
     [
       'rest',
-      app.as(who, 'POST', '/mcp/demo/tools/call', {
+      app.as(credentials, 'POST', '/mcp/demo/tools/call', {
         ...{ body: { name: 'endless' }, headers: { accept: 'text/event-stream' } },
       }),
     ],

@@ -18,7 +18,7 @@ export type Caller = (request: string, body?: object) => Promise<Answer>;
 export function caller(
   url: string,
   credentials: Readonly<Record<string, string>> = {},
-  patienceMs = 30_000,
+  timeoutMs = 30_000,
 ): Caller {
   return async (request, body) => {
     const [method = '', path] = request.split(' ');
@@ -27,7 +27,7 @@ export function caller(
       method,
       headers: { ...credentials, 'Content-Type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(patienceMs),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     const text = await response.text();
     const { status, headers } = response;
@@ -41,12 +41,12 @@ export function caller(
 }
 
 /** A tools/call by template. */
-export function callTool(who: Caller, template: string, name: string, values: object = {}): Promise<Answer> {
-  return who(`POST /mcp/${template}/tools/call`, { name, arguments: values });
+export function callTool(call: Caller, template: string, name: string, values: object = {}): Promise<Answer> {
+  return call(`POST /mcp/${template}/tools/call`, { name, arguments: values });
 }
 
 /** Repeats each of these requests, one at a time each, until `stop` is called. */
-export function keepAsking(questions: readonly (() => Promise<Answer>)[]): {
+export function repeatRequests(questions: readonly (() => Promise<Answer>)[]): {
   readonly answers: readonly Answer[];
   stop(): Promise<readonly Answer[]>;
 } {
@@ -98,7 +98,7 @@ export function field({ body }: Answer, name: string): unknown {
 }
 
 /** Status and error code. */
-export function verdictOf(answer: Answer): readonly [number, unknown] {
+export function statusAndCode(answer: Answer): readonly [number, unknown] {
   return [answer.status, field(answer, 'error_code')];
 }
 
@@ -119,8 +119,8 @@ export interface Listed {
 }
 
 /** All instances in the registry of a gateway, by `template/id`, sorted. */
-export async function listed(who: Caller): Promise<Readonly<Record<string, Listed>>> {
-  const registry = await who('GET /gateway/registry');
+export async function listed(call: Caller): Promise<Readonly<Record<string, Listed>>> {
+  const registry = await call('GET /gateway/registry');
   assert.is(registry.status, 200, JSON.stringify(registry.body));
   // GET /gateway/registry, as its schema says.
   const templates = field(registry, 'templates') as Record<string, { instances: readonly Listed[] }>;

@@ -9,8 +9,8 @@ const usualSeed = 20_261_120;
 
 /** The seed of this run. */
 export function chosenSeed(environment: NodeJS.ProcessEnv = process.env): number {
-  const said = Number(environment[VARIABLE]);
-  return Number.isSafeInteger(said) && said > 0 ? said : usualSeed;
+  const seed = Number(environment[VARIABLE]);
+  return Number.isSafeInteger(seed) && seed > 0 ? seed : usualSeed;
 }
 
 /** The hint for repeating a failed run. */

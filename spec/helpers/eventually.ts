@@ -11,7 +11,7 @@ export async function becomes<T>(ask: () => T | Promise<T>, wanted: T, withinMs?
 }
 
 /** Polls until the answer has this status; fails with the last answer after the time limit. */
-export async function comesTo<T extends { readonly status: number; readonly body: unknown }>(
+export async function untilStatus<T extends { readonly status: number; readonly body: unknown }>(
   status: number,
   ask: () => Promise<T>,
   withinMs?: number,

@@ -24,7 +24,7 @@ export interface AccountsFixture extends AppFixture {
   readonly admin: Credentials;
   /** Of `ada`, a user with the role user. */
   readonly user: Credentials;
-  as(who: Credentials, method: string, path: string, ask?: Ask): Promise<Answer>;
+  as(credentials: Credentials, method: string, path: string, ask?: Ask): Promise<Answer>;
   createUser(username: string, role?: Role, templates?: readonly string[]): Promise<User>;
   login(username: string): Promise<Credentials>;
   /** An API key without an owner, so that no role limits it. */
@@ -85,8 +85,8 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     auth,
     admin: await login('admin'),
     user: await login('ada'),
-    as: (who, method, path, ask = {}) =>
-      fixture.ask(method, path, { ...ask, headers: { ...ask.headers, ...who } }),
+    as: (credentials, method, path, ask = {}) =>
+      fixture.ask(method, path, { ...ask, headers: { ...ask.headers, ...credentials } }),
     createUser,
     login,
     key: async (permissions, templates) => {

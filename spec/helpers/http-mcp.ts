@@ -26,11 +26,11 @@ export const initialize = (protocolVersion = '2025-11-25') =>
 export async function openSession(
   app: { ask(method: string, path: string, ask?: Ask): Promise<Answer> },
   path = '/mcp/demo',
-  { who = {}, version }: { readonly who?: Headers; readonly version?: string } = {},
+  { credentials = {}, version }: { readonly credentials?: Headers; readonly version?: string } = {},
 ): Promise<Headers> {
-  const ask = { body: initialize(version), headers: { ...MCP_TYPES, ...who } };
+  const ask = { body: initialize(version), headers: { ...MCP_TYPES, ...credentials } };
   const { headers } = await app.ask('POST', path, ask);
-  return { ...MCP_TYPES, ...who, 'mcp-session-id': headers.get('mcp-session-id') ?? '' };
+  return { ...MCP_TYPES, ...credentials, 'mcp-session-id': headers.get('mcp-session-id') ?? '' };
 }
 
 /** A request of revision 2026-07-28, which needs no session. */

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
 
 /** Whether connections are accepted at this address. */
-export function accepts(place: NetConnectOpts): Promise<boolean> {
+export function accepts(address: NetConnectOpts): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(place);
+    const socket = connect(address);
     const settle = (isAccepted: boolean): void => {
       socket.destroy();
       resolve(isAccepted);

@@ -22,19 +22,23 @@ interface Rpc {
 export interface SseStream {
   readonly socket: Socket;
   readonly path: string;
-  readonly who: Credentials;
+  readonly credentials: Credentials;
   /** Everything received. */
   readonly received: () => string;
   /** Waits for the answer to a request. */
   answer(id: number): Promise<Rpc>;
-  post(body: unknown, who?: Credentials): Promise<Answer>;
+  post(body: unknown, credentials?: Credentials): Promise<Answer>;
 }
 
 /** Opens a stream and reads its path for posting. */
-export async function open(app: AccountsFixture, path = '/mcp/demo/sse', who = app.user): Promise<SseStream> {
+export async function open(
+  app: AccountsFixture,
+  path = '/mcp/demo/sse',
+  credentials = app.user,
+): Promise<SseStream> {
   const socket = await openRaw(app.port);
   // The connection ends with the stream, so that the end is noticed at once.
-  socket.write(head(`GET ${path}`, { ...who, Accept: 'text/event-stream', Connection: 'close' }));
+  socket.write(head(`GET ${path}`, { ...credentials, Accept: 'text/event-stream', Connection: 'close' }));
   const greeting = await readUntil(socket, '\n\n');
   const pieces: string[] = [];
   const answers = new Map<unknown, Rpc>();
@@ -64,9 +68,9 @@ export async function open(app: AccountsFixture, path = '/mcp/demo/sse', who = a
   return {
     socket,
     path: messages,
-    who,
+    credentials,
     received: () => pieces.join(''),
-    post: (body, other = who) => app.as(other, 'POST', messages, { body }),
+    post: (body, other = credentials) => app.as(other, 'POST', messages, { body }),
     answer: async (id) => {
       for (;;) {
         const found = answers.get(id);
@@ -82,9 +86,9 @@ export async function open(app: AccountsFixture, path = '/mcp/demo/sse', who = a
 export async function initialized(
   app: AccountsFixture,
   path?: string,
-  who?: Credentials,
+  credentials?: Credentials,
 ): Promise<SseStream> {
-  const stream = await open(app, path, who);
+  const stream = await open(app, path, credentials);
   assert.is((await stream.post(hello())).status, 202);
   const { result } = await stream.answer(0);
   assert.is(Object(result).protocolVersion, '2024-11-05');

@@ -27,7 +27,7 @@ export interface Target {
 
 interface Parameter {
   readonly name: string;
-  readonly place: string;
+  readonly location: string;
   readonly schema: Node;
   readonly example: string;
 }
@@ -53,22 +53,23 @@ const FORM = 'application/x-www-form-urlencoded';
 /** One malformed request for a target. `components` are those of the document. */
 export function malformed(target: Target, components: unknown, dice: Dice): Malformed {
   const breakable = target.parameters.filter(isBreakable);
-  const ways: (() => Omit<Malformed, 'method'> | undefined)[] = [];
-  if (breakable.length > 0) ways.push(() => badParameter(target, dice.pick(breakable), components, dice));
+  const mutations: (() => Omit<Malformed, 'method'> | undefined)[] = [];
+  if (breakable.length > 0)
+    mutations.push(() => badParameter(target, dice.pick(breakable), components, dice));
   const { body } = target;
   if (body !== undefined) {
-    const valueWay = () => badBodyValue(target, body, components, dice);
-    ways.push(
-      valueWay,
-      valueWay,
-      valueWay,
+    const mutateValue = () => badBodyValue(target, body, components, dice);
+    mutations.push(
+      mutateValue,
+      mutateValue,
+      mutateValue,
       () => badBodyText(target, body, dice),
       () => badBodyHeaders(target, body, dice),
     );
   }
-  if (body?.isForm === true) ways.push(() => badForm(target, dice));
+  if (body?.isForm === true) mutations.push(() => badForm(target, dice));
   for (let attempt = 0; attempt < 1_000; attempt += 1) {
-    const made = dice.pick(ways)();
+    const made = dice.pick(mutations)();
     if (made !== undefined) return { method: target.method, ...made };
   }
   throw new Error(`nothing wrong could be made for ${target.method} ${target.path}`);
@@ -90,8 +91,8 @@ const BAD_QUERY_VALUES = [
 ];
 
 function badParameter(target: Target, chosen: Parameter, components: unknown, dice: Dice) {
-  const { place, name, schema } = chosen;
-  const written = dice.pick(place === 'path' ? BAD_NAMES : BAD_QUERY_VALUES);
+  const { location, name, schema } = chosen;
+  const written = dice.pick(location === 'path' ? BAD_NAMES : BAD_QUERY_VALUES);
   const value = decoded(written);
   // A query value is text: it is invalid when neither the text nor its parsed value matches.
   const meanings = [
@@ -105,10 +106,10 @@ function badParameter(target: Target, chosen: Parameter, components: unknown, di
   )
     return;
   const names = new Map(target.parameters.map((parameter) => [parameter.name, parameter.example]));
-  if (place === 'path') names.set(name, written);
-  const query = place === 'query' ? `?${name}=${written}` : '';
+  if (location === 'path') names.set(name, written);
+  const query = location === 'query' ? `?${name}=${written}` : '';
   return {
-    flaw: `${place} ${name} = ${written.slice(0, 40)}`,
+    flaw: `${location} ${name} = ${written.slice(0, 40)}`,
     target: `${fill(target.path, names)}${query}`,
     headers: target.body === undefined ? [] : JSON_TYPE,
     body: Buffer.from(target.body === undefined ? '' : JSON.stringify(target.body.example)),
@@ -248,13 +249,13 @@ function fill(path: string, names: ReadonlyMap<string, string>): string {
   return path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => names.get(name) ?? '');
 }
 
-function isBreakable({ place, schema }: Parameter): boolean {
-  return place === 'path' || schema.type !== 'string' || 'enum' in schema;
+function isBreakable({ location, schema }: Parameter): boolean {
+  return location === 'path' || schema.type !== 'string' || 'enum' in schema;
 }
 
 function parameterOf(value: unknown): Parameter {
-  const { name, in: place, schema, example = '' } = nodeOf(value);
-  return { name: String(name), place: String(place), schema: nodeOf(schema), example: String(example) };
+  const { name, in: location, schema, example = '' } = nodeOf(value);
+  return { name: String(name), location: String(location), schema: nodeOf(schema), example: String(example) };
 }
 
 function bodyOf(requestBody: Node): NonNullable<Target['body']> {

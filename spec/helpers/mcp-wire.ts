@@ -8,7 +8,7 @@ import { isObject, type Json } from '../fixtures/wire.ts';
 import { eventually } from './eventually.ts';
 
 /** The default timeout for a complete answer. */
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 
 /** A JSON-RPC message as received. */
 export interface Message {
@@ -62,7 +62,7 @@ export class Wire {
   }
 
   /** Sends a request and reads its answer to the end. Rejects when it times out or the connection breaks. */
-  async exchange(path: string, { onMessage, withinMs = patienceMs, ...sent }: Sent): Promise<Received> {
+  async exchange(path: string, { onMessage, withinMs = timeoutMs, ...sent }: Sent): Promise<Received> {
     const signal = AbortSignal.timeout(withinMs);
     try {
       const response = await this.#send(path, sent, signal);
@@ -85,7 +85,7 @@ export class Wire {
   }
 
   /** Sends a request whose answer is a stream that stays open. */
-  async stream(path: string, { onMessage, withinMs = patienceMs, ...sent }: Sent): Promise<OpenStream> {
+  async stream(path: string, { onMessage, withinMs = timeoutMs, ...sent }: Sent): Promise<OpenStream> {
     const breaking = new AbortController();
     const late = setTimeout(() => breaking.abort(), withinMs);
     const response = await this.#send(path, sent, breaking.signal).finally(() => clearTimeout(late));
@@ -105,7 +105,7 @@ export class Wire {
       get hasEnded() {
         return hasEnded;
       },
-      sees: (isWanted, waitMs = patienceMs) => waitFor(messages, isWanted, waitMs),
+      sees: (isWanted, waitMs = timeoutMs) => waitFor(messages, isWanted, waitMs),
       close: () => response.destroy(),
     };
   }

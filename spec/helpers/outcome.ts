@@ -39,7 +39,7 @@ export async function errorOf(outcome: Promise<unknown>): Promise<GatewayError> 
 }
 
 /** The code, delivery and retry time of the GatewayError that it rejects with. */
-export async function fateOf(work: Promise<unknown>): Promise<readonly unknown[]> {
+export async function errorSummary(work: Promise<unknown>): Promise<readonly unknown[]> {
   const { code, delivered, facts } = await errorOf(work);
   return [code, delivered, facts.retryAfterSeconds];
 }

@@ -75,7 +75,7 @@ export class Podman {
         `[engine]\nevents_logger="file"\ncgroup_manager="cgroupfs"\n${runtime}\n`,
     );
     await this.podman('import', archive, EMPTY_IMAGE);
-    await this.podman('run', '--rm', ...this.#place(), EMPTY_IMAGE, 'true');
+    await this.podman('run', '--rm', ...this.#environment(), EMPTY_IMAGE, 'true');
     await this.serve();
   }
 
@@ -103,7 +103,7 @@ export class Podman {
   /** Starts a container and returns its id. `words`: its command; by default one that does nothing. */
   async start(labels: Readonly<Record<string, string>>, words: readonly string[] = IDLE): Promise<string> {
     const marks = Object.entries(labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]);
-    return this.podman('run', '-d', '--init=false', ...this.#place(), ...marks, EMPTY_IMAGE, ...words);
+    return this.podman('run', '-d', '--init=false', ...this.#environment(), ...marks, EMPTY_IMAGE, ...words);
   }
 
   /** The command line that runs a module of this repository inside a container. */
@@ -163,7 +163,7 @@ export class Podman {
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
-  #place(): readonly string[] {
+  #environment(): readonly string[] {
     const mounts = ['/usr:/usr:ro', `${process.execPath}:${NODE}:ro`, `${repository}:${repository}:ro`];
     return ['--network=host', ...mounts.flatMap((mount) => ['-v', mount])];
   }

@@ -22,7 +22,7 @@ export function isRunning(pid: number): boolean {
 }
 
 /** Empty when the process has ended or belongs to another user. */
-export function toldOf(pid: number | undefined, file: ProcessFile): string {
+export function readProcessFile(pid: number | undefined, file: ProcessFile): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');
   } catch {
@@ -31,9 +31,9 @@ export function toldOf(pid: number | undefined, file: ProcessFile): string {
 }
 
 /** Ids of all matching processes. */
-export function processesWhere(file: ProcessFile, isWanted: (told: string) => boolean): number[] {
+export function processesWhere(file: ProcessFile, isWanted: (text: string) => boolean): number[] {
   const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
-  return pids.filter((pid) => isWanted(toldOf(pid, file)));
+  return pids.filter((pid) => isWanted(readProcessFile(pid, file)));
 }
 
 /** Ids of all descendants of a process. */

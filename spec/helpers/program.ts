@@ -47,7 +47,7 @@ export interface ProgramEnd {
 }
 
 /** The default timeout, long enough for a busy machine. */
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 
 /** The cache folder of this user. */
 const cacheFolder = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
@@ -117,12 +117,12 @@ export class Program {
   }
 
   /** Waits until standard output matches. Fails when the program ends or the time limit is reached. */
-  sees(pattern: RegExp, withinMs = patienceMs): Promise<RegExpExecArray> {
+  sees(pattern: RegExp, withinMs = timeoutMs): Promise<RegExpExecArray> {
     return this.#find(() => pattern.exec(this.#out), pattern, withinMs);
   }
 
   /** The same for standard error. */
-  complains(pattern: RegExp, withinMs = patienceMs): Promise<RegExpExecArray> {
+  complains(pattern: RegExp, withinMs = timeoutMs): Promise<RegExpExecArray> {
     return this.#find(() => pattern.exec(this.#err), pattern, withinMs);
   }
 
@@ -131,7 +131,7 @@ export class Program {
   }
 
   /** Waits for its end. Fails after the time limit. */
-  async end(withinMs = patienceMs): Promise<ProgramEnd> {
+  async end(withinMs = timeoutMs): Promise<ProgramEnd> {
     await this.#until(() => this.#hasEnded || undefined, withinMs);
     if (!this.#hasEnded) throw new Error(`it did not end within ${withinMs} ms:\n${this.#out}\n${this.#err}`);
     return this.#ended;
@@ -150,7 +150,7 @@ export class Program {
   }
 
   /** Waits until all its descendants have ended; resolves with those that are left after the time limit. */
-  async survivors(withinMs = patienceMs): Promise<number[]> {
+  async survivors(withinMs = timeoutMs): Promise<number[]> {
     await this.#until(() => this.descendants().length === 0 || undefined, withinMs);
     return this.descendants();
   }

@@ -59,8 +59,8 @@ export async function freshDatabase({ url }: { readonly url: string }): Promise<
 }
 
 async function findService(name: ServiceName): Promise<Service> {
-  const told = process.env[answerVariable(name)];
-  return serviceOf(told === undefined ? await ownServers.find(name) : JSON.parse(told));
+  const preset = process.env[answerVariable(name)];
+  return serviceOf(preset === undefined ? await ownServers.find(name) : JSON.parse(preset));
 }
 
 /**

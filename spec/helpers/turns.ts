@@ -10,12 +10,12 @@ export function untimedScheduler(perTurn: number = LIMITS.tasksPerTurn): TaskSch
 }
 
 /** Waits for this many turns. */
-export async function turnsPass(count: number): Promise<void> {
+export async function passTurns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await immediate();
 }
 
 /** Counts events in total, and in the turn with the most. */
-export class Turns {
+export class TurnCounter {
   all = 0;
   fullest = 0;
   #inThisTurn = 0;
@@ -30,5 +30,5 @@ export class Turns {
     this.#inThisTurn += 1;
     this.fullest = Math.max(this.fullest, this.#inThisTurn);
   };
-  readonly pass = turnsPass;
+  readonly pass = passTurns;
 }

@@ -23,24 +23,30 @@ const KB = 1024;
 
 /** A call of `name` whose arguments have so many bytes. */
 const call = (bytes: number, name = 'name') => ({ name, arguments: { text: 'x'.repeat(bytes) } });
-const rest = (app: AccountsFixture, who: Credentials, body: object): Promise<Answer> =>
-  app.as(who, 'POST', '/mcp/demo/tools/call', { body });
-const mcp = (app: AccountsFixture, who: Credentials, params: { name: string }): Promise<Answer> =>
-  app.as(who, 'POST', '/mcp/demo', modern('tools/call', params));
+const rest = (app: AccountsFixture, credentials: Credentials, body: object): Promise<Answer> =>
+  app.as(credentials, 'POST', '/mcp/demo/tools/call', { body });
+const mcp = (app: AccountsFixture, credentials: Credentials, params: { name: string }): Promise<Answer> =>
+  app.as(credentials, 'POST', '/mcp/demo', modern('tools/call', params));
 /** As `rest`, without a Content-Length. */
-const chunked = (app: AccountsFixture, who: Credentials, body: object): Promise<Response> =>
+const chunked = (app: AccountsFixture, credentials: Credentials, body: object): Promise<Response> =>
   fetch(`${app.url}/mcp/demo/tools/call`, {
-    ...{ method: 'POST', duplex: 'half', headers: { ...who, 'content-type': 'application/json' } },
+    ...{ method: 'POST', duplex: 'half', headers: { ...credentials, 'content-type': 'application/json' } },
     body: new Blob([JSON.stringify(body)]).stream(),
   });
 
 /** Sends the head of a request and `sent` bytes of its body; without `length` the body is chunked. */
-async function begin(app: AccountsFixture, who: Credentials, path: string, length?: number, sent = 0) {
+async function begin(
+  app: AccountsFixture,
+  credentials: Credentials,
+  path: string,
+  length?: number,
+  sent = 0,
+) {
   const framing: Record<string, string> =
     length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(length) };
   const socket = await openRaw(app.port);
   socket.on('error', () => {});
-  socket.write(head(`POST ${path}`, { ...who, ...MCP_TYPES, ...framing }));
+  socket.write(head(`POST ${path}`, { ...credentials, ...MCP_TYPES, ...framing }));
   const bytes = 'x'.repeat(sent);
   if (sent > 0) socket.write(length === undefined ? `${sent.toString(16)}\r\n${bytes}\r\n` : bytes);
   return socket;
@@ -75,8 +81,8 @@ test('count per user and per API key, not per token', async () => {
   const [ada, other, eve] = [app.user, await app.login('ada'), await app.login('eve')];
   const [one, two] = [await app.key(['gateway:read']), await app.key(['gateway:read'])];
   const left = [];
-  for (const who of [ada, other, eve, one, one, two, ada])
-    left.push((await app.as(who, 'GET', '/stats')).headers.get('x-ratelimit-remaining'));
+  for (const credentials of [ada, other, eve, one, one, two, ada])
+    left.push((await app.as(credentials, 'GET', '/stats')).headers.get('x-ratelimit-remaining'));
   assert.equal(left, ['9', '8', '9', '19', '18', '19', '7']);
   await app.close();
 });
@@ -154,7 +160,7 @@ test('count the body of a legacy call whose client disconnected until the call e
   });
   const held = new HeldTool();
   await app.serve('demo', 'one', serving({ name: held.body }));
-  const session = await openSession(app, '/mcp/demo', { who: app.user, version: '2025-06-18' });
+  const session = await openSession(app, '/mcp/demo', { credentials: app.user, version: '2025-06-18' });
   const body = JSON.stringify(rpc('tools/call', call(60 * KB)));
   const socket = await begin(app, session, '/mcp/demo', body.length);
   socket.write(body);

@@ -177,7 +177,7 @@ test('ends a HEAD request at once', async () => {
 });
 
 test('names the HTTP request of a call by an MCP client, in both eras', async () => {
-  const session = await openSession(app, '/mcp/demo', { who: app.admin });
+  const session = await openSession(app, '/mcp/demo', { credentials: app.admin });
   const post = (body: object, headers: Readonly<Record<string, string>>) =>
     app.ask('POST', '/mcp/demo', { body, headers });
   const legacy = await post(toolCall('echo'), { ...session, 'x-request-id': 'of-a-session' });
@@ -324,9 +324,13 @@ test('reports to a client that did not read how many events it lost', async () =
 
 test.run();
 
-async function eventsFor(who: Credentials, query: string, after?: string): Promise<Told[]> {
+async function eventsFor(credentials: Credentials, query: string, after?: string): Promise<Told[]> {
   const headers = after === undefined ? {} : { 'last-event-id': after };
-  const { status, headers: answered, text } = await app.as(who, 'GET', `/events${query}`, { headers });
+  const {
+    status,
+    headers: answered,
+    text,
+  } = await app.as(credentials, 'GET', `/events${query}`, { headers });
   assert.equal([status, answered.get('content-type')], [200, 'text/event-stream']);
   return text.split('\n\n').flatMap((block) => {
     const [, id = ''] = /^id: (.*)$/m.exec(block) ?? [];
@@ -336,9 +340,9 @@ async function eventsFor(who: Credentials, query: string, after?: string): Promi
   });
 }
 
-async function follow(port: number, who: Credentials, query = '?follow=true'): Promise<Socket> {
+async function follow(port: number, credentials: Credentials, query = '?follow=true'): Promise<Socket> {
   const socket = await openRaw(port);
-  socket.write(head(`GET /events${query}`, who));
+  socket.write(head(`GET /events${query}`, credentials));
   return socket;
 }
 

@@ -33,7 +33,7 @@ test('has no token, key, password or argument at the level trace', async () => {
     const { body: message, headers } = modern('tools/call', { name, arguments: planted });
     await app.as({ ...key, ...headers }, 'POST', '/mcp/demo', { body: message });
   }
-  const inSession = await openSession(app, '/mcp/demo', { who: key });
+  const inSession = await openSession(app, '/mcp/demo', { credentials: key });
   const session = String(inSession['mcp-session-id']);
   await app.as(inSession, 'POST', '/mcp/demo', { body: toolCall('echo', planted) });
   const reading = rpc('resources/read', { uri: 'planted://argument' });

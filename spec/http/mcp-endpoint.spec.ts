@@ -25,7 +25,10 @@ const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
 /** Opens a session of `ada` and returns the headers that belong to it. */
 async function open(version = VERSION): Promise<Headers> {
-  const { 'mcp-session-id': id = '' } = await openSession(app, '/mcp/demo', { who: app.user, version });
+  const { 'mcp-session-id': id = '' } = await openSession(app, '/mcp/demo', {
+    credentials: app.user,
+    version,
+  });
   return { 'mcp-session-id': id, 'mcp-protocol-version': version };
 }
 

@@ -32,8 +32,8 @@ test.after(async () => {
 });
 
 /** An official client, connected. */
-async function connect(path: string, who?: Credentials): Promise<Client> {
-  const headers = who ?? app.user;
+async function connect(path: string, credentials?: Credentials): Promise<Client> {
+  const headers = credentials ?? app.user;
   const client = new Client({ name: 'old', version: '1' }, { capabilities: { elicitation: {} } });
   await client.connect(new SSEClientTransport(new URL(path, app.url), { requestInit: { headers } }));
   return client;
@@ -83,12 +83,14 @@ test('/mcp/sse and /mcp serve all templates of the caller as one server', async 
 });
 
 test('a key for some templates uses these, and gets 404 for the stream of another', async () => {
-  const who = await app.key(['tools:call'], ['demo']);
-  const client = await connect('/mcp/sse', who);
+  const credentials = await app.key(['tools:call'], ['demo']);
+  const client = await connect('/mcp/sse', credentials);
   const names = (await client.listTools()).tools.map(({ name }) => name.split('__')[0]);
   assert.equal([...new Set(names)], ['demo']);
   await client.close();
-  const answer = await app.as(who, 'GET', '/mcp/other/sse', { headers: { accept: 'text/event-stream' } });
+  const answer = await app.as(credentials, 'GET', '/mcp/other/sse', {
+    headers: { accept: 'text/event-stream' },
+  });
   assert.is(answer.status, 404);
 });
 
@@ -298,10 +300,10 @@ test('a client that disconnects during initialize leaves no session', async () =
 });
 
 test('a revoked API key loses its stream and its session', async () => {
-  const who = await app.key(['tools:call']);
-  const stream = await initialized(app, '/mcp/demo/sse', who);
+  const credentials = await app.key(['tools:call']);
+  const stream = await initialized(app, '/mcp/demo/sse', credentials);
   const [key] = (await app.auth.accounts.apiKeys()).filter(({ apiKey }) =>
-    who['x-api-key']?.includes(apiKey.id),
+    credentials['x-api-key']?.includes(apiKey.id),
   );
   await app.auth.accounts.revokeApiKey(String(key?.apiKey.id));
   await untilClosed(stream.socket);

@@ -8,7 +8,7 @@ import { migrate } from '../../src/persistence/migrate.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
 import { OrmSession } from '../../src/persistence/orm-session.ts';
 import { folderOfEach } from '../helpers/folder.ts';
-import { endOf, errorOf, fateOf, thrownBy } from '../helpers/outcome.ts';
+import { endOf, errorOf, errorSummary, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './connect-options.ts';
 
@@ -100,7 +100,7 @@ test('does not commit a change whose time limit has passed', async () => {
     await em.insert(settings, { name: 'late', value: 'v' });
     await gate.promise;
   });
-  assert.equal(await fateOf(writing), ['DATABASE_UNAVAILABLE', 'no', 5]);
+  assert.equal(await errorSummary(writing), ['DATABASE_UNAVAILABLE', 'no', 5]);
   gate.resolve();
   assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
 });
@@ -175,7 +175,7 @@ test('leaves no connection when it is closed during a reconnect', async () => {
   });
   // Without an answer it gives up its connection.
   await session.run(() => new Promise(() => {})).catch(() => undefined);
-  const waiting = fateOf(session.run((em) => em.execute('select 1')));
+  const waiting = errorSummary(session.run((em) => em.execute('select 1')));
   await new Promise((resolve) => setImmediate(resolve));
   await session.close();
   connecting.resolve(late);

@@ -6,7 +6,7 @@ import { shuttingDown } from '../../src/domain/errors.ts';
 import { SingleFlight } from '../../src/transports/single-flight.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { Turns, untimedScheduler } from '../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('single flight');
 
@@ -16,7 +16,7 @@ const PER_TURN = 5;
 test('waiting callers continue a few per turn, whether the first call succeeded or failed', async () => {
   for (const isFound of [true, false]) {
     const asker = new SingleFlight(false, untimedScheduler(PER_TURN));
-    const turns = new Turns();
+    const turns = new TurnCounter();
     const first = Promise.withResolvers<void>();
     const { signal } = new AbortController();
     const all = [codeOf(asker.run(signal, () => first.promise))];

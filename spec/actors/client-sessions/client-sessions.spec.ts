@@ -24,7 +24,7 @@ import {
 import { codeOf } from '../../helpers/outcome.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { Turns } from '../../helpers/turns.ts';
+import { TurnCounter } from '../../helpers/turns.ts';
 
 const test = suite('client sessions');
 const MAX = 40;
@@ -321,7 +321,7 @@ test('moves no session whose client stopped listening before its turn', async ()
   await harness.add('b', { peer: FULL });
   harness.ref('a').drain();
   for (const { subscription } of heard) subscription.unsubscribe();
-  await new Turns().pass(MANY);
+  await new TurnCounter().pass(MANY);
   const moved = harness.events.filter(({ type }) => type === 'session.moved').length;
   assert.ok(moved <= PER_TURN, `${moved}`);
 });
@@ -392,8 +392,8 @@ async function paced(): Promise<void> {
   harness = new Harness({ perTurn: PER_TURN, policy: { sessionFailover: 'always' } });
 }
 
-function endsOf(sessions: readonly ClientSession[]): Turns {
-  const turns = new Turns();
+function endsOf(sessions: readonly ClientSession[]): TurnCounter {
+  const turns = new TurnCounter();
   for (const { ended$ } of sessions) ended$.subscribe(turns.note);
   return turns;
 }

@@ -19,8 +19,8 @@ export function variableOf(name: ServiceName): string {
 
 /** The server on its default port of 127.0.0.1, if it accepts one of the usual credentials; else undefined. */
 export async function findDefault(name: ServiceName): Promise<string | undefined> {
-  const place = { host: '127.0.0.1', port: ports[name], timeout: connectWithinMs };
-  if (!(await accepts(place))) return undefined;
+  const address = { host: '127.0.0.1', port: ports[name], timeout: connectWithinMs };
+  if (!(await accepts(address))) return undefined;
   for (const url of usualUrls(name)) {
     try {
       await answers(name, url);

@@ -19,14 +19,14 @@ export interface PrivateServer {
   stop(): Promise<void>;
 }
 
-interface Place {
+interface ServerLocation {
   readonly data: string;
   readonly port: number;
 }
 
 interface Program {
   readonly name: string;
-  readonly args: (place: Place) => readonly string[];
+  readonly args: (location: ServerLocation) => readonly string[];
 }
 
 interface Recipe {
@@ -140,13 +140,13 @@ async function startOnce(
     mkdirSync(folder, { mode: 0o700 });
     if (isRoot) chownSync(folder, nobodyUid, nobodyUid);
   }
-  const place = { data, port: await freePort() };
+  const location = { data, port: await freePort() };
   const options = {
     ...(isRoot ? { uid: nobodyUid, gid: nobodyUid } : {}),
     cwd: data,
     env: { PATH: process.env.PATH ?? '', HOME: data, TMPDIR: temporary, LANG: 'C.UTF-8' },
   };
-  const lineOf = ({ name, args }: Program) => [programs.get(name) ?? name, args(place)] as const;
+  const lineOf = ({ name, args }: Program) => [programs.get(name) ?? name, args(location)] as const;
   if (prepare !== undefined) {
     const limits = { timeout: prepareWithinMs, killSignal: 'SIGKILL' } as const;
     await promisify(execFile)(...lineOf(prepare), { ...options, ...limits });
@@ -171,7 +171,7 @@ async function startOnce(
     child.kill('SIGKILL');
     await ended;
   };
-  const url = urlAt(place.port);
+  const url = urlAt(location.port);
   const giveUpAtMs = performance.now() + answerWithinMs;
   while (isRunning && performance.now() < giveUpAtMs) {
     try {

@@ -81,13 +81,13 @@ test('has the calls of every kind of client, with a digest of their arguments', 
   await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'echo', arguments: args } });
   const ofServer = { server_id: 'one', tool_name: 'fail', arguments: args };
   await app.as(app.user, 'POST', '/tools/call', { body: ofServer });
-  const session = await openSession(app, '/mcp/demo', { who: app.user, version: '2025-03-26' });
+  const session = await openSession(app, '/mcp/demo', { credentials: app.user, version: '2025-03-26' });
   await app.as(session, 'POST', '/mcp/demo', { body: toolCall('echo', args) });
   await app.as(session, 'POST', '/mcp/demo', {
     body: [toolCall('error', args, 2), toolCall('echo', args, 3)],
   });
   await app.as(app.user, 'POST', '/mcp/demo', modern('tools/call', { name: 'echo', arguments: args }));
-  const together = await openSession(app, '/mcp', { who: app.user });
+  const together = await openSession(app, '/mcp', { credentials: app.user });
   await app.as(together, 'POST', '/mcp', { body: toolCall('demo__echo', args) });
   await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'none' } });
   await app.as(app.user, 'POST', '/mcp/demo/resources/read', { body: { uri: 'x://planted' } });

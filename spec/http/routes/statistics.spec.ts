@@ -12,7 +12,8 @@ const test = suite('the statistics routes');
 const app = appFor(test, () => startWithAccounts({ gateway: { sessions: { max: 5 } } }), 'each');
 test.before.each(() => app.serve('demo', 'one'));
 
-const stats = async (who: Credentials = app.admin) => (await app.as(who, 'GET', '/gateway/stats')).body;
+const stats = async (credentials: Credentials = app.admin) =>
+  (await app.as(credentials, 'GET', '/gateway/stats')).body;
 const call = (server_id: string, tool_name: string, more: object = {}) =>
   app.as(app.admin, 'POST', '/tools/call', { body: { server_id, tool_name, ...more } });
 const fail = (id: string) => call(id, 'error', { arguments: { code: -32_000 } });
@@ -74,7 +75,7 @@ test('count the same calls at both paths, failed calls included', async () => {
 test('count the sessions of MCP clients, in sum, by template and by instance', async () => {
   await app.serve('other', 'two');
   const [first = {}] = await Promise.all(
-    ['demo', 'demo', 'other'].map((name) => openSession(app, `/mcp/${name}`, { who: app.admin })),
+    ['demo', 'demo', 'other'].map((name) => openSession(app, `/mcp/${name}`, { credentials: app.admin })),
   );
   await app.ask('DELETE', '/mcp/demo', { headers: first });
   const view = await stats();

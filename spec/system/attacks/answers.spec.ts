@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type Caller, caller, callTool, keepAsking, newKey } from '../../helpers/caller.ts';
+import { type Caller, caller, callTool, newKey, repeatRequests } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { head } from '../../helpers/http-raw.ts';
 import { ModernClient, POST_HEADERS } from '../../helpers/mcp-client.ts';
@@ -131,7 +131,7 @@ async function askAndNotRead(
 
 /** A well-behaved caller: makes one call at a time until stopped, asserts that each is served, and returns figures. */
 function callGently(who: Caller): () => Promise<string> {
-  const calls = keepAsking([() => callTool(who, 'good', 'small')]);
+  const calls = repeatRequests([() => callTool(who, 'good', 'small')]);
   return async () => {
     // On a busy machine few calls are under way at a time.
     await eventually(

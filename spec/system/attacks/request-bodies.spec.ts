@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { caller, callTool, keepAsking, newKey } from '../../helpers/caller.ts';
+import { caller, callTool, newKey, repeatRequests } from '../../helpers/caller.ts';
 import { type Flood, flood } from '../../helpers/flood.ts';
 import { head } from '../../helpers/http-raw.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
@@ -52,7 +52,7 @@ async function key(): Promise<Readonly<Record<string, string>>> {
 /** Runs the attack while another caller makes one call at a time; asserts that each is served, and prints figures. */
 async function othersAreServed(what: string, attack: () => Promise<unknown>): Promise<void> {
   let mostRss = 0;
-  const watching = keepAsking([
+  const watching = repeatRequests([
     () => {
       mostRss = Math.max(mostRss, rss());
       return callTool(caller(harness.url, other), 'demo', 'fast');

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
-import { type Caller, caller, field, listed, tokenOf, verdictOf } from '../../helpers/caller.ts';
+import { type Caller, caller, field, listed, statusAndCode, tokenOf } from '../../helpers/caller.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
@@ -203,7 +203,7 @@ inBrowser('creates an API key, shows it once, and revokes it', async () => {
   await page.getByRole('button', { name: 'Revoke nightly build' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await page.getByText('nightly build is revoked.').waitFor();
-  assert.equal(verdictOf(await holder('GET /mcp/everything/tools/list')), [401, 'INVALID_CREDENTIALS']);
+  assert.equal(statusAndCode(await holder('GET /mcp/everything/tools/list')), [401, 'INVALID_CREDENTIALS']);
 });
 
 inBrowser('reports that the connection is lost, and reconnects after a restart of the gateway', async () => {

@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../../helpers/dice.ts';
-import { toldOf } from '../../helpers/processes.ts';
+import { readProcessFile } from '../../helpers/processes.ts';
 import { type ChaosBackends, SETTINGS } from './backends.ts';
 import type { ChaosWorld } from './world.ts';
 
@@ -105,7 +105,7 @@ export function register({ harness }: ChaosWorld, template: string, instance: ob
 function signalChild({ harness }: ChaosWorld, dice: Dice, name: NodeJS.Signals): number | undefined {
   const children = harness.program
     .descendants()
-    .filter((pid) => toldOf(pid, 'cmdline').includes('stdio-server'));
+    .filter((pid) => readProcessFile(pid, 'cmdline').includes('stdio-server'));
   if (children.length === 0) return undefined;
   const pid = dice.pick(children);
   signal(pid, name);

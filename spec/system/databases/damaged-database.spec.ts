@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { startServer } from '../../../src/server.ts';
-import { caller, verdictOf } from '../../helpers/caller.ts';
+import { caller, statusAndCode } from '../../helpers/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { AS_IT_COMES, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -70,7 +70,7 @@ test('damage while the gateway runs is answered with 503', async () => {
     await damage(2);
     const instance = { id: 'one', endpoint: 'http://127.0.0.1:9/mcp' };
     const answer = await anybody('POST /gateway/register', { template_name: 'far', instance });
-    assert.equal(verdictOf(answer), [503, 'DATABASE_UNAVAILABLE'], JSON.stringify(answer.body));
+    assert.equal(statusAndCode(answer), [503, 'DATABASE_UNAVAILABLE'], JSON.stringify(answer.body));
     assert.not.match(JSON.stringify(answer.body), folder, 'no path for callers');
   } finally {
     await server.close();

@@ -2,7 +2,7 @@
 // are served, changes are refused in bounded time and have no effect, and the gateway recovers by itself.
 
 import * as assert from 'uvu/assert';
-import { listed, toolText, verdictOf } from '../../helpers/caller.ts';
+import { listed, statusAndCode, toolText } from '../../helpers/caller.ts';
 import { mariadb, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { together } from '../../helpers/together.ts';
@@ -46,7 +46,7 @@ onMariadb('MariaDB is cut or silent: changes get 503, and the gateway recovers o
       admin('POST /gateway/register', far('lost', 'http://127.0.0.1:1')),
       key('POST /mcp/far/tools/call', { name: 'name' }),
     ]);
-    assert.equal([verdictOf(refused), toolText(served)], [away, 'one']);
+    assert.equal([statusAndCode(refused), toolText(served)], [away, 'one']);
     await line.mend();
     await tellsThatItIsBack(harness);
     assert.equal(Object.keys(await listed(admin)), ['far/one', 'near/one']);

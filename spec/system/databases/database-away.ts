@@ -10,13 +10,13 @@ import {
   type Caller,
   caller,
   field,
-  keepAsking,
   listed,
   newKey,
+  repeatRequests,
+  statusAndCode,
   toolText,
-  verdictOf,
 } from '../../helpers/caller.ts';
-import { comesTo } from '../../helpers/eventually.ts';
+import { untilStatus } from '../../helpers/eventually.ts';
 import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
 import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import type { Program } from '../../helpers/program.ts';
@@ -88,7 +88,7 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
   const before = { instances: await listed(admin), users: (await admin('GET /auth/users')).body };
 
   const call = { name: 'name' };
-  const traffic = keepAsking([key, admin].map((known) => () => known('POST /mcp/far/tools/call', call)));
+  const traffic = repeatRequests([key, admin].map((known) => () => known('POST /mcp/far/tools/call', call)));
   await trouble();
   await tellsThatItIsAway(harness);
 
@@ -114,10 +114,10 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
       return ask();
     }),
   );
-  assert.equal(refusals.map(verdictOf), Array(refusals.length).fill(away));
+  assert.equal(refusals.map(statusAndCode), Array(refusals.length).fill(away));
   inTime('a refusal', refusals, refusedWithinMs);
   // No change reached the database.
-  assert.equal(refusals.map(fateOf), Array(refusals.length).fill(undone));
+  assert.equal(refusals.map(errorSummary), Array(refusals.length).fill(undone));
 
   const signs = await Promise.all([anybody('GET /livez'), anybody('GET /readyz')]);
   assert.equal(
@@ -125,13 +125,13 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
     [200, 200],
   );
   inTime('/livez or /readyz', signs, callWithinMs);
-  const restarted = await comesTo(200, () => key('POST /mcp/near/tools/call', { name: 'pid' }));
+  const restarted = await untilStatus(200, () => key('POST /mcp/near/tools/call', { name: 'pid' }));
   assert.equal(gateway.descendants(), [Number(toolText(restarted))]);
 
   await line.mend();
   await tellsThatItIsBack(harness);
   // From here on the database stays available, even for work that waited for the old connections.
-  const looks = keepAsking([() => admin('GET /auth/users')]);
+  const looks = repeatRequests([() => admin('GET /auth/users')]);
   const calls = (await traffic.stop()).toSorted((one, other) => other.tookMs - one.tookMs);
   assert.equal(new Set(calls.map(({ status }) => status)), new Set([200]));
   // Their number depends on the speed of the machine.
@@ -153,13 +153,13 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
 }
 
 /** The facts about the change in a refusal. */
-function fateOf(answer: Answer): readonly unknown[] {
+function errorSummary(answer: Answer): readonly unknown[] {
   return [field(answer, 'detail'), field(answer, 'delivered'), answer.headers.get('retry-after')];
 }
 
 /** Asserts that both health routes report the loss in time. */
 export async function tellsThatItIsAway({ anybody }: Harness): Promise<void> {
-  const health = await comesTo(503, () => anybody('GET /health'), toldWithinMs);
+  const health = await untilStatus(503, () => anybody('GET /health'), toldWithinMs);
   const { status, database, error_code, detail, request_id } = Object(health.body);
   assert.equal([status, database, error_code], ['unhealthy', 'disconnected', away[1]]);
   assert.equal([typeof detail, request_id], ['string', health.headers.get('x-request-id')]);
@@ -172,7 +172,7 @@ export async function tellsThatItIsAway({ anybody }: Harness): Promise<void> {
 
 /** Asserts that /health reports the recovery in time, and that a query of the database succeeds. */
 export async function tellsThatItIsBack({ anybody, admin }: Harness): Promise<void> {
-  const health = await comesTo(200, () => anybody('GET /health'), mendedWithinMs);
+  const health = await untilStatus(200, () => anybody('GET /health'), mendedWithinMs);
   assert.equal([field(health, 'status'), field(health, 'database')], ['healthy', 'connected']);
   assert.is((await admin('GET /auth/users')).status, 200);
 }

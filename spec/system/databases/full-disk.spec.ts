@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { caller, field, listed, verdictOf } from '../../helpers/caller.ts';
-import { comesTo } from '../../helpers/eventually.ts';
+import { caller, field, listed, statusAndCode } from '../../helpers/caller.ts';
+import { untilStatus } from '../../helpers/eventually.ts';
 import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -43,13 +43,13 @@ onSmallDisk('a full disk refuses changes but not calls, and changes work again a
     const registered = async (id: string): Promise<boolean> => {
       const answer = await register(id);
       if (answer.status === 201) acknowledged.push(`far/${id}`);
-      else assert.equal(verdictOf(answer), [503, 'DATABASE_UNAVAILABLE'], JSON.stringify(answer.body));
+      else assert.equal(statusAndCode(answer), [503, 'DATABASE_UNAVAILABLE'], JSON.stringify(answer.body));
       return answer.status === 201;
     };
     assert.ok(await registered('first'));
 
     let count = 0;
-    const sick = await comesTo(503, async () => {
+    const sick = await untilStatus(503, async () => {
       // A connection that closes removes its journal, which frees space.
       fill(join(folder, 'ballast'));
       count += 1;
@@ -63,7 +63,7 @@ onSmallDisk('a full disk refuses changes but not calls, and changes work again a
     assert.is(call.status, 200, JSON.stringify(call.body));
 
     rmSync(join(folder, 'ballast'));
-    assert.is(field(await comesTo(200, () => anybody('GET /health')), 'database'), 'connected');
+    assert.is(field(await untilStatus(200, () => anybody('GET /health')), 'database'), 'connected');
     for (const id of ['after-1', 'after-2']) assert.ok(await registered(id));
     assert.is((await anybody('POST /auth/login', { username: 'admin', password: PASSWORD })).status, 200);
     assert.equal(Object.keys(await listed(admin)).toSorted(), acknowledged.toSorted());

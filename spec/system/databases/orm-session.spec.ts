@@ -5,7 +5,7 @@ import { postgresql as postgresqlDatabase } from '../../../src/persistence/datab
 import { migrate } from '../../../src/persistence/migrate.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { OrmSession } from '../../../src/persistence/orm-session.ts';
-import { fateOf } from '../../helpers/outcome.ts';
+import { errorSummary } from '../../helpers/outcome.ts';
 import { serverLine } from '../../helpers/server-line.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -23,7 +23,7 @@ test.after.each(async () => {
 
 needed('keeps the pool while the server answers: a slow operation affects no other', async () => {
   const { session } = await opened({ timeoutMs: 700 });
-  const busy = fateOf(
+  const busy = errorSummary(
     session.run(async (em) => {
       for (;;) await em.execute('select 1');
     }),
@@ -41,7 +41,7 @@ needed('keeps the pool while the server answers: a slow operation affects no oth
 needed('reports whether a failed change may have been made, and `no` for a failed query', async () => {
   const { session, line } = await opened({ timeoutMs: 500 });
   const insert = (name: string, isLast: boolean) =>
-    fateOf(
+    errorSummary(
       session.write(async (em, { settings }) => {
         await em.insert(settings, { name, value: 'v' });
         // The next statement is the commit, or a query.
@@ -57,7 +57,7 @@ needed('reports whether a failed change may have been made, and `no` for a faile
   const change = session.write((em, { settings }) => em.nativeDelete(settings, { name: 'commit' }));
   const asked = session.run((em, { settings }) => em.count(settings));
   assert.equal(
-    await Promise.all([change, asked].map(fateOf)),
+    await Promise.all([change, asked].map(errorSummary)),
     Array(2).fill(['DATABASE_UNAVAILABLE', 'no', 5]),
   );
   await line.mend();
@@ -70,7 +70,7 @@ needed('closes at once when a transaction has lost its connection', async () => 
     await line.close();
     await em.execute('select 1');
   });
-  assert.equal(await fateOf(lost), ['DATABASE_UNAVAILABLE', 'no', 5]);
+  assert.equal(await errorSummary(lost), ['DATABASE_UNAVAILABLE', 'no', 5]);
   const startedAt = performance.now();
   await session.close();
   const tookMs = performance.now() - startedAt;

@@ -9,8 +9,8 @@ import { freePort } from '../../../src/cli/demo-servers.ts';
 import { runAtTerminal } from '../../cli/commands/against-gateway.ts';
 import type { RecordingOptions } from '../../cli/recording-terminal.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { caller, callTool, toolText, verdictOf } from '../../helpers/caller.ts';
-import { becomes, comesTo } from '../../helpers/eventually.ts';
+import { caller, callTool, statusAndCode, toolText } from '../../helpers/caller.ts';
+import { becomes, untilStatus } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { AS_IT_COMES, binPath, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -71,7 +71,7 @@ test('login, a new user and a new key work from an empty folder, also after a re
   await becomes(async () => toolText(await call(key)), 'one');
 
   await succeeds(['gateway', 'revoke', 'ci']);
-  assert.equal(verdictOf(await call(key)), [401, 'INVALID_CREDENTIALS']);
+  assert.equal(statusAndCode(await call(key)), [401, 'INVALID_CREDENTIALS']);
 
   await succeeds(['gateway', 'logout']);
   assert.is((await cli(['gateway', 'users'])).code, 1);
@@ -102,7 +102,7 @@ test('account commands work on the database without a gateway, and replace a los
   // The running gateway learns of changes in the database.
   assert.is((await local(['gateway', 'delete-user', 'ada'])).code, 0);
   assert.is((await local(['gateway', 'revoke', 'ci'])).code, 0);
-  await comesTo(401, () => ci('GET /gateway/audit'));
+  await untilStatus(401, () => ci('GET /gateway/audit'));
 });
 
 onTerminal('login at a terminal hides the password, and restores the terminal', async () => {

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
-import { canFindProcesses, NO_PROCESSES, toldOf } from '../../helpers/processes.ts';
+import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
 import { Program, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -192,8 +192,8 @@ test('no password, key, token or header is stored in plain text, and the key fil
 function whatProcessesShow(program: Program): { lists: string; environments: string } {
   const children = program.descendants();
   return {
-    lists: [program.process.pid, ...children].map((pid) => toldOf(pid, 'cmdline')).join('\n'),
-    environments: children.map((pid) => toldOf(pid, 'environ')).join('\n'),
+    lists: [program.process.pid, ...children].map((pid) => readProcessFile(pid, 'cmdline')).join('\n'),
+    environments: children.map((pid) => readProcessFile(pid, 'environ')).join('\n'),
   };
 }
 

@@ -18,7 +18,7 @@ import {
   startHarness,
 } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
-import { canFindProcesses, NO_PROCESSES, toldOf } from '../../helpers/processes.ts';
+import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   type Manner,
@@ -241,7 +241,7 @@ async function healthyAgain({ admin }: McpHarness, count: number): Promise<void>
 /** Every process of an instance, dedicated ones included. */
 function pidsNamed({ program }: McpHarness, name: string): number[] {
   return program.descendants().filter((pid) => {
-    const words = toldOf(pid, 'cmdline').split('\0');
+    const words = readProcessFile(pid, 'cmdline').split('\0');
     return words[words.indexOf('--name') + 1] === name;
   });
 }

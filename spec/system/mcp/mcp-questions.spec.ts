@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
-import { comesTo } from '../../helpers/eventually.ts';
+import { untilStatus } from '../../helpers/eventually.ts';
 import { isAnswer, isQuestion, LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register, startHarness } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
@@ -29,7 +29,7 @@ for (const far of [true, false]) {
       const call = await client.wire.stream('/mcp/ending', { headers: client.headers, body: ask });
       const { id } = await call.sees(isQuestion);
       ending.program.signal('SIGTERM');
-      await comesTo(503, () => ending.admin('GET /readyz'));
+      await untilStatus(503, () => ending.admin('GET /readyz'));
       const result = { action: 'accept', content: { username: 'ada', email: 'x@example.com' } };
       const body = JSON.stringify({ jsonrpc: '2.0', id, result });
       assert.is((await wire.exchange('/mcp/ending', { headers: client.headers, body })).status, 202);

@@ -8,7 +8,7 @@ import type { Wire } from '../../helpers/mcp-wire.ts';
 /** The pause between two calls of one session. */
 const breathMs = 80;
 /** Longest wait for one answer; no request here takes long, even if a process dies meanwhile. */
-const patienceMs = 20_000;
+const timeoutMs = 20_000;
 /** Sessions that are opened at a time. */
 const atOnce = 20;
 /** Every so many-th call of a session is slow. */
@@ -56,7 +56,7 @@ export class Talker {
     const elicit = () => ({ action: 'accept', content: { username: this.text, email: 'x@example.com' } });
     const asked = { capabilities: { elicitation: {} }, replies: { 'elicitation/create': elicit } };
     const options = this.manner === 'asks' ? asked : {};
-    this.#client = await LegacyClient.open(wire, this.path, { ...options, withinMs: patienceMs });
+    this.#client = await LegacyClient.open(wire, this.path, { ...options, withinMs: timeoutMs });
   }
 
   /** The text that the answer must contain. */

@@ -2,7 +2,7 @@
 // afterwards they are counted together again. A silent Redis: databases/redis-counter.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { type Answer, type Caller, caller, newKey, verdictOf } from '../../helpers/caller.ts';
+import { type Answer, type Caller, caller, newKey, statusAndCode } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { type McpHarness, startGuarded } from '../../helpers/mcp-program.ts';
@@ -64,7 +64,7 @@ withRedis('two gateways share the rate limit of a key, except while Redis is gon
       const asked = Array.from({ length: attempts }, (_, turn) => both[turn % 2]?.(request));
       const answers = (await Promise.all(asked)).filter((answer) => answer !== undefined);
       for (const refused of answers.filter(({ status }) => status !== 200)) {
-        assert.equal(verdictOf(refused), [429, 'RATE_LIMIT_EXCEEDED']);
+        assert.equal(statusAndCode(refused), [429, 'RATE_LIMIT_EXCEEDED']);
         assert.ok(Number(refused.headers.get('retry-after')) > 3_500);
       }
       return answers.map(({ status }) => status).toSorted();

@@ -14,11 +14,11 @@ import {
   field,
   type Listed,
   listed,
+  statusAndCode,
   tokenOf,
   toolText,
-  verdictOf,
 } from '../../helpers/caller.ts';
-import { becomes, comesTo, eventually } from '../../helpers/eventually.ts';
+import { becomes, eventually, untilStatus } from '../../helpers/eventually.ts';
 import { PASSWORD } from '../../helpers/mcp-program.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { Program } from '../../helpers/program.ts';
@@ -56,7 +56,7 @@ onPostgresql(
     const child = await registerProgram(a);
 
     const callFar = () => b.admin('POST /mcp/far/tools/call', { name: 'name' });
-    assert.is(toolText(await comesTo(200, callFar, heardWithinMs)), 'shared');
+    assert.is(toolText(await untilStatus(200, callFar, heardWithinMs)), 'shared');
     const foreign = await soonListed(b, 'near/program', (instance) => instance !== undefined);
     const { state, healthy, node_id, reason } = Object(foreign);
     const owner = `${hostname()}:${a.port}`;
@@ -66,7 +66,7 @@ onPostgresql(
     );
     assert.equal(b.program.descendants(), []);
     const pinned = await b.admin('POST /tools/call', { server_id: 'program', tool_name: 'pid' });
-    assert.equal(verdictOf(pinned), [503, 'NO_HEALTHY_INSTANCE']);
+    assert.equal(statusAndCode(pinned), [503, 'NO_HEALTHY_INSTANCE']);
     assert.match(String(field(pinned, 'detail')), `it runs on the node "${owner}"`);
 
     // In both directions, concurrently.
@@ -112,14 +112,14 @@ onPostgresql(
         const path = `/auth/users/${field(made, 'id')}`;
         const changed = change === undefined ? a.admin(`DELETE ${path}`) : a.admin(`PATCH ${path}`, change);
         await succeeds(changed);
-        const verdict = async () => verdictOf(await onB('GET /auth/users'));
+        const verdict = async () => statusAndCode(await onB('GET /auth/users'));
         return eventually(verdict, ([status]) => status !== 200, heardWithinMs);
       }),
     );
     assert.equal(outcomes, Array(4).fill([401, 'INVALID_CREDENTIALS']));
     // A new login on B sees the changes of A.
     const again = caller(b.url, await tokenOf(b.url, 'demoted', PASSWORD));
-    assert.equal(verdictOf(await again('GET /auth/users')), [403, 'INSUFFICIENT_PERMISSIONS']);
+    assert.equal(statusAndCode(await again('GET /auth/users')), [403, 'INSUFFICIENT_PERMISSIONS']);
     const logins = await Promise.all(
       [
         ['disabled', PASSWORD],
@@ -146,7 +146,7 @@ onPostgresql(
       }),
     );
     const child = await registerProgram(a);
-    await comesTo(200, () => b.admin('POST /mcp/far/tools/call', { name: 'name' }), heardWithinMs);
+    await untilStatus(200, () => b.admin('POST /mcp/far/tools/call', { name: 'name' }), heardWithinMs);
 
     a.program.signal('SIGKILL');
     assert.equal(await a.program.end(), { code: null, signal: 'SIGKILL' });

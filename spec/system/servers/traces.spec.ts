@@ -13,7 +13,7 @@ import {
   SERVER,
   startOtlpReceiver,
 } from '../../helpers/otlp-receiver.ts';
-import { canFindProcesses, toldOf } from '../../helpers/processes.ts';
+import { canFindProcesses, readProcessFile } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('traces', { timeoutMs: 90_000 });
@@ -71,7 +71,7 @@ test('connect a client through the gateway with servers over stdio and over HTTP
   const far = await startHttpServer({ name: 'far' });
   await register(admin, 'far', [{ id: 'far-1', endpoint: far.url }]);
   if (canFindProcesses) {
-    const environments = program.descendants().map((pid) => toldOf(pid, 'environ'));
+    const environments = program.descendants().map((pid) => readProcessFile(pid, 'environ'));
     assert.ok(environments.length >= 2 && !environments.some((text) => text.includes('OTEL_')));
   }
 

@@ -12,7 +12,7 @@ import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { Turns, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 import { withRawServer } from '../raw-server.ts';
 import { type Answer, discovered, initialized, result, serving, silence } from '../scripted-server.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
@@ -112,7 +112,7 @@ test('a closed transport opens nothing, and ends openings that are under way or 
 test('openings that time out together fail a few per turn of the event loop', () =>
   withHanging(async ({ url }) => {
     const transport = await openTo(url, { handshakeTimeoutMs: 500, scheduler: untimedScheduler(PER_TURN) });
-    const turns = new Turns();
+    const turns = new TurnCounter();
     const opening = Array.from({ length: 2 * OPENINGS_PER_OWNER }, async () => {
       const code = await codeOf(openHanging(transport));
       turns.note();

@@ -12,7 +12,7 @@ import { noCapability, upstreamConformance } from '../../conformance/upstream.ts
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { Turns, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
 import { httpDefinition, openOptions, withBackend } from './open-http.ts';
 
@@ -187,7 +187,7 @@ test('ends the conversations of many clients a few per turn of the event loop', 
       openOptions({ scheduler: untimedScheduler(5) }),
     );
     const { signal } = new AbortController();
-    const turns = new Turns();
+    const turns = new TurnCounter();
     for (let count = 0; count < 40; count += 1) {
       const upstream = await transport.openUpstream(noCapability, signal);
       upstream?.closed$.subscribe(turns.note);

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { sessionDeletes } from '../../../src/transports/http/http-openings.ts';
 import { suite } from '../../helpers/suite.ts';
-import { Turns, turnsPass, untimedScheduler } from '../../helpers/turns.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('session deletes');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
@@ -27,14 +27,14 @@ function harness(perTurn?: number) {
       ),
     answer: async (count: number) => {
       for (const resolve of open.splice(0, count)) resolve();
-      await turnsPass(20);
+      await passTurns(20);
     },
   };
 }
 
 test('drops deletes that would wait too long, a few per turn', async () => {
   const { deleted, deleteAll, answer } = harness(5);
-  const turns = new Turns();
+  const turns = new TurnCounter();
   const all = deleteAll(200, turns.note);
   mock.timers.tick(LIMITS.backgroundMs);
   await turns.pass(60);

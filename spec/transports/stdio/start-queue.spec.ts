@@ -6,7 +6,7 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { StartQueue, type StartQueueOptions } from '../../../src/transports/stdio/start-queue.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { Turns, turnsPass, untimedScheduler } from '../../helpers/turns.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('start queue');
 
@@ -66,7 +66,7 @@ test('starts that time out together fail a few per turn, and none of them begins
     waitingPerOwner: 20,
     scheduler: untimedScheduler(PER_TURN),
   });
-  const turns = new Turns();
+  const turns = new TurnCounter();
   void come('a');
   void come('b');
   const waiting = Array.from({ length: 20 }, (_, count) => codeOf(come(`${count}`)).then(turns.note));
@@ -85,7 +85,7 @@ test('after many ends a few starts begin per turn, while later ones wait', async
     scheduler: untimedScheduler(PER_TURN),
   });
   for (let count = 0; count < 20; count += 1) void come(`first ${count}`);
-  const turns = new Turns();
+  const turns = new TurnCounter();
   for (let count = 0; count < 20; count += 1) void come(`then ${count}`, undefined, turns.note);
   for (const { resolve } of [...started.values()]) resolve('');
   await turns.pass(2);
@@ -100,7 +100,7 @@ test.run();
 
 /** The next start begins a moment after the end of another. */
 function turn(): Promise<void> {
-  return turnsPass(2);
+  return passTurns(2);
 }
 
 function make(options: Partial<StartQueueOptions> = {}) {

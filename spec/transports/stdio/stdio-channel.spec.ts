@@ -16,7 +16,7 @@ import {
 } from '../../conformance/transport.ts';
 import { multiByteText, nestedText } from '../../fixtures/misbehave.ts';
 import { suite } from '../../helpers/suite.ts';
-import { turnsPass } from '../../helpers/turns.ts';
+import { passTurns } from '../../helpers/turns.ts';
 import { fixture, scripted, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio channel', { timeoutMs: 30_000 });
@@ -140,10 +140,10 @@ test('requests that wait for a server that does not read are known to be undeliv
   withStdio(scripted('', READS_NO_REQUEST), async (transport) => {
     const large = { filler: 'x'.repeat(1_000_000) };
     const first = see(transport.exchange({ method: 'a', params: large }));
-    await turnsPass(3);
+    await passTurns(3);
     const second = see(transport.exchange({ method: 'b', params: large }));
     const third = see(transport.exchange({ method: 'c' }));
-    await turnsPass(3);
+    await passTurns(3);
     const { pid } = transport.diagnostics();
     assert.ok(pid !== null && pid > 0); // 0 would be our own group
     process.kill(Number(pid), 'SIGKILL');
@@ -156,7 +156,7 @@ test('a call beyond the buffer of a server that does not read is refused, and qu
   withStdio(scripted('process.stdin.pause()'), async (transport) => {
     const params = { filler: 'x'.repeat(LIMITS.backendMessageBytes) };
     const first = see(transport.exchange({ method: 'a', params: { filler: 'x'.repeat(1_000_000) } }));
-    await turnsPass(3);
+    await passTurns(3);
     const huge = transport.exchange({ method: 'b', params }).subscribe();
     const { end } = await see(transport.exchange({ method: 'c' }));
     assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
