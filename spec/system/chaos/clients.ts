@@ -9,7 +9,7 @@ import type { Dice } from '../../helpers/dice.ts';
 import { LegacyClient, ModernClient, type Outcome, textOf } from '../../helpers/mcp-client.ts';
 import type { Message, OpenStream } from '../../helpers/mcp-wire.ts';
 import { TEMPLATES } from './backends.ts';
-import type { ChaosWorld } from './world.ts';
+import type { ChaosHarness } from './chaos-harness.ts';
 
 /** Longest wait for an answer: the timeout of a call, once more for each retry, the look-up of a tool, and a slow machine. */
 const patienceMs = 25_000;
@@ -40,7 +40,7 @@ interface Errand {
 
 /** A client that calls until it is stopped. */
 export class ChaosClient {
-  readonly #world: ChaosWorld;
+  readonly #chaos: ChaosHarness;
   readonly #dice: Dice;
   readonly #name: string;
   readonly #template: string;
@@ -50,8 +50,8 @@ export class ChaosClient {
   #stream: OpenStream | undefined;
   #turn = 0;
 
-  constructor(world: ChaosWorld, number: number, dice: Dice) {
-    this.#world = world;
+  constructor(chaos: ChaosHarness, number: number, dice: Dice) {
+    this.#chaos = chaos;
     this.#dice = dice;
     this.#name = `client-${number}`;
     this.#template = TEMPLATES[number % TEMPLATES.length] ?? 'pipes';
@@ -126,7 +126,7 @@ export class ChaosClient {
   }
 
   #modern(): ModernClient {
-    return new ModernClient(this.#world.harness.wire, `/mcp/${this.#template}`, this.#options());
+    return new ModernClient(this.#chaos.harness.wire, `/mcp/${this.#template}`, this.#options());
   }
 
   /** Undefined if the gateway refuses a session with a code. */
@@ -135,14 +135,14 @@ export class ChaosClient {
     const fromMs = performance.now();
     try {
       this.#legacy = await LegacyClient.open(
-        this.#world.harness.wire,
+        this.#chaos.harness.wire,
         `/mcp/${this.#template}`,
         this.#options(),
       );
     } catch (thrown) {
       const [, code] = /^Error: no session .*"error_code":"([A-Z_]+)"/s.exec(String(thrown)) ?? [];
       if (!CODES.has(code)) this.#brokenOff(fromMs, thrown);
-      else this.#world.count(`refused ${code}`);
+      else this.#chaos.count(`refused ${code}`);
     }
     return this.#legacy;
   }
@@ -162,8 +162,8 @@ export class ChaosClient {
     if (error !== undefined) this.#judgeError(errand, error);
     else if (result !== undefined) this.#judgeResult(errand, outcome);
     // Errors before the endpoint are those of every route: the gateway starts or stops.
-    else if (status === 503 || this.#world.wasAway(fromMs, performance.now()))
-      this.#world.count(`status ${status}`);
+    else if (status === 503 || this.#chaos.wasAway(fromMs, performance.now()))
+      this.#chaos.count(`status ${status}`);
     else this.#tell(`${errand.tool}: no answer, status ${status}`);
   }
 
@@ -171,7 +171,7 @@ export class ChaosClient {
     const code = objectOr(error.data).error_code;
     if (error.code === -32001) this.#legacy = undefined;
     if (!CODES.has(code) && !PLAIN.has(error.code)) this.#tell(`${tool}: ${JSON.stringify(error)}`);
-    this.#world.count(`error ${code ?? error.code}`);
+    this.#chaos.count(`error ${code ?? error.code}`);
   }
 
   #judgeResult({ tool, values, wanted }: Errand, outcome: Outcome): void {
@@ -185,7 +185,7 @@ export class ChaosClient {
     );
     if (!isOwn || (steps.length > 0 && tool !== 'progress'))
       this.#tell(`progress of another: ${JSON.stringify(steps)}`);
-    this.#world.count('answered');
+    this.#chaos.count('answered');
   }
 
   /** Sends a call and disconnects before its answer. */
@@ -193,7 +193,7 @@ export class ChaosClient {
     // No tool that asks its client: a question waits for ten minutes, since a person may have to answer it.
     const params = { name: 'progress', arguments: { steps: 4, ms: 100 } };
     const session = this.#isModern ? undefined : await this.#session();
-    const { wire } = this.#world.harness;
+    const { wire } = this.#chaos.harness;
     const sent = session
       ? {
           headers: session.headers,
@@ -209,7 +209,7 @@ export class ChaosClient {
       new Promise<undefined>((resolve) => leaving.addEventListener('abort', () => resolve(undefined))),
     ]);
     stream?.close();
-    this.#world.count('left');
+    this.#chaos.count('left');
   }
 
   /** Opens the stream for notifications, or closes it. */
@@ -222,7 +222,7 @@ export class ChaosClient {
     const client = this.#isModern ? undefined : await this.#session();
     if (!this.#isModern && client === undefined) return;
     this.#stream = await (client?.listen() ?? this.#modern().listen({ toolsListChanged: true }));
-    this.#world.count('listened');
+    this.#chaos.count('listened');
   }
 
   async #list(): Promise<void> {
@@ -237,12 +237,12 @@ export class ChaosClient {
   #brokenOff(fromMs: number, thrown: unknown): void {
     const text = String(thrown);
     const isHang = text.includes('no answer within');
-    if (isHang || text.includes('asked with id') || !this.#world.wasAway(fromMs, performance.now()))
+    if (isHang || text.includes('asked with id') || !this.#chaos.wasAway(fromMs, performance.now()))
       this.#tell(text);
-    else this.#world.count('broken off');
+    else this.#chaos.count('broken off');
   }
 
   #tell(what: string): void {
-    this.#world.wrong.push(`${this.#name} at ${this.#template}: ${what}`);
+    this.#chaos.wrong.push(`${this.#name} at ${this.#template}: ${what}`);
   }
 }

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../../helpers/dice.ts';
 import { readProcessFile } from '../../helpers/processes.ts';
 import { type ChaosBackends, SETTINGS } from './backends.ts';
-import type { ChaosWorld } from './world.ts';
+import type { ChaosHarness } from './chaos-harness.ts';
 
 /** Longest pause between two events. */
 const breathMs = 700;
@@ -19,7 +19,7 @@ interface Happening {
 
 /** Causes events until `isOver`; then all of them are undone. */
 export async function makeTrouble(
-  world: ChaosWorld,
+  chaos: ChaosHarness,
   backends: ChaosBackends,
   dice: Dice,
   isOver: () => boolean,
@@ -29,18 +29,18 @@ export async function makeTrouble(
   const later = (undo: () => Promise<unknown>): void => {
     undoing.push(delay(dice.next() * spellMs).then(undo));
   };
-  const admin = (request: string, body: object = {}) => world.harness.admin(request, body);
+  const admin = (request: string, body: object = {}) => chaos.harness.admin(request, body);
   const instance = () => dice.pick(backends.instances);
   const command = (verb: string) => {
     const { template, body } = instance();
     return admin(`POST /gateway/instances/${template}/${body.id}/${verb}`);
   };
   const happenings: readonly Happening[] = [
-    { weight: 3, act: () => signalChild(world, dice, 'SIGKILL') },
+    { weight: 3, act: () => signalChild(chaos, dice, 'SIGKILL') },
     {
       weight: 2,
       act: () => {
-        const pid = signalChild(world, dice, 'SIGSTOP');
+        const pid = signalChild(chaos, dice, 'SIGSTOP');
         if (pid !== undefined) later(async () => signal(pid, 'SIGCONT'));
       },
     },
@@ -73,11 +73,11 @@ export async function makeTrouble(
       weight: 2,
       act: async () => {
         const { template, body } = instance();
-        await world.harness.admin(`DELETE /gateway/deregister/${template}/${body.id}`);
-        later(() => register(world, template, body));
+        await chaos.harness.admin(`DELETE /gateway/deregister/${template}/${body.id}`);
+        later(() => register(chaos, template, body));
       },
     },
-    { weight: 1, act: () => register(world, 'far', backends.instances.at(-1)?.body ?? {}) },
+    { weight: 1, act: () => register(chaos, 'far', backends.instances.at(-1)?.body ?? {}) },
   ];
   while (!isOver()) {
     await dice.weighted(happenings).act();
@@ -87,22 +87,22 @@ export async function makeTrouble(
 }
 
 /** Restores every backend and instance. */
-export async function mend(world: ChaosWorld, { servers, instances }: ChaosBackends): Promise<void> {
+export async function mend(chaos: ChaosHarness, { servers, instances }: ChaosBackends): Promise<void> {
   await Promise.all(servers.map((server) => server.revive()));
   for (const { template, body } of instances) {
-    const resumed = await world.harness.admin(`POST /gateway/instances/${template}/${body.id}/resume`, {});
-    if (resumed.status === 404) await register(world, template, body);
+    const resumed = await chaos.harness.admin(`POST /gateway/instances/${template}/${body.id}/resume`, {});
+    if (resumed.status === 404) await register(chaos, template, body);
   }
 }
 
-export function register({ harness }: ChaosWorld, template: string, instance: object) {
+export function register({ harness }: ChaosHarness, template: string, instance: object) {
   const settings = SETTINGS[template];
   const more = settings === undefined ? {} : { load_balancer: settings };
   return harness.admin('POST /gateway/register', { template_name: template, instance, ...more });
 }
 
 /** Signals one of the programs that the gateway runs; returns its pid, or undefined if there is none. */
-function signalChild({ harness }: ChaosWorld, dice: Dice, name: NodeJS.Signals): number | undefined {
+function signalChild({ harness }: ChaosHarness, dice: Dice, name: NodeJS.Signals): number | undefined {
   const children = harness.program
     .descendants()
     .filter((pid) => readProcessFile(pid, 'cmdline').includes('stdio-server'));

@@ -20,29 +20,29 @@ const tool = fc.constantFrom('works', 'read', 'breaks', 'slow', 'unknown', 'spec
 const few = fc.integer({ min: 1, max: 5 });
 
 /** One action on the gateway; calls are not awaited. */
-type Step = (world: World) => unknown;
+type Step = (harness: StressHarness) => unknown;
 
 const calls: readonly fc.Arbitrary<Step>[] = [
   fc.tuple(tool, fc.integer({ min: 1, max: 40 })).map(
     ([name, times]) =>
-      (world) =>
-        world.call(name, times),
+      (harness) =>
+        harness.call(name, times),
   ),
   fc.tuple(tool, few).map(
     ([name, turns]) =>
-      (world) =>
-        world.cancel(name, turns),
+      (harness) =>
+        harness.cancel(name, turns),
   ),
-  few.map((times) => (world) => world.call('slow', times, { timeoutMs: 1 })),
+  few.map((times) => (harness) => harness.call('slow', times, { timeoutMs: 1 })),
   fc.tuple(tool, id).map(
     ([name, instanceId]) =>
-      (world) =>
-        world.call(name, 1, { instanceId }),
+      (harness) =>
+        harness.call(name, 1, { instanceId }),
   ),
-  fc.constantFrom('works', 'slow').map((name) => (world) => world.call(name, 900)),
+  fc.constantFrom('works', 'slow').map((name) => (harness) => harness.call(name, 900)),
 ];
 const changes: readonly fc.Arbitrary<Step>[] = [
-  id.map((one) => (world) => world.register(one)),
+  id.map((one) => (harness) => harness.register(one)),
   id.map(
     (one) =>
       ({ gateway }) =>
@@ -84,10 +84,10 @@ const step = fc.oneof(
 test('ends every call, counts down to zero, and has statistics that match what its callers saw', () =>
   fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
-      const world = new World(await createGateway());
-      for (const one of IDS) await world.register(one);
-      for (const one of steps) await one(world);
-      await world.end();
+      const harness = new StressHarness(await createGateway());
+      for (const one of IDS) await harness.register(one);
+      for (const one of steps) await one(harness);
+      await harness.end();
     }),
     { numRuns: 60 },
   ));
@@ -95,18 +95,18 @@ test('ends every call, counts down to zero, and has statistics that match what i
 test('ends every call when it is closed while calls are in flight', () =>
   fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 20 }), few, async (steps, graceMs) => {
-      const world = new World(await createGateway({ graceMs }));
-      for (const one of IDS) await world.register(one);
-      for (const one of steps) void one(world);
-      await world.gateway.close();
-      await world.end();
+      const harness = new StressHarness(await createGateway({ graceMs }));
+      for (const one of IDS) await harness.register(one);
+      for (const one of steps) void one(harness);
+      await harness.gateway.close();
+      await harness.end();
     }),
     { numRuns: 60 },
   ));
 
 test.run();
 
-class World {
+class StressHarness {
   readonly gateway: Gateway;
   readonly #ends: Promise<unknown>[] = [];
   readonly #events: GatewayEvent[] = [];

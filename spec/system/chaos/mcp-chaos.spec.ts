@@ -11,9 +11,9 @@ import { folderOfAll } from '../../helpers/folder.ts';
 import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type ChaosBackends, startBackends, TEMPLATES } from './backends.ts';
+import { ChaosHarness } from './chaos-harness.ts';
 import { ChaosClient } from './clients.ts';
 import { makeTrouble, mend, register } from './events.ts';
-import { ChaosWorld } from './world.ts';
 
 const clients = 30;
 const troubleMs = 8_000;
@@ -28,37 +28,37 @@ const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 const folder = folderOfAll(test)();
 let backends: ChaosBackends;
-let world: ChaosWorld;
+let chaos: ChaosHarness;
 
 test.before(async () => {
   backends = await startBackends();
-  world = await ChaosWorld.start(folder);
-  for (const { template, body } of backends.instances) await register(world, template, body);
+  chaos = await ChaosHarness.start(folder);
+  for (const { template, body } of backends.instances) await register(chaos, template, body);
 });
 test.after(async () => {
-  await world.remove();
+  await chaos.remove();
   await backends.close();
 });
 
 needsProcesses('calls get their answer or an error code while backends die, freeze or restart', async () => {
   const dice = new Dice(seed);
-  await underLoad((isOver) => makeTrouble(world, backends, dice, isOver), troubleMs);
-  await mend(world, backends);
+  await underLoad((isOver) => makeTrouble(chaos, backends, dice, isOver), troubleMs);
+  await mend(chaos, backends);
   await allIsWell();
-  assert.ok((world.ended.get('answered') ?? 0) > 100, JSON.stringify([...world.ended]));
+  assert.ok((chaos.ended.get('answered') ?? 0) > 100, JSON.stringify([...chaos.ended]));
 });
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
   needsProcesses(`${signal} under load leaves no children, and the restarted gateway serves`, async () => {
     await underLoad(async () => {
       await delay(loadMs);
-      await world.restart(signal);
+      await chaos.restart(signal);
     }, loadMs);
     await allIsWell();
   });
 }
 
-needsProcesses('it exits with 0, without children or faults in the log', () => world.end('SIGTERM'));
+needsProcesses('it exits with 0, without children or faults in the log', () => chaos.end('SIGTERM'));
 
 test.run();
 
@@ -74,17 +74,17 @@ async function underLoad(
   });
   const isOver = (): boolean => hasEnded && performance.now() >= untilMs;
   const crowd = Array.from({ length: clients }, (_, number) => {
-    return new ChaosClient(world, number, new Dice(seed + number)).run(isOver);
+    return new ChaosClient(chaos, number, new Dice(seed + number)).run(isOver);
   });
   await Promise.all([happening, ...crowd]);
 }
 
 /** Asserts that nothing was wrong, nothing is left, and every template answers. */
 async function allIsWell(): Promise<void> {
-  assert.equal(world.wrong, [], againWith(seed));
-  await world.quiet(backends.instances.length, quietMs);
+  assert.equal(chaos.wrong, [], againWith(seed));
+  await chaos.quiet(backends.instances.length, quietMs);
   for (const template of TEMPLATES) {
-    const ask = () => callTool(world.harness.admin, template, 'echo', { text: template });
+    const ask = () => callTool(chaos.harness.admin, template, 'echo', { text: template });
     assert.is(toolText(await eventually(ask, ({ status }) => status === 200)), template);
   }
 }

@@ -19,7 +19,7 @@ test.after.each(async () => {
   assert.equal(server.faults, []);
 });
 
-standInBehaviour(test, { kind: 'mssql', url: () => server.url, place: 'stagedoor', quoted: /\] / });
+standInBehaviour(test, { kind: 'mssql', url: () => server.url, databaseName: 'stagedoor', quoted: /\] / });
 
 test('recovers by itself when its connections are cut', async () => {
   const store = await openStore(server.url, OPTIONS);

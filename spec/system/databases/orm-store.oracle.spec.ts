@@ -19,7 +19,7 @@ test.after.each(() => {
   assert.equal(server.faults, []);
 });
 
-standInBehaviour(test, { kind: 'oracle', url: () => server.url, place: 'FREEPDB1', quoted: /" / });
+standInBehaviour(test, { kind: 'oracle', url: () => server.url, databaseName: 'FREEPDB1', quoted: /" / });
 
 test('reports DATABASE_UNAVAILABLE while nothing listens, and recovers by itself', async () => {
   const store = await openStore(server.url, OPTIONS);

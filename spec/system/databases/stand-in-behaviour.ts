@@ -18,20 +18,20 @@ export interface StandIn {
   readonly kind: 'mssql' | 'oracle';
   readonly url: () => string;
   /** The existing database or service in its URL. */
-  readonly place: string;
+  readonly databaseName: string;
   /** A quote before a blank, without which the grammar fails. */
   readonly quoted: RegExp;
 }
 
 /** Declares the tests in `test`. */
-export function standInBehaviour(test: Suite, { kind, url, place, quoted }: StandIn): void {
+export function standInBehaviour(test: Suite, { kind, url, databaseName, quoted }: StandIn): void {
   everyConformance(test, () => openStore(url(), OPTIONS));
 
   test('reports a wrong password or database name in one line', async () => {
     const wrong = new URL(url());
     wrong.password = 'hunter2';
     assert.not.match(await messageOf(openStore(wrong.href, OPTIONS), StoreOpenError), 'hunter2');
-    const missing = url().replace(`/${place}`, '/ELSEWHERE');
+    const missing = url().replace(`/${databaseName}`, '/ELSEWHERE');
     await rejects(openStore(missing, { ...OPTIONS, migrations: 'require' }), StoreOpenError, 'ELSEWHERE');
   });
 

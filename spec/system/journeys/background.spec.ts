@@ -16,7 +16,7 @@ const test = suite('a gateway in the background');
 const START = ['gateway', 'start', '--background', '--port', '0'];
 
 /** A folder in which commands run; `leave` kills the gateways that run in the background there. */
-class Desk {
+class Workspace {
   readonly folder = mkdtempSync(join(tmpdir(), 'stagedoor-background-'));
   /** Another home than that of the program that starts it, which kills all processes with its home when it ends. */
   readonly #env = { HOME: this.folder, GATEWAY_DATABASE_URL: '' };
@@ -54,77 +54,80 @@ class Desk {
   }
 }
 
-let desk: Desk;
+let workspace: Workspace;
 test.before.each(() => {
-  desk = new Desk();
+  workspace = new Workspace();
 });
-test.after.each(() => desk.leave());
+test.after.each(() => workspace.leave());
 
 test('is ready when the start command ends, is found in its folder, logs, and stops', async () => {
-  const { code, out, err } = await desk.run(...START);
+  const { code, out, err } = await workspace.run(...START);
   assert.equal([code, err], [0, '']);
-  const { pid, url } = desk.running();
+  const { pid, url } = workspace.running();
   assert.match(out, `listening on ${url}`);
-  assert.match(out, `running in the background: process ${pid}, log ${join(desk.folder, 'gateway.log')}`);
+  assert.match(
+    out,
+    `running in the background: process ${pid}, log ${join(workspace.folder, 'gateway.log')}`,
+  );
   const ready = await fetch(`${url}/readyz`);
   await ready.arrayBuffer();
   assert.is(ready.status, 200);
 
-  const status = await desk.run('gateway', 'status', '--json');
+  const status = await workspace.run('gateway', 'status', '--json');
   assert.is(JSON.parse(status.out).url, url);
 
-  const logs = await desk.run('gateway', 'logs', '--lines', '1');
+  const logs = await workspace.run('gateway', 'logs', '--lines', '1');
   assert.is(JSON.parse(logs.out).path, '/gateway/registry');
 
-  const stopped = await desk.run('gateway', 'stop');
+  const stopped = await workspace.run('gateway', 'stop');
   assert.equal([stopped.code, stopped.err], [0, '']);
   assert.match(stopped.out, `stopped: process ${pid}, ${url}`);
   assert.is(isRunning(pid), false);
-  assert.is(desk.has('gateway.pid'), false);
-  assert.match(readFileSync(join(desk.folder, 'gateway.log'), 'utf8'), /stopping after SIGTERM/);
+  assert.is(workspace.has('gateway.pid'), false);
+  assert.match(readFileSync(join(workspace.folder, 'gateway.log'), 'utf8'), /stopping after SIGTERM/);
 });
 
 test('starts only once per state folder, also concurrently, and with any port and database', async () => {
-  const both = await Promise.all([desk.run(...START), desk.run(...START)]);
+  const both = await Promise.all([workspace.run(...START), workspace.run(...START)]);
   assert.equal(both.map(({ code }) => code).sort(), [0, 1]);
   assert.match(both.map(({ err }) => err).join(''), /^stagedoor: (a|another) gateway .*in the background/);
-  const { pid, url } = desk.running();
-  const second = await desk.run(...START, '--database', 'sqlite:///other.db');
+  const { pid, url } = workspace.running();
+  const second = await workspace.run(...START, '--database', 'sqlite:///other.db');
   assert.is(second.code, 1);
   assert.match(second.err, `a gateway already runs in the background: ${url}, process ${pid}`);
-  assert.is(desk.has('other.db'), false);
-  assert.is(desk.running().pid, pid);
-  const elsewhere = await desk.run(...START, '--database', 'sqlite:///other.db', '--state-dir', 'other');
+  assert.is(workspace.has('other.db'), false);
+  assert.is(workspace.running().pid, pid);
+  const elsewhere = await workspace.run(...START, '--database', 'sqlite:///other.db', '--state-dir', 'other');
   assert.is(elsewhere.code, 0, elsewhere.err);
-  assert.is((await desk.run('gateway', 'stop', '--state-dir', 'other')).code, 0);
+  assert.is((await workspace.run('gateway', 'stop', '--state-dir', 'other')).code, 0);
   assert.is(isRunning(pid), true);
 });
 
 test('can be started again after it was killed, and a stop in between finds none', async () => {
-  const { pid } = await desk.start();
+  const { pid } = await workspace.start();
   process.kill(pid, 'SIGKILL');
   while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
-  const stopped = await desk.run('gateway', 'stop');
+  const stopped = await workspace.run('gateway', 'stop');
   assert.is(stopped.code, 1);
-  assert.match(stopped.err, `no gateway runs in the background with the state folder ${desk.folder}`);
-  assert.is.not((await desk.start()).pid, pid);
+  assert.match(stopped.err, `no gateway runs in the background with the state folder ${workspace.folder}`);
+  assert.is.not((await workspace.start()).pid, pid);
 });
 
 test('restarts with its original options, and keeps running if the restart is impossible', async () => {
-  const before = await desk.start('--log-level', 'debug');
-  const restarted = await desk.run('gateway', 'restart');
+  const before = await workspace.start('--log-level', 'debug');
+  const restarted = await workspace.run('gateway', 'restart');
   assert.is(restarted.code, 0, restarted.err);
-  const after = desk.running();
+  const after = workspace.running();
   assert.is.not(after.pid, before.pid);
   assert.is(isRunning(before.pid), false);
-  assert.match(readFileSync(join(desk.folder, 'gateway.pid'), 'utf8'), '"--log-level","debug"');
-  const half = await desk.run('gateway', 'restart', 'search');
+  assert.match(readFileSync(join(workspace.folder, 'gateway.pid'), 'utf8'), '"--log-level","debug"');
+  const half = await workspace.run('gateway', 'restart', 'search');
   assert.equal([half.code, half.out], [2, '']);
   assert.match(half.err, 'missing required argument <id>');
 
-  const file = join(desk.folder, 'gateway.pid');
-  writeFileSync(file, readFileSync(file, 'utf8').replace(desk.folder, join(desk.folder, 'gone')));
-  const nowhere = await desk.run('gateway', 'restart');
+  const file = join(workspace.folder, 'gateway.pid');
+  writeFileSync(file, readFileSync(file, 'utf8').replace(workspace.folder, join(workspace.folder, 'gone')));
+  const nowhere = await workspace.run('gateway', 'restart');
   assert.equal([nowhere.code, nowhere.out], [1, '']);
   assert.match(nowhere.err, /and keeps running:\nnothing can be started in \S+\/gone \(ENOENT\)\n$/);
   assert.is(isRunning(after.pid), true);
@@ -134,15 +137,15 @@ test('reports why it cannot start, and leaves no process', async () => {
   const occupant = createServer().listen(0, '127.0.0.1');
   await once(occupant, 'listening');
   const { port } = Object(occupant.address());
-  const taken = await desk.run('gateway', 'start', '--background', '--port', String(port));
+  const taken = await workspace.run('gateway', 'start', '--background', '--port', String(port));
   occupant.close();
   assert.is(taken.code, 2);
   assert.match(taken.err, `port ${port} on 127.0.0.1 is already in use`);
-  assert.is(desk.has('gateway.pid'), false);
-  const nowhere = await desk.run(...START, '--database', 'sqlite:///no/such/folder/gateway.db');
+  assert.is(workspace.has('gateway.pid'), false);
+  const nowhere = await workspace.run(...START, '--database', 'sqlite:///no/such/folder/gateway.db');
   assert.is(nowhere.code, 2);
-  assert.is(desk.has('no'), false);
-  const demo = await desk.run(...START, '--demo');
+  assert.is(workspace.has('no'), false);
+  const demo = await workspace.run(...START, '--demo');
   assert.is(demo.code, 2);
   assert.match(demo.err, '--background');
 });
@@ -151,7 +154,7 @@ test('is ended by Ctrl-C while its start waits for the database', async () => {
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const url = `postgresql://u@127.0.0.1:${Object(silent.address()).port}/x`;
-  const starting = desk.open(...START, '--state-dir', desk.folder, '--database', url);
+  const starting = workspace.open(...START, '--state-dir', workspace.folder, '--database', url);
   try {
     const [connection] = await once(silent, 'connection');
     connection.on('error', () => {});
@@ -166,8 +169,8 @@ test('is ended by Ctrl-C while its start waits for the database', async () => {
 });
 
 test('has a log that `logs -f` follows', async () => {
-  const { url } = await desk.start();
-  const logs = desk.open('gateway', 'logs', '-f', '-n', '0');
+  const { url } = await workspace.start();
+  const logs = workspace.open('gateway', 'logs', '-f', '-n', '0');
   try {
     for (let seen = false; !seen; ) {
       await (await fetch(`${url}/livez?look`)).arrayBuffer();

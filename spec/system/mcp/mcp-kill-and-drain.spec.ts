@@ -21,16 +21,16 @@ import { Wire } from '../../helpers/mcp-wire.ts';
 import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
-  type Manner,
-  openTalkers,
-  type Said,
+  type CallingSession,
+  type CallKind,
+  type CallResult,
+  keepCalling,
+  openSessions,
   share,
   split,
   summary,
-  type Talker,
-  talk,
   tally,
-} from './mcp-talkers.ts';
+} from './calling-sessions.ts';
 
 const names = ['one', 'two', 'three', 'four'] as const;
 const template = 'crowd';
@@ -43,7 +43,7 @@ interface Plan {
   readonly title: string;
   readonly transport: 'http' | 'stdio';
   readonly sessions: number;
-  readonly manners: readonly Manner[];
+  readonly kinds: readonly CallKind[];
   /** How the gateway ends before it is started again. */
   readonly signal: 'SIGTERM' | 'SIGKILL';
 }
@@ -53,21 +53,21 @@ const PLANS: readonly Plan[] = [
     title: '200 sessions over HTTP',
     transport: 'http',
     sessions: 200,
-    manners: ['reads', 'acts', 'reads', 'reads', 'acts'],
+    kinds: ['reads', 'acts', 'reads', 'reads', 'acts'],
     signal: 'SIGTERM',
   },
   {
     title: '200 sessions on shared processes',
     transport: 'stdio',
     sessions: 200,
-    manners: ['reads', 'acts', 'reads', 'reads', 'acts'],
+    kinds: ['reads', 'acts', 'reads', 'reads', 'acts'],
     signal: 'SIGKILL',
   },
   {
     title: '8 sessions with a process each',
     transport: 'stdio',
     sessions: 8,
-    manners: ['asks'],
+    kinds: ['asks'],
     signal: 'SIGTERM',
   },
 ];
@@ -84,14 +84,14 @@ for (const plan of PLANS) {
     try {
       const instances = names.map((id, index) => instanceOf(id, fixtures[index]));
       await register(harness.admin, template, instances, { strategy: 'round_robin' });
-      const talkers = await openTalkers(harness.wire, path, plan.manners, plan.sessions);
-      await allSay(talkers);
+      const sessions = await openSessions(harness.wire, path, plan.kinds, plan.sessions);
+      await callOnce(sessions);
       const fair = plan.sessions / names.length;
-      assert.equal(share(talkers), { one: fair, two: fair, three: fair, four: fair });
+      assert.equal(share(sessions), { one: fair, two: fair, three: fair, four: fair });
 
-      await killed(harness, talkers, fixtures[0]);
-      await drained(harness, talkers, plan);
-      harness = await startedAgain(harness, talkers, plan, () => startHarness(options));
+      await killed(harness, sessions, fixtures[0]);
+      await drained(harness, sessions, plan);
+      harness = await startedAgain(harness, sessions, plan, () => startHarness(options));
     } finally {
       await harness.remove();
       for (const fixture of fixtures) await fixture.end();
@@ -104,19 +104,19 @@ test.run();
 /** `auto`: read-only sessions continue elsewhere; other sessions there get 404; sessions of other instances are not affected. */
 async function killed(
   harness: McpHarness,
-  talkers: readonly Talker[],
+  sessions: readonly CallingSession[],
   fixture?: FixtureProcess,
 ): Promise<void> {
   await change(harness.admin, template, { session_failover: 'auto' });
   const pids = fixture === undefined ? pidsNamed(harness, 'one') : [await pidOf(fixture)];
   assert.ok(pids.length > 0);
-  const { there, elsewhere } = split(talkers, 'one');
-  await during(talkers, () => {
+  const { there, elsewhere } = split(sessions, 'one');
+  await during(sessions, () => {
     for (const pid of pids) process.kill(pid, 'SIGKILL');
   });
   assert.equal(summary(elsewhere), { ok: elsewhere.length });
-  const readers = there.filter(({ manner }) => manner === 'reads');
-  const actors = there.filter(({ manner }) => manner !== 'reads');
+  const readers = there.filter(({ kind }) => kind === 'reads');
+  const actors = there.filter(({ kind }) => kind !== 'reads');
   assert.equal(summary(readers), readers.length === 0 ? {} : { ok: readers.length });
   const fates = Object.keys(summary(actors));
   assert.equal(
@@ -124,26 +124,30 @@ async function killed(
     [],
   );
   // One call at a time was in flight.
-  for (const { trouble } of talkers) assert.ok(trouble.length <= 1, trouble.join('\n'));
-  await goOn(harness, talkers);
+  for (const { trouble } of sessions) assert.ok(trouble.length <= 1, trouble.join('\n'));
+  await goOn(harness, sessions);
 }
 
 /** `always`: all sessions continue with the same id. `never`: all sessions there get 404. */
-async function drained(harness: McpHarness, talkers: readonly Talker[], { transport }: Plan): Promise<void> {
+async function drained(
+  harness: McpHarness,
+  sessions: readonly CallingSession[],
+  { transport }: Plan,
+): Promise<void> {
   if (transport === 'stdio') await healthyAgain(harness, names.length);
   for (const [id, failover, outcome] of [
     ['two', 'always', 'ok'],
     ['three', 'never', 'lost'],
   ] as const) {
     await change(harness.admin, template, { session_failover: failover });
-    const { there, elsewhere } = split(talkers, id);
+    const { there, elsewhere } = split(sessions, id);
     assert.ok(there.length > 0, `nobody is at ${id}`);
-    await during(talkers, () => command(harness, id, 'drain'));
+    await during(sessions, () => command(harness, id, 'drain'));
     assert.equal(summary(elsewhere), { ok: elsewhere.length });
     // Calls in flight succeed in both cases: draining waits for them.
     assert.equal(summary(there), outcome === 'ok' ? { ok: there.length } : { 'ok, then lost': there.length });
-    await goOn(harness, talkers);
-    assert.is(share(talkers)[id], undefined, 'nobody is left there');
+    await goOn(harness, sessions);
+    assert.is(share(sessions)[id], undefined, 'nobody is left there');
     await command(harness, id, 'resume');
   }
 }
@@ -151,21 +155,22 @@ async function drained(harness: McpHarness, talkers: readonly Talker[], { transp
 /** No session survives a restart of the gateway: every id gets 404, and every client can initialize again. */
 async function startedAgain(
   harness: McpHarness,
-  talkers: readonly Talker[],
+  sessions: readonly CallingSession[],
   { signal }: Plan,
   start: () => Promise<McpHarness>,
 ): Promise<McpHarness> {
-  for (const talker of talkers) talker.said = [];
-  const quiet = talk(talkers);
+  for (const session of sessions) session.results = [];
+  const quiet = keepCalling(sessions);
   await delay(beforeMs);
   harness.program.signal(signal);
   const end = await harness.program.end(20_000);
   await quiet();
   assert.equal(end, signal === 'SIGTERM' ? { code: 0, signal: null } : { code: null, signal });
   assert.equal(await harness.program.survivors(), []);
-  const isWrong = (said: Said): boolean => /^not its own|^progress of somebody|no answer within/.test(said);
+  const isWrong = (results: CallResult): boolean =>
+    /^not its own|^progress of somebody|no answer within/.test(results);
   assert.equal(
-    talkers.flatMap(({ said }) => said.filter(isWrong)),
+    sessions.flatMap(({ results }) => results.filter(isWrong)),
     [],
   );
   await harness.remove();
@@ -174,14 +179,14 @@ async function startedAgain(
   try {
     await healthyAgain(next, names.length - 1);
     const old = await Promise.all(
-      talkers.map(({ client }) => next.wire.exchange(path, { headers: client.headers, body: ping })),
+      sessions.map(({ client }) => next.wire.exchange(path, { headers: client.headers, body: ping })),
     );
     assert.equal(tally(old.map(({ status, messages }) => `${status} ${messages[0]?.error?.code}`)), {
-      '404 -32001': talkers.length,
+      '404 -32001': sessions.length,
     });
-    for (const talker of talkers) await talker.open(next.wire);
-    await allSay(talkers);
-    assert.is(new Set(talkers.map(({ client }) => client.sessionId)).size, talkers.length);
+    for (const session of sessions) await session.open(next.wire);
+    await callOnce(sessions);
+    assert.is(new Set(sessions.map(({ client }) => client.sessionId)).size, sessions.length);
   } catch (error) {
     await next.remove();
     throw error;
@@ -192,31 +197,33 @@ async function startedAgain(
 const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
 
 /** Runs `act` under load. */
-async function during(talkers: readonly Talker[], act: () => unknown): Promise<void> {
-  for (const talker of talkers) talker.said = [];
-  const quiet = talk(talkers);
+async function during(sessions: readonly CallingSession[], act: () => unknown): Promise<void> {
+  for (const session of sessions) session.results = [];
+  const quiet = keepCalling(sessions);
   await delay(beforeMs);
   await act();
   await delay(afterMs);
   await quiet();
   // On a busy machine some sessions have made no call since.
-  await Promise.all(talkers.map((talker) => talker.said.at(-1) === 'lost' || talker.say()));
+  await Promise.all(sessions.map((session) => session.results.at(-1) === 'lost' || session.callNext()));
 }
 
 /** Talkers that lost their session open a new one; then all calls succeed, and the others keep their session id. */
-async function goOn({ wire }: McpHarness, talkers: readonly Talker[]): Promise<void> {
-  const ids = talkers.map(({ client }) => client.sessionId);
-  const lost = talkers.filter(({ said }) => said.at(-1) === 'lost');
-  await Promise.all(lost.map((talker) => talker.open(wire)));
-  await allSay(talkers);
-  for (const [index, talker] of talkers.entries()) {
-    assert.is(talker.client.sessionId !== ids[index], lost.includes(talker));
+async function goOn({ wire }: McpHarness, sessions: readonly CallingSession[]): Promise<void> {
+  const ids = sessions.map(({ client }) => client.sessionId);
+  const lost = sessions.filter(({ results }) => results.at(-1) === 'lost');
+  await Promise.all(lost.map((session) => session.open(wire)));
+  await callOnce(sessions);
+  for (const [index, session] of sessions.entries()) {
+    assert.is(session.client.sessionId !== ids[index], lost.includes(session));
   }
 }
 
-/** All talkers make a call at once; asserts that each succeeds. */
-async function allSay(talkers: readonly Talker[]): Promise<void> {
-  assert.equal(tally(await Promise.all(talkers.map((talker) => talker.say()))), { ok: talkers.length });
+/** All sessions make a call at once; asserts that each succeeds. */
+async function callOnce(sessions: readonly CallingSession[]): Promise<void> {
+  assert.equal(tally(await Promise.all(sessions.map((session) => session.callNext()))), {
+    ok: sessions.length,
+  });
 }
 
 function instanceOf(id: string, fixture: FixtureProcess | undefined): InstanceBody {

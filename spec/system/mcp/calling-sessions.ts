@@ -18,21 +18,21 @@ const slowEvery = 3;
  * The requests of a session: only reads, which may be repeated; calls of tools, which may not; or calls whose tool asks its
  * client, which needs a dedicated process over stdio.
  */
-export type Manner = 'reads' | 'acts' | 'asks';
+export type CallKind = 'reads' | 'acts' | 'asks';
 
 /**
  * The outcome of one call. `lost`: 404, the session ended. `broken`: the instance disconnected, and the call may have been
  * executed. Any other text describes a fault.
  */
-export type Said = 'ok' | 'lost' | 'broken' | string;
+export type CallResult = 'ok' | 'lost' | 'broken' | string;
 
 /** One session and the outcomes of its calls. */
-export class Talker {
+export class CallingSession {
   readonly number: number;
-  readonly manner: Manner;
+  readonly kind: CallKind;
   readonly path: string;
   /** The outcomes of all calls since it was emptied. */
-  said: Said[] = [];
+  results: CallResult[] = [];
   /** The errors of broken calls. */
   readonly trouble: string[] = [];
   /** The instance that answered last. */
@@ -40,10 +40,10 @@ export class Talker {
   #client: LegacyClient | undefined;
   #turn = 0;
 
-  constructor(path: string, number: number, manner: Manner) {
+  constructor(path: string, number: number, kind: CallKind) {
     this.path = path;
     this.number = number;
-    this.manner = manner;
+    this.kind = kind;
   }
 
   get client(): LegacyClient {
@@ -55,7 +55,7 @@ export class Talker {
   async open(wire: Wire): Promise<void> {
     const elicit = () => ({ action: 'accept', content: { username: this.text, email: 'x@example.com' } });
     const asked = { capabilities: { elicitation: {} }, replies: { 'elicitation/create': elicit } };
-    const options = this.manner === 'asks' ? asked : {};
+    const options = this.kind === 'asks' ? asked : {};
     this.#client = await LegacyClient.open(wire, this.path, { ...options, withinMs: timeoutMs });
   }
 
@@ -65,14 +65,14 @@ export class Talker {
   }
 
   /** One call, with an id that every other session uses, too. */
-  async say(): Promise<Said> {
+  async callNext(): Promise<CallResult> {
     this.#turn += 1;
-    const said = await this.#call().then(
-      (outcome) => this.#judge(outcome),
+    const results = await this.#call().then(
+      (outcome) => this.#resultOf(outcome),
       (error: unknown) => `failed: ${error}`,
     );
-    this.said.push(said);
-    return said;
+    this.results.push(results);
+    return results;
   }
 
   get #isSlow(): boolean {
@@ -81,8 +81,8 @@ export class Talker {
 
   #call(): Promise<Outcome> {
     const options = { id: this.#turn };
-    if (this.manner === 'asks') return this.client.call('test_elicitation', { message: this.text }, options);
-    if (this.manner === 'reads') {
+    if (this.kind === 'asks') return this.client.call('test_elicitation', { message: this.text }, options);
+    if (this.kind === 'reads') {
       const params = { name: 'test_prompt_with_arguments', arguments: { arg1: this.text, arg2: 'x' } };
       return this.client.ask('prompts/get', params, options);
     }
@@ -91,7 +91,7 @@ export class Talker {
     return this.client.call('test_tool_with_progress', {}, { ...options, meta: { progressToken: 1 } });
   }
 
-  #judge(outcome: Outcome): Said {
+  #resultOf(outcome: Outcome): CallResult {
     const { status, error, notifications, instanceId } = outcome;
     if (status === 404 && error?.code === -32001) return 'lost';
     if (error?.code === 503) {
@@ -100,7 +100,7 @@ export class Talker {
     }
     if (status !== 200 || error !== undefined) return `${status} ${JSON.stringify(error)}`;
     this.instanceId = instanceId;
-    if (this.manner === 'acts' && this.#isSlow) {
+    if (this.kind === 'acts' && this.#isSlow) {
       const steps = notifications.map(({ params }) => `${params?.progressToken}:${params?.progress}`).join();
       return steps === '1:0,1:50,1:100' ? 'ok' : `progress of somebody else: ${steps}`;
     }
@@ -109,29 +109,29 @@ export class Talker {
 }
 
 /** Opens `count` sessions, with the manners in turn. */
-export async function openTalkers(
+export async function openSessions(
   wire: Wire,
   path: string,
-  manners: readonly Manner[],
+  kinds: readonly CallKind[],
   count: number,
-): Promise<Talker[]> {
-  const talkers = Array.from({ length: count }, (_, number) => {
-    return new Talker(path, number, manners[number % manners.length] ?? 'reads');
+): Promise<CallingSession[]> {
+  const sessions = Array.from({ length: count }, (_, number) => {
+    return new CallingSession(path, number, kinds[number % kinds.length] ?? 'reads');
   });
   for (let from = 0; from < count; from += atOnce) {
-    await Promise.all(talkers.slice(from, from + atOnce).map((talker) => talker.open(wire)));
+    await Promise.all(sessions.slice(from, from + atOnce).map((session) => session.open(wire)));
   }
-  return talkers;
+  return sessions;
 }
 
-/** Lets all talkers call until the returned function is called, which resolves after the last answer. */
-export function talk(talkers: readonly Talker[]): () => Promise<void> {
+/** Lets all sessions call until the returned function is called, which resolves after the last answer. */
+export function keepCalling(sessions: readonly CallingSession[]): () => Promise<void> {
   let isOver = false;
-  const loops = talkers.map(async (talker, index) => {
-    await delay((index * breathMs) / talkers.length);
+  const loops = sessions.map(async (session, index) => {
+    await delay((index * breathMs) / sessions.length);
     while (!isOver) {
       // An ended session refuses every call; one refusal is enough.
-      if ((await talker.say()) === 'lost') return;
+      if ((await session.callNext()) === 'lost') return;
       await delay(breathMs);
     }
   });
@@ -142,8 +142,8 @@ export function talk(talkers: readonly Talker[]): () => Promise<void> {
 }
 
 /** The number of sessions of each instance. */
-export function share(talkers: readonly Talker[]): Record<string, number> {
-  return tally(talkers.map(({ instanceId = 'nobody' }) => instanceId));
+export function share(sessions: readonly CallingSession[]): Record<string, number> {
+  return tally(sessions.map(({ instanceId = 'nobody' }) => instanceId));
 }
 
 /** The count of each text. */
@@ -154,14 +154,14 @@ export function tally(texts: readonly string[]): Record<string, number> {
 }
 
 /** The number of sessions by their sequence of outcomes, such as `ok, then lost`. */
-export function summary(talkers: readonly Talker[]): Record<string, number> {
-  const inShort = ({ said }: Talker): string =>
-    said.filter((one, index) => one !== said[index - 1]).join(', then ') || 'nothing';
-  return tally(talkers.map(inShort));
+export function summary(sessions: readonly CallingSession[]): Record<string, number> {
+  const inShort = ({ results }: CallingSession): string =>
+    results.filter((one, index) => one !== results[index - 1]).join(', then ') || 'nothing';
+  return tally(sessions.map(inShort));
 }
 
-/** The talkers bound to an instance, and the others. */
-export function split(talkers: readonly Talker[], id: string) {
-  const there = talkers.filter(({ instanceId }) => instanceId === id);
-  return { there, elsewhere: talkers.filter((talker) => !there.includes(talker)) };
+/** The sessions bound to an instance, and the others. */
+export function split(sessions: readonly CallingSession[], id: string) {
+  const there = sessions.filter(({ instanceId }) => instanceId === id);
+  return { there, elsewhere: sessions.filter((session) => !there.includes(session)) };
 }

@@ -23,7 +23,7 @@ const SETTINGS = {
   GATEWAY_GRACE_SECONDS: String(graceSeconds),
 };
 
-export class ChaosWorld {
+export class ChaosHarness {
   readonly #folder: string;
   readonly #away: { readonly fromMs: number; toMs: number }[] = [];
   /** The faults, one line each. */
@@ -38,8 +38,8 @@ export class ChaosWorld {
   }
 
   /** Starts a gateway with its database in that folder. */
-  static async start(folder: string): Promise<ChaosWorld> {
-    return new ChaosWorld(folder, await startHarness({ folder, env: SETTINGS }));
+  static async start(folder: string): Promise<ChaosHarness> {
+    return new ChaosHarness(folder, await startHarness({ folder, env: SETTINGS }));
   }
 
   get harness(): McpHarness {
