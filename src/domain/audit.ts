@@ -125,13 +125,13 @@ function textsOf({ at, actor, actorName, address, subject, call }: CallEntry): (
  * have copied its objects, and they would no longer be in the processor's cache.
  */
 export class CallBlockWriter {
-  #places = new Map<string, number>();
+  #indexes = new Map<string, number>();
   #calls: string[] = [];
   #characters = 0;
   #lastId = '';
   /** A call with this id or a later one belongs to the next block. */
   #endId = '';
-  #before: Placed = NOTHING_PLACED;
+  #before: IndexedTexts = NO_TEXTS;
 
   get isEmpty(): boolean {
     return this.#calls.length === 0;
@@ -152,12 +152,12 @@ export class CallBlockWriter {
     const texts = textsOf(entry);
     const before = this.#before;
     // Consecutive calls are alike, and a comparison is faster than a look-up.
-    const places = texts.map((text, column) =>
-      text === before.texts[column] ? (before.places[column] ?? null) : this.#placeOf(text),
+    const indexes = texts.map((text, column) =>
+      text === before.texts[column] ? (before.indexes[column] ?? null) : this.#indexOf(text),
     );
-    this.#before = { texts, places };
+    this.#before = { texts, indexes };
     this.#lastId = id;
-    const values: CallValues = [id, requestId, status, call.durationMs, call.attempts, places];
+    const values: CallValues = [id, requestId, status, call.durationMs, call.attempts, indexes];
     const text = JSON.stringify(values);
     this.#characters += text.length;
     this.#calls.push(text);
@@ -165,26 +165,26 @@ export class CallBlockWriter {
 
   /** The block; the next call begins another one. */
   take(): CallBlock {
-    const texts = JSON.stringify([...this.#places.keys()]);
+    const texts = JSON.stringify([...this.#indexes.keys()]);
     const block = {
       id: this.#lastId,
       calls: this.#calls.length,
       entries: `{"texts":${texts},"calls":[${this.#calls.join()}]}`,
     };
-    this.#places = new Map();
+    this.#indexes = new Map();
     this.#calls = [];
     this.#characters = 0;
-    this.#before = NOTHING_PLACED;
+    this.#before = NO_TEXTS;
     return block;
   }
 
-  #placeOf(text: string | undefined): number | null {
+  #indexOf(text: string | undefined): number | null {
     if (text === undefined) return null;
-    const known = this.#places.get(text);
+    const known = this.#indexes.get(text);
     if (known !== undefined) return known;
     this.#characters += text.length;
-    this.#places.set(text, this.#places.size);
-    return this.#places.size - 1;
+    this.#indexes.set(text, this.#indexes.size);
+    return this.#indexes.size - 1;
   }
 }
 
@@ -196,18 +196,18 @@ export function blockOf(calls: readonly CallEntry[]): CallBlock {
 }
 
 /** The previous call, with which the next one is compared. */
-interface Placed {
+interface IndexedTexts {
   readonly texts: readonly (string | undefined)[];
-  readonly places: readonly (number | null)[];
+  readonly indexes: readonly (number | null)[];
 }
 
-const NOTHING_PLACED: Placed = { texts: [], places: [] };
+const NO_TEXTS: IndexedTexts = { texts: [], indexes: [] };
 
 /** The calls of a block, oldest first. The casts are the types that CallBlockWriter wrote. */
 export function entriesOf({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] {
   const { texts, calls } = JSON.parse(entries) as BlockDocument;
-  return calls.map(([id, requestId, status, durationMs, attempts, places]) => {
-    const named = places.map((place) => (place === null ? undefined : texts[place]));
+  return calls.map(([id, requestId, status, durationMs, attempts, indexes]) => {
+    const named = indexes.map((index) => (index === null ? undefined : texts[index]));
     const [at = '', actor = '', actorName = '', address, subject = '', ...what] = named;
     const [template = '', tool = '', outcome, instance, digest, storedArguments] = what;
     return {

@@ -13,7 +13,7 @@ import { cutText, isCleanText, NOT_UNICODE } from './text.ts';
 Settings.Set({ maxErrors: LIMITS.validationIssues });
 
 /** The source of a value; the first word of every `loc`. */
-export type Place = 'body' | 'path' | 'query' | 'header';
+export type InputPart = 'body' | 'path' | 'query' | 'header';
 
 export interface Shape<T> {
   /** True when the value is valid; takes about 0.1 us. */
@@ -30,7 +30,7 @@ export function anything<T>(): Shape<T> {
  * A schema that is compiled on first use, so that a start compiles none. For a union of objects (the nested and the flat form of one
  * body) the issues are those of the variant with most of the given fields, and of equal ones with the fewest missing fields.
  */
-export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<StaticEncode<S>> {
+export function compileShape<S extends TSchema>(schema: S, part: InputPart): Shape<StaticEncode<S>> {
   const compiled = new Map<TSchema, Validator>();
   const validatorOf = (one: TSchema): Validator => {
     const known = compiled.get(one);
@@ -49,7 +49,7 @@ export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<
           knownFields(b, value) - knownFields(a, value) || missingFields(a, value) - missingFields(b, value),
       )[0];
       const [, failures] = validatorOf(closest ?? schema).Errors(value);
-      const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, place, value));
+      const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, part, value));
       // One failure may name a hundred thousand fields.
       return items.slice(0, LIMITS.validationIssues);
     },
@@ -85,13 +85,13 @@ function isOwn({ keyword }: SchemaFailure): boolean {
   return keyword !== 'boolean' && keyword !== 'anyOf';
 }
 
-function itemsOf(failure: SchemaFailure, place: Place, value: unknown): ValidationItem[] {
-  const loc = locOf(failure.instancePath, place, value);
+function itemsOf(failure: SchemaFailure, part: InputPart, value: unknown): ValidationItem[] {
+  const loc = locOf(failure.instancePath, part, value);
   const named = (fields: readonly string[], issue: Description): ValidationItem[] =>
     fields.map((field) => ({ loc: [...loc, clip(field)], ...issue }));
   if (failure.keyword === 'required') return named(failure.params.requiredProperties, MISSING);
   if (failure.keyword === 'additionalProperties') return named(failure.params.additionalProperties, EXTRA);
-  return [{ loc, ...describe(failure, place, pointerSegments(failure.instancePath).reduce(childOf, value)) }];
+  return [{ loc, ...describe(failure, part, pointerSegments(failure.instancePath).reduce(childOf, value)) }];
 }
 
 type Description = Pick<ValidationItem, 'msg' | 'type'>;
@@ -99,11 +99,11 @@ type Description = Pick<ValidationItem, 'msg' | 'type'>;
 const MISSING: Description = { msg: 'Field required', type: 'missing' };
 const EXTRA: Description = { msg: 'Extra inputs are not permitted', type: 'extra_forbidden' };
 
-function describe(failure: SchemaFailure, place: Place, value: unknown): Description {
+function describe(failure: SchemaFailure, part: InputPart, value: unknown): Description {
   const should = (what: string, type: string): Description => ({ msg: `Input should be ${what}`, type });
   switch (failure.keyword) {
     case 'type':
-      return describeType([failure.params.type].flat()[0] ?? '', place, value);
+      return describeType([failure.params.type].flat()[0] ?? '', part, value);
     case 'enum':
       return should(oneOf(failure.params.allowedValues), 'enum');
     case 'const':
@@ -142,7 +142,7 @@ const BOUNDS = {
 } as const;
 
 /** Pydantic's description of a wrong type; a text in a query that cannot be parsed has another one. */
-function describeType(expected: string, place: Place, value: unknown): Description {
+function describeType(expected: string, part: InputPart, value: unknown): Description {
   const [what, name] = TYPE_NAMES[expected] ?? ['of another type', 'value_error'];
   if (expected === 'integer' && Number.isFinite(value)) {
     return {
@@ -150,7 +150,7 @@ function describeType(expected: string, place: Place, value: unknown): Descripti
       type: 'int_from_float',
     };
   }
-  if (place === 'query' && PARSED.includes(name))
+  if (part === 'query' && PARSED.includes(name))
     return { msg: `Input should be ${what}, unable to parse string`, type: `${name}_parsing` };
   return { msg: `Input should be ${what}`, type: name === 'value_error' ? name : `${name}_type` };
 }
@@ -173,8 +173,8 @@ function oneOf(values: readonly unknown[]): string {
   return words.length === 0 ? last : `${words.join(', ')} or ${last}`;
 }
 
-function locOf(instancePath: string, place: Place, value: unknown): (string | number)[] {
-  const loc: (string | number)[] = [place];
+function locOf(instancePath: string, part: InputPart, value: unknown): (string | number)[] {
+  const loc: (string | number)[] = [part];
   let parent: unknown = value;
   for (const segment of pointerSegments(instancePath)) {
     loc.push(Array.isArray(parent) ? Number(segment) : clip(segment));

@@ -21,7 +21,7 @@ import type { JsonFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TemplateId } from '../domain/template.ts';
 import { cutText, isCleanText, NOT_UNICODE } from '../domain/text.ts';
-import { anything, compileShape, type Place, type Shape } from '../domain/validation.ts';
+import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { Samples } from '../metrics/samples.ts';
@@ -178,8 +178,8 @@ export function defineRoute<
 /** Raised by handlers that count requests themselves. */
 const COUNTED: ErrorCode = 'RATE_LIMIT_EXCEEDED';
 
-function shapeOf<S extends TSchema>(schema: S | undefined, place: Place): Shape<StaticEncode<S>> {
-  return schema === undefined ? anything() : compileShape(schema, place);
+function shapeOf<S extends TSchema>(schema: S | undefined, part: InputPart): Shape<StaticEncode<S>> {
+  return schema === undefined ? anything() : compileShape(schema, part);
 }
 
 const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
