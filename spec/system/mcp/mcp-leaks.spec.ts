@@ -14,7 +14,7 @@ import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { footprintOf, isBack, TELLS_FOOTPRINT } from './mcp-footprint.ts';
 
-const idleSeconds = 2;
+const idleSeconds = 5;
 const warmUp = 800;
 const abandoned = 2_000;
 /** One session in so many has a dedicated process. */
