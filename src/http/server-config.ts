@@ -119,14 +119,15 @@ function checkedSettings(
   );
   // Rules about several settings together, such as anyOf.
   if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([CONTRADICTION]);
-  const words = settings.filter(
+  const asWords = settings.filter(
     ({ name, argument }) => argument !== undefined && Object.hasOwn(values, name),
   );
-  if (isComplete && words.length > 0) throw validationFailed(words.map(({ name }) => unknownSetting(name)));
+  if (isComplete && asWords.length > 0)
+    throw validationFailed(asWords.map(({ name }) => unknownSetting(name)));
   // No word of a value may become an option of the program.
   const isOption = (word: unknown) => /^-/.test(String(word));
   refuse(
-    words
+    asWords
       .filter(({ name, separator }) => partsOf(values[name], separator).some(isOption))
       .map(({ name }) => optionValue(name)),
   );
