@@ -75,14 +75,14 @@ test('lets running calls finish, and answers what is left after the grace with a
 test('emits the events of closing in order, and completes the streams', async () => {
   const gateway = await createGateway();
   await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
-  const heard: string[] = [];
+  const received: string[] = [];
   gateway.events$.subscribe({
-    next: ({ type }) => heard.push(type),
-    complete: () => heard.push('completed'),
+    next: ({ type }) => received.push(type),
+    complete: () => received.push('completed'),
   });
-  gateway.health$('t').subscribe({ complete: () => heard.push('health completed') });
+  gateway.health$('t').subscribe({ complete: () => received.push('health completed') });
   await gateway.close();
-  assert.equal(heard, [
+  assert.equal(received, [
     'gateway.closing',
     'instance.draining',
     'instance.stopped',
@@ -99,9 +99,9 @@ test('gateway.closing reports what the gateway waits for', async () => {
   const calls = [gateway.call('t', 'read'), gateway.call('t', 'asking')];
   await turn();
   const closed = gateway.close();
-  const { atMs, ...told } = await closing;
+  const { atMs, ...reported } = await closing;
   assert.type(atMs, 'number');
-  assert.equal(told, { type: 'gateway.closing', calls: 2, unanswered: 0, sessions: 0, graceMs: 2_000 });
+  assert.equal(reported, { type: 'gateway.closing', calls: 2, unanswered: 0, sessions: 0, graceMs: 2_000 });
   read.answer();
   asking.answer();
   await Promise.all(calls);

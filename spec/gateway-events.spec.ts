@@ -80,17 +80,17 @@ test('listeners that throw affect neither the gateway nor other listeners', asyn
       gateway.events$.subscribe(explode),
       gateway.on('exchange.started').subscribe(explodeWithText),
     ];
-    const heard: string[] = [];
-    gateway.events$.subscribe(({ type }) => heard.push(type));
+    const received: string[] = [];
+    gateway.events$.subscribe(({ type }) => received.push(type));
     await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
     bombs.push(gateway.health$('t').subscribe(explode));
     assert.is((await gateway.call('t', 'echo')).instanceId, 'a');
     gateway.drain('t', 'a');
     assert.equal(
-      heard,
+      received,
       events.map(({ type }) => type),
     );
-    assert.ok(warned.callCount() > heard.length);
+    assert.ok(warned.callCount() > received.length);
     const texts = new Set(warned.calls.map((call) => String(call.arguments[0])));
     assert.equal([...texts], ['Error: a listener of the embedder', 'Error: a text']);
     for (const bomb of bombs) bomb.unsubscribe();
@@ -111,15 +111,15 @@ test('can be called from within its own events', async () => {
 
 test('health$ emits the health of a template at once and at every change', async () => {
   await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
-  const heard: string[] = [];
-  gateway.health$('t').subscribe(({ healthy, total }) => heard.push(`${healthy} of ${total}`));
-  assert.equal(heard, ['1 of 1']);
+  const received: string[] = [];
+  gateway.health$('t').subscribe(({ healthy, total }) => received.push(`${healthy} of ${total}`));
+  assert.equal(received, ['1 of 1']);
   await gateway.register('t', { id: 'b', handler: serving({}) }, WAIT);
   gateway.drain('t', 'a');
   gateway.resume('t', 'a');
   await gateway.deregister('t', 'b');
   await gateway.register('other', { id: 'c', handler: serving({}) }, WAIT);
-  assert.equal(distinct(heard), ['1 of 1', '1 of 2', '2 of 2', '1 of 1', '2 of 2', '1 of 1']);
+  assert.equal(distinct(received), ['1 of 1', '1 of 2', '2 of 2', '1 of 1', '2 of 2', '1 of 1']);
   assert.is(gateway.health('t').healthPercentage, 100);
 });
 

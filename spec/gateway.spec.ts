@@ -144,11 +144,11 @@ test('answers a burst of 2,000 calls in one tick, 500 by each of four instances'
 
 test('shares nothing with another gateway in the same process', async () => {
   const other = await createGateway();
-  const heard: string[] = [];
-  other.events$.subscribe(({ type }) => heard.push(type));
+  const received: string[] = [];
+  other.events$.subscribe(({ type }) => received.push(type));
   await gateway.register('t', { id: 'a', handler: serving({ name: () => ({}) }) }, WAIT);
   await gateway.call('t', 'name');
-  assert.equal([other.templates(), other.servers(), heard], [[], [], []]);
+  assert.equal([other.templates(), other.servers(), received], [[], [], []]);
   assert.is(other.stats().totalRequests, 0);
   await other.close();
   assert.equal(await callers(1), ['a']);

@@ -30,22 +30,22 @@ test.after.each(() => Promise.all([a.close(), b.close()]));
 
 test('follows registrations, changes, replacements and deregistrations elsewhere, with the same events', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
-  await heard(b);
+  await received(b);
   assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
   assert.is(b.harness.fleet.group('r').policy.callTimeoutMs, 5_000);
   const ref = b.harness.fleet.get('r', 'x');
   await a.registry.changeInstance('r', 'x', { weight: 7 });
-  await heard(b);
+  await received(b);
   assert.is(b.harness.fleet.get('r', 'x'), ref, 'its session continues');
   assert.is(ref.weight, 7);
   await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
-  await heard(b);
+  await received(b);
   assert.is.not(b.harness.fleet.get('r', 'x'), ref);
   await a.registry.changeTemplate('r', { timeout: 6 });
-  await heard(b);
+  await received(b);
   assert.equal(b.definitions, a.definitions);
   await a.registry.deregister('r', 'x');
-  await heard(b);
+  await received(b);
   assert.equal(b.definitions, []);
   assert.equal(b.registry.active.settings('r').loadBalancer, { timeout: 6 });
   assert.equal(b.changes, a.changes);
@@ -59,18 +59,18 @@ test('its own changes lead to no work at the next notice', async () => {
   await a.registry.register('r', { id: 'f' }, { handler: () => ({}) });
   const refs = a.harness.fleet.refs('r');
   const { length } = a.harness.events;
-  await heard(a);
+  await received(a);
   assert.equal(a.harness.fleet.refs('r'), refs);
   assert.equal(a.harness.events.slice(length), []);
   a.store.calls.length = 0;
-  await heard(a);
+  await received(a);
   assert.equal(a.store.calls, ['revision'], 'nothing is read when the revision is known');
 });
 
 test('lists a program of another node, and never starts it', async () => {
   const { definition } = await a.registry.register('r', { ...COMMAND, id: 'x' });
   assert.is(definition.nodeId, 'a');
-  await heard(b);
+  await received(b);
   assert.equal(b.definitions, [definition]);
   assert.is(b.harness.transports.size, 0);
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
@@ -100,11 +100,11 @@ test('starts its own programs at its start, and lists those of others', async ()
 
 test('changes and deregisters a program of another node, which stops it at the next notice', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
-  await heard(b);
+  await received(b);
   const ref = a.harness.fleet.get('r', 'x');
   const changed = await b.registry.changeInstance('r', 'x', { weight: 4, metadata: { zone: 'z' } });
   assert.equal([changed.weight, changed.nodeId, b.definitions], [4, 'a', [changed]]);
-  await heard(a);
+  await received(a);
   assert.is(a.harness.fleet.get('r', 'x'), ref);
   assert.equal(ref.definition, changed);
   const transport = a.harness.backend('x');
@@ -112,20 +112,20 @@ test('changes and deregisters a program of another node, which stops it at the n
   assert.equal([b.definitions, await database.listInstances()], [[], []]);
   assert.equal(b.harness.eventsOf('instance.deregistered').length, 1);
   assert.is(transport.isClosed, false);
-  await heard(a);
+  await received(a);
   assert.equal([transport.isClosed, a.definitions], [true, []]);
 });
 
 test('registering a program of another node takes it over, and that node stops it and reports that', async () => {
   const { definition: before } = await a.registry.register('r', { ...COMMAND, id: 'x' });
-  await heard(b);
+  await received(b);
   const { definition, replaced } = await b.registry.register('r', { ...COMMAND, id: 'x' }, { waitMs: 1_000 });
   assert.equal([replaced, definition.nodeId, definition.serverId], [true, 'b', before.serverId]);
   assert.is(definition.createdAt, before.createdAt);
   assert.is(b.harness.fleet.get('r', 'x').state, 'healthy');
   const transport = a.harness.backend('x');
   const { length } = a.harness.events;
-  await heard(a);
+  await received(a);
   assert.is(transport.isClosed, true);
   assert.equal(a.definitions, [definition]);
   assert.is(a.harness.fleet.group('r').pool.size, 0);
@@ -137,7 +137,7 @@ test('registering a program of another node takes it over, and that node stops i
 
 test('keeps server ids unique over all nodes, including those that it has not read yet', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
-  await heard(b);
+  await received(b);
   const known = await b.registry.register('s', { ...ENDPOINT, id: 'x' });
   assert.is(known.definition.serverId, 's.x');
   await a.registry.register('r', { ...COMMAND, id: 'y' });
@@ -163,10 +163,10 @@ test('changes an instance or template that another node registered a moment ago'
 test('forgets a template that was deleted elsewhere, unless it has a function here', async () => {
   await a.registry.ensureTemplate('r', { timeout: 5 });
   await a.registry.ensureTemplate('s', { timeout: 5 });
-  await heard(b);
+  await received(b);
   await b.registry.register('s', {}, { handler: () => ({}) });
   for (const template of ['r', 's']) await a.registry.deleteTemplate(template);
-  await heard(b);
+  await received(b);
   const left = ({ harness: { fleet } }: typeof a) => ['r', 's'].filter((template) => fleet.has(template));
   assert.equal([left(a), left(b)], [[], ['s']]);
   assert.equal(await database.listTemplates(), []);
@@ -177,7 +177,7 @@ test('forgets a template that was deleted elsewhere, unless it has a function he
 
 test('does not undo a change of another node by one of its own', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
-  await heard(b);
+  await received(b);
   const { definition } = await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
   const changed = await b.registry.changeInstance('r', 'x', { weight: 9 });
   assert.is(changed.endpoint, definition.endpoint);
@@ -193,7 +193,7 @@ test('does not undo a change of another node by one of its own', async () => {
 
 test('keeps both changes of two nodes at the same moment, and does not revive a deregistered instance', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
-  await heard(b);
+  await received(b);
   b.store.turns = () => 5;
   /** What becomes of a change of one node that another one overtakes between its question and its answer. */
   const overtaken = async (change: Promise<unknown>, by: () => Promise<unknown>) => {
@@ -216,7 +216,7 @@ test('keeps both changes of two nodes at the same moment, and does not revive a 
 
 test('writes a setting that is unchanged here when another node has changed it', async () => {
   await a.registry.ensureTemplate('r', { timeout: 5 });
-  await heard(b);
+  await received(b);
   await a.registry.changeTemplate('r', { timeout: 9 });
   await b.registry.changeTemplate('r', { timeout: 5 });
   assert.equal(await database.listTemplates(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
@@ -227,7 +227,7 @@ test('writes a setting that is unchanged here when another node has changed it',
 test('an import removes no programs of other nodes', async () => {
   const entry = (id: string, input: object) => ({ template: 'r', fingerprint: id, input: { ...input, id } });
   await importContents(a.registry, { templates: [], entries: [entry('x', COMMAND), entry('y', ENDPOINT)] });
-  await heard(b);
+  await received(b);
   const report = await importContents(b.registry, { templates: [], entries: [entry('z', COMMAND)] });
   assert.equal([report.added, report.removed], [['r/z'], ['r/y']]);
   const same = await importContents(b.registry, { templates: [], entries: [entry('x', COMMAND)] });
@@ -237,7 +237,7 @@ test('an import removes no programs of other nodes', async () => {
 
 test('serves the known instances while the database is down, and catches up afterwards', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
-  await heard(b);
+  await received(b);
   const writes = ['saveInstance', 'saveTemplate', 'deleteInstance'] as const;
   for (const method of ['revision', 'listInstances', ...writes] as const) b.store.failing.add(method);
   b.store.failure = () => databaseUnavailable(new Error('connection refused'));
@@ -309,7 +309,7 @@ test.run();
 const idsOn = ({ definitions }: Node) => definitions.map(({ id }) => id);
 
 /** Notifies the node of a change, long enough after the last reload. */
-async function heard(node: Node): Promise<void> {
+async function received(node: Node): Promise<void> {
   await pass(500);
   await node.emitChange();
 }

@@ -80,9 +80,9 @@ test('applies the registry file before it accepts calls, and warns of invalid en
   const file = join(folder, 'registry.json');
   const instances = [{ id: 'one', endpoint: 'http://127.0.0.1:9/mcp' }, { id: 'two' }];
   await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));
-  const { logged, heard, options } = listening();
+  const { logged, received, options } = listening();
   const { gateway, warnings } = await start({ 'registry-file': file }, options);
-  const starts = heard.filter((type) => type === 'instance.starting' || type === 'gateway.started');
+  const starts = received.filter((type) => type === 'instance.starting' || type === 'gateway.started');
   assert.equal([...starts, gateway.phase], ['instance.starting', 'gateway.started', 'running']);
   const known = gateway.servers().map(({ definition }) => [definition.id, definition.source]);
   assert.equal(known, [['one', 'file']]);
@@ -97,9 +97,9 @@ test('emits all events from the start on, and logs how many instances were resto
   const first = await start({}, {}, env);
   await first.gateway.register('demo', { id: 'one', endpoint: 'http://127.0.0.1:9/mcp' });
   await first.close();
-  const { logged, heard, options } = listening();
+  const { logged, received, options } = listening();
   await start({}, options, env);
-  assert.equal(heard.slice(0, 2), ['instance.starting', 'gateway.started']);
+  assert.equal(received.slice(0, 2), ['instance.starting', 'gateway.started']);
   assert.equal(
     logged.filter(({ instances }) => instances !== undefined),
     [{ level: 30, instances: 1, msg: '1 instance restored from the database' }],
@@ -223,10 +223,10 @@ async function start(
 function listening() {
   const logged: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line) => void logged.push(JSON.parse(line)) });
-  const heard: string[] = [];
+  const received: string[] = [];
   const onEvents = (events$: Observable<GatewayEvent>) =>
-    void events$.subscribe(({ type }) => heard.push(type));
-  return { logged, heard, options: { log, onEvents } };
+    void events$.subscribe(({ type }) => received.push(type));
+  return { logged, received, options: { log, onEvents } };
 }
 
 /** The port of another gateway. */

@@ -19,17 +19,17 @@ const OTHER: Partial<Peer> = {
 
 let harness = new Harness();
 let events$ = new Subject<GatewayEvent>();
-let heard: string[] = [];
+let received: string[] = [];
 let isOver = false;
 
 simulateTime(test, () => {
   harness = new Harness();
   events$ = new Subject();
-  heard = [];
+  received = [];
   isOver = false;
   const { fleet } = harness;
   new CapabilityChanges(fleet, events$).changes$.subscribe({
-    next: ({ template, list }) => heard.push(`${template} ${list}`),
+    next: ({ template, list }) => received.push(`${template} ${list}`),
     complete: () => {
       isOver = true;
     },
@@ -44,7 +44,7 @@ function tell(): void {
 
 function taken(): string[] {
   tell();
-  return heard.splice(0);
+  return received.splice(0);
 }
 
 const add = (id: string, peer: Partial<Peer>) => harness.add(id, { peer, tools: [] });
@@ -108,7 +108,7 @@ test('reports nothing when an equal instance replaces a drained one', async () =
 
 test('reads the handshake of a server once, however many others are added and removed', async () => {
   let reads = 0;
-  const told = (name: string): Partial<Peer> => ({
+  const reported = (name: string): Partial<Peer> => ({
     ...TOOLS,
     greeting: {
       get instructions() {
@@ -117,7 +117,7 @@ test('reads the handshake of a server once, however many others are added and re
       },
     },
   });
-  for (let count = 0; count < 20; count += 1) await add(`i${count}`, told(`server ${count}`));
+  for (let count = 0; count < 20; count += 1) await add(`i${count}`, reported(`server ${count}`));
   tell();
   assert.is(reads, 20);
   for (let count = 0; count < 20; count += 1) {

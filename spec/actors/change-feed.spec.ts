@@ -47,7 +47,7 @@ test('emits changes of the lists that a client opted in to, and opens no convers
   const instance = await add('a', HTTP, MODERN);
   const client = new Client({ lists: ['tools', 'resourceTemplates'] });
   for (const list of ['tools', 'prompts', 'resources', 'resourceTemplates'] as const) lists$.next(list);
-  assert.equal(client.heard, [
+  assert.equal(client.received, [
     'notifications/tools/list_changed',
     'notifications/resources/list_changed',
     'notifications/resources/list_changed',
@@ -65,7 +65,7 @@ test('subscribes once per resource at a shared program, and unsubscribes after t
   program.sendNotification(UPDATED, { uri: 'x:1' });
   program.sendNotification(UPDATED, { uri: 'x:2' });
   program.sendNotification(UPDATED, { uri: 'x:3' });
-  assert.equal([ann.heard, bob.heard], [[`${UPDATED} x:1`, `${UPDATED} x:2`], [`${UPDATED} x:2`]]);
+  assert.equal([ann.received, bob.received], [[`${UPDATED} x:1`, `${UPDATED} x:2`], [`${UPDATED} x:2`]]);
   ann.leave();
   await settled();
   bob.leave();
@@ -84,7 +84,7 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
   const [ofAnn, ofBob] = instance.upstreams;
   assert.equal([instance.upstreams.length, subscribed(instance)], [2, []]);
   ofAnn?.sendNotification(UPDATED, { uri: 'x:1' });
-  const found = clients.map(({ heard }) => heard.length);
+  const found = clients.map(({ received }) => received.length);
   assert.equal(found, [1, 1, 0]);
   for (const client of clients) client.leave();
   await settled();
@@ -105,7 +105,7 @@ test('reopens a conversation that ended, or could not be opened', async () => {
   instance.upstreams[0]?.disconnect();
   await pass(500);
   instance.upstreams[1]?.sendNotification(UPDATED, { uri: 'x:1' });
-  assert.equal([instance.upstreams.length, client.heard.length], [2, 1]);
+  assert.equal([instance.upstreams.length, client.received.length], [2, 1]);
 });
 
 test('has one subscription at a modern instance for all clients', async () => {
@@ -114,7 +114,7 @@ test('has one subscription at a modern instance for all clients', async () => {
   await settled();
   const [listen] = listens(instance);
   listen?.notify(UPDATED, { uri: 'x:1' });
-  const found = [listens(instance).length, ...clients.map(({ heard }) => heard)];
+  const found = [listens(instance).length, ...clients.map(({ received }) => received)];
   assert.equal(found, [1, [`${UPDATED} x:1`], [`${UPDATED} x:1`]]);
   assert.is(harness.ref('a').inFlight, 0);
   for (const client of clients) client.leave();
@@ -141,7 +141,7 @@ test('emits changes from the dedicated process of an owner to that owner only', 
   own?.sendNotification('notifications/tools/list_changed');
   own?.sendNotification('notifications/prompts/list_changed');
   own?.sendNotification(UPDATED, { uri: 'x:1' });
-  assert.equal([ann.heard, bob.heard], [['notifications/tools/list_changed', `${UPDATED} x:1`], []]);
+  assert.equal([ann.received, bob.received], [['notifications/tools/list_changed', `${UPDATED} x:1`], []]);
   ann.leave();
   await settled();
   assert.is(own?.asked.at(-1), 'resources/unsubscribe');
@@ -158,7 +158,7 @@ test('subscribes again after a restart, and stays open when the instance is remo
   assert.is.not(second, first);
   assert.equal(subscribed(second), ['subscribe x:1']);
   second.sendNotification(UPDATED, { uri: 'x:1' });
-  assert.is(client.heard.length, 1);
+  assert.is(client.received.length, 1);
   await harness.fleet.remove('t', 'a', 0);
   assert.is(client.isOver, false);
 });
@@ -182,7 +182,7 @@ test.run();
 
 /** One client, its notifications, and whether its subscription ended. */
 class Client {
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   isOver = false;
   readonly #subscription: Subscription;
 
@@ -194,7 +194,7 @@ class Client {
     const wanted = { lists: new Set(lists), resources: new Set(uris) };
     this.#subscription = feed.changes('t', { id: owner }, modernProfile(), wanted).subscribe({
       next: ({ method, params }) =>
-        this.heard.push(params.uri === undefined ? method : `${method} ${params.uri}`),
+        this.received.push(params.uri === undefined ? method : `${method} ${params.uri}`),
       complete: () => {
         this.isOver = true;
       },

@@ -54,12 +54,12 @@ test('averages the time to answers only', () => {
 test('reports percentiles within 1 %', () => {
   for (let ms = 1; ms <= 1_000; ms += 1) finish('a', 'result', ms);
   const { p50Ms, p95Ms, p99Ms } = metrics.summary();
-  for (const [told, expected] of [
+  for (const [reported, expected] of [
     [p50Ms, 500],
     [p95Ms, 950],
     [p99Ms, 990],
   ] as const) {
-    assert.ok(Math.abs(told - expected) <= expected / 100, `${told} instead of ${expected}`);
+    assert.ok(Math.abs(reported - expected) <= expected / 100, `${reported} instead of ${expected}`);
   }
 });
 

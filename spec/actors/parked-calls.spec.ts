@@ -23,7 +23,7 @@ const ACCEPTED: ClientReply = { result: { action: 'accept' } };
 
 /** What one client received in one round: progress as its number, results as their value, questions as their methods. */
 class Client {
-  readonly heard: unknown[] = [];
+  readonly received: unknown[] = [];
   asked: ClientQuestion | undefined;
   readonly subscription: Subscription;
 
@@ -31,8 +31,8 @@ class Client {
     if (answers$ === undefined) throw new Error('there is no such call');
     this.subscription = answers$.subscribe({
       next: (answer) => this.#hear(answer),
-      error: (thrown: unknown) => this.heard.push(asGatewayError(thrown).code),
-      complete: () => this.heard.push('end'),
+      error: (thrown: unknown) => this.received.push(asGatewayError(thrown).code),
+      complete: () => this.received.push('end'),
     });
   }
 
@@ -48,10 +48,10 @@ class Client {
   #hear(answer: Answer | ClientQuestion): void {
     if ('kind' in answer) {
       this.asked = answer;
-      this.heard.push([...answer.requests.values()].map(({ method }) => method).join());
-    } else if (answer.event.kind === 'notification') this.heard.push(answer.event.params.progress);
-    else if (answer.event.kind === 'result') this.heard.push(answer.event.result.value);
-    else this.heard.push(answer.event.kind);
+      this.received.push([...answer.requests.values()].map(({ method }) => method).join());
+    } else if (answer.event.kind === 'notification') this.received.push(answer.event.params.progress);
+    else if (answer.event.kind === 'result') this.received.push(answer.event.result.value);
+    else this.received.push(answer.event.kind);
   }
 }
 
@@ -73,18 +73,18 @@ test('a call without questions is passed on and not parked', () => {
   const client = new Client(calls.follow(ANN, CALL, answers()));
   progress(1);
   backend.last.result('done');
-  assert.equal([client.heard, calls.size], [[1, 'done', 'end'], 0]);
+  assert.equal([client.received, calls.size], [[1, 'done', 'end'], 0]);
 });
 
 test('asks the client, and continues with its answer', () => {
   const first = park('elicitation/create');
-  assert.equal(first.heard, ['elicitation/create', 'end']);
+  assert.equal(first.received, ['elicitation/create', 'end']);
   assert.is(backend.last.isCancelled, false);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('elicitation/create'))));
   assert.equal(backend.last.replies, [ACCEPTED]);
   progress(2);
   backend.last.result('done');
-  assert.equal([second.heard, calls.size, backend.last.isCancelled], [[2, 'done', 'end'], 0, false]);
+  assert.equal([second.received, calls.size, backend.last.isCancelled], [[2, 'done', 'end'], 0, false]);
 });
 
 test('asks questions that come within 5 ms together, and passes on notifications meanwhile', () => {
@@ -94,14 +94,14 @@ test('asks questions that come within 5 ms together, and passes on notifications
   mock.timers.tick(4);
   backend.last.ask('sampling/createMessage');
   mock.timers.tick(1);
-  assert.equal(client.heard, [1, 'roots/list,sampling/createMessage', 'end']);
+  assert.equal(client.received, [1, 'roots/list,sampling/createMessage', 'end']);
 });
 
 test('keeps the last 64 notifications of a parked call', () => {
   const first = park('roots/list');
   for (let n = 0; n < 100; n += 1) progress(n);
   const second = new Client(calls.resume(first.id, ANN, CALL, new Map()));
-  assert.equal([second.heard.length, second.heard[0], second.heard.at(-1)], [64, 36, 99]);
+  assert.equal([second.received.length, second.received[0], second.received.at(-1)], [64, 36, 99]);
 });
 
 test('keeps the result of a backend that did not wait for replies, until it is fetched', () => {
@@ -110,7 +110,7 @@ test('keeps the result of a backend that did not wait for replies, until it is f
   backend.last.result('done');
   assert.is(calls.size, 1);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  assert.equal([second.heard, calls.size, backend.last.replies], [[1, 'done', 'end'], 0, [LATE]]);
+  assert.equal([second.received, calls.size, backend.last.replies], [[1, 'done', 'end'], 0, [LATE]]);
 });
 
 test('asks in the next round what the backend asked while the call was parked', () => {
@@ -118,7 +118,7 @@ test('asks in the next round what the backend asked while the call was parked', 
   backend.last.ask('sampling/createMessage');
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
   mock.timers.tick(5);
-  assert.equal(second.heard, ['sampling/createMessage', 'end']);
+  assert.equal(second.received, ['sampling/createMessage', 'end']);
 });
 
 test('a call is resumed once, by its owner and under its name; other attempts have no effect', () => {
@@ -132,7 +132,7 @@ test('a call is resumed once, by its owner and under its name; other attempts ha
   assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
   backend.last.result('done');
   assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
-  assert.equal([second.heard, backend.last.replies.length], [['done', 'end'], 1]);
+  assert.equal([second.received, backend.last.replies.length], [['done', 'end'], 1]);
 });
 
 test('cancels the exchange when its client leaves in the middle of a round', () => {
@@ -159,7 +159,7 @@ test('refuses a call above the limit with QUEUE_FULL, and keeps the others', () 
   for (let n = 0; n < LIMITS.parkedCalls; n += 1) parkFor(`owner ${n % 4}`);
   const last = backend.last;
   const refused = parkFor('ann');
-  assert.equal(refused.heard, ['QUEUE_FULL']);
+  assert.equal(refused.received, ['QUEUE_FULL']);
   assert.equal([backend.last.isCancelled, backend.last.replies], [true, [LATE]]);
   assert.equal([last.isCancelled, calls.size], [false, LIMITS.parkedCalls]);
 });
@@ -167,13 +167,13 @@ test('refuses a call above the limit with QUEUE_FULL, and keeps the others', () 
 test('parks at most a quarter of the limit for one owner, unless callers are anonymous', () => {
   const share = LIMITS.parkedCalls / 4;
   const [first] = Array.from({ length: share }, () => parkFor('ann'));
-  assert.equal([parkFor('ann').heard, parkFor('bob').heard], [['QUEUE_FULL'], []]);
+  assert.equal([parkFor('ann').received, parkFor('bob').received], [['QUEUE_FULL'], []]);
   assert.is(calls.size, share + 1);
   mock.timers.tick(10);
   new Client(calls.resume(first?.id ?? '', ANN, CALL, new Map())).subscription.unsubscribe();
   parkFor('ann');
   assert.is(calls.size, share + 1);
-  for (let n = 0; n <= share; n += 1) assert.equal(parkFor('anonymous').heard, []);
+  for (let n = 0; n <= share; n += 1) assert.equal(parkFor('anonymous').received, []);
 });
 
 test('ends the calls of one owner, and no others', () => {
@@ -194,7 +194,7 @@ test('a resumed call fails when the calls of its owner are ended, or the gateway
     const first = park('roots/list');
     const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
     end();
-    assert.equal([second.heard, backend.last.isCancelled, calls.size], [[code], true, 0]);
+    assert.equal([second.received, backend.last.isCancelled, calls.size], [[code], true, 0]);
   }
 });
 
@@ -219,10 +219,10 @@ test('a resumed call does not expire while it runs, and may ask again', () => {
   mock.timers.tick(LIMITS.parkedCallMs - 1);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
   mock.timers.tick(2 * LIMITS.parkedCallMs);
-  assert.equal([backend.last.isCancelled, second.heard], [false, []]);
+  assert.equal([backend.last.isCancelled, second.received], [false, []]);
   backend.last.ask('sampling/createMessage');
   mock.timers.tick(5);
-  assert.equal(second.heard, ['sampling/createMessage', 'end']);
+  assert.equal(second.received, ['sampling/createMessage', 'end']);
 });
 
 test.run();

@@ -14,7 +14,7 @@ const test = suite('outliers');
 
 /** A pool with round robin and a clock that only `pass` advances. */
 class Bench {
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly pool: Pool<TestCandidate>;
   readonly #changes$ = new Subject<PoolChange<TestCandidate>>();
   readonly #byId = new Map<string, TestCandidate>();
@@ -29,9 +29,10 @@ class Bench {
         this.#alarms.add(alarm);
         return () => this.#alarms.delete(alarm);
       },
-      ejected: ({ id }, { reason }, forMs) => this.told.push(`${id} is out for ${forMs / 1000} s: ${reason}`),
-      readmitted: ({ id }) => this.told.push(`${id} is in`),
-      silent: ({ id }) => this.told.push(`${id} is silent`),
+      ejected: ({ id }, { reason }, forMs) =>
+        this.reported.push(`${id} is out for ${forMs / 1000} s: ${reason}`),
+      readmitted: ({ id }) => this.reported.push(`${id} is in`),
+      silent: ({ id }) => this.reported.push(`${id} is silent`),
     });
     for (const id of ids) this.up(candidate(id));
   }
@@ -101,7 +102,7 @@ test('a candidate is ejected when more than half of at least 10 calls within 10 
   }
   assert.is(bench.isOut('a'), false);
   bench.call('a', 'failed');
-  assert.equal(bench.told, ['a is out for 5 s: 6 of 11 calls failed within 10 s']);
+  assert.equal(bench.reported, ['a is out for 5 s: 6 of 11 calls failed within 10 s']);
 });
 
 for (const [size, most] of [
@@ -126,7 +127,7 @@ test('the candidate whose ejection ends first is readmitted when the pool become
   bench.pass(100);
   bench.calls('b', 'failed', 5);
   bench.down('d');
-  assert.equal([bench.isOut('a'), bench.isOut('b'), bench.told.at(-1)], [false, true, 'a is in']);
+  assert.equal([bench.isOut('a'), bench.isOut('b'), bench.reported.at(-1)], [false, true, 'a is in']);
 });
 
 test('after an ejection one trial call decides, a repeatable one if one comes within 1 s', () => {
@@ -140,7 +141,7 @@ test('after an ejection one trial call decides, a repeatable one if one comes wi
   bench.pass(1_000);
   for (let time = 0; time < 5; time += 1) assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'b');
   bench.end(trial, 'answered');
-  assert.equal([bench.told.at(-1), new Set(bench.picked(4)).size], ['a is in', 2]);
+  assert.equal([bench.reported.at(-1), new Set(bench.picked(4)).size], ['a is in', 2]);
 });
 
 test('after 1 s any call may be the trial, and a cancelled one decides nothing', () => {
@@ -175,12 +176,12 @@ test('a failed trial doubles the ejection, up to 60 s; each minute without one t
   bench.call('a', 'answered');
   bench.pass(2 * 60_000);
   bench.calls('a', 'failed', 5);
-  assert.is(bench.told.at(-1), 'a is out for 20 s: 5 calls in a row failed');
+  assert.is(bench.reported.at(-1), 'a is out for 20 s: 5 calls in a row failed');
   bench.pass(20_000);
   bench.call('a', 'answered');
   bench.pass(10 * 60_000);
   bench.calls('a', 'failed', 5);
-  assert.is(bench.told.at(-1), 'a is out for 5 s: 5 calls in a row failed');
+  assert.is(bench.reported.at(-1), 'a is out for 5 s: 5 calls in a row failed');
 });
 
 test('a candidate whose three newest calls are silent for over 3 s is avoided until a message comes', () => {
@@ -190,7 +191,7 @@ test('a candidate whose three newest calls are silent for over 3 s is avoided un
   bench.pass(2_900);
   assert.is(bench.isOut('a'), false);
   bench.pass(700);
-  assert.equal(bench.told, [
+  assert.equal(bench.reported, [
     'a is silent',
     'a is out for 5 s: its newest 3 calls or more are unanswered for over 3 s',
   ]);
@@ -199,7 +200,7 @@ test('a candidate whose three newest calls are silent for over 3 s is avoided un
   assert.equal([bench.pool.pick()?.id, bench.pool.isFull()], ['a', false]);
   bench.at('b').inFlight = 0;
   if (silent[1] !== undefined) bench.end(silent[1], 'answered');
-  assert.equal([bench.isOut('a'), bench.told.at(-1)], [false, 'a is in']);
+  assert.equal([bench.isOut('a'), bench.reported.at(-1)], [false, 'a is in']);
 });
 
 test('slow answers raise the limit of silence, and without any answer there is none', () => {
@@ -227,7 +228,7 @@ test('a silent trial has failed; a later message readmits a candidate that was a
   assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'a');
   const trial = bench.pool.outliers.sent(bench.at('a'));
   bench.pass(4_000);
-  assert.is(bench.told.at(-1), 'a is out for 10 s: its trial call is unanswered');
+  assert.is(bench.reported.at(-1), 'a is out for 10 s: its trial call is unanswered');
   bench.end(trial, 'answered');
   assert.is(bench.isOut('a'), false);
 });
@@ -239,7 +240,7 @@ test('silence is reported once per call, and no timer is left when all is answer
   bench.pass(20_000);
   calls.push(bench.pool.outliers.sent(bench.at('a')));
   bench.pass(20_000);
-  assert.equal([bench.told, bench.timers], [['a is silent', 'a is silent'], 1]);
+  assert.equal([bench.reported, bench.timers], [['a is silent', 'a is silent'], 1]);
   for (const call of calls) bench.end(call, 'answered');
   bench.pass(1_000);
   assert.is(bench.timers, 0);

@@ -19,13 +19,13 @@ test('writes one line for each start that fails', () => {
     events.next({ type: 'instance.restarting', ...instance, ...trouble, reason, delayMs });
     events.next({ type: 'instance.unhealthy', ...instance, reason, isPlanned: false });
   };
-  const told = { ...who, reason: 'exited', is_planned: false, is_program: true };
+  const reported = { ...who, reason: 'exited', is_planned: false, is_program: true };
   fail('exited', 500);
   fail('exited', 1_000);
   const warnings = lines.filter(([level]) => level === 'warn');
   assert.equal(warnings, [
-    ['warn', 'instance will be restarted', { ...told, delay_ms: 500 }],
-    ['warn', 'instance will be restarted', { ...told, delay_ms: 1_000 }],
+    ['warn', 'instance will be restarted', { ...reported, delay_ms: 500 }],
+    ['warn', 'instance will be restarted', { ...reported, delay_ms: 1_000 }],
   ]);
 });
 
@@ -94,8 +94,8 @@ test('logs lost sessions and upstreams, with a warning for a process', () => {
     'info backend session for a client could not be opened',
   ]);
   const [, , fields] = lines[6] ?? [];
-  const told = { transport: 'stdio', reason: 'exited with code 1', is_lost: true };
-  assert.equal(fields, { ...who, principal: 'user:1', ...told });
+  const reported = { transport: 'stdio', reason: 'exited with code 1', is_lost: true };
+  assert.equal(fields, { ...who, principal: 'user:1', ...reported });
 });
 
 test.run();

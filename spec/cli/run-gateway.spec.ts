@@ -121,8 +121,8 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
     cwd: folder,
     readFile: () => undefined,
   });
-  const heard = Promise.withResolvers<string>();
-  const onPrint = (text: string) => heard.resolve(String(text.split(' ').at(-1)));
+  const received = Promise.withResolvers<string>();
+  const onPrint = (text: string) => received.resolve(String(text.split(' ').at(-1)));
   const terminal = recordingTerminal({ ...options, folder, onPrint });
   const signals = new EventEmitter();
   const logged: string[] = [];
@@ -139,7 +139,7 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
     signals.emit('SIGTERM', 'SIGTERM');
     return ended;
   };
-  return { terminal, logged, signals, ended, stop, listening: heard.promise };
+  return { terminal, logged, signals, ended, stop, listening: received.promise };
 }
 
 const children = suite('killOwnChildren');

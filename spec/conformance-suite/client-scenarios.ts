@@ -90,7 +90,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
 
   'http-custom-headers': async (client, { toolCalls }) => {
     await client.listTools();
-    if (!Array.isArray(toolCalls)) throw new Error('the suite told no calls');
+    if (!Array.isArray(toolCalls)) throw new Error('the suite named no calls');
     for (const { name, arguments: values } of toolCalls.map(objectOr)) {
       await callsFor(client, String(name), 'Custom headers test completed', objectOr(values));
     }

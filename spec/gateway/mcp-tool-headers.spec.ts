@@ -86,9 +86,9 @@ test('arguments of an omitted tool are in no log line and no event', async () =>
   await register('a');
   for (const name of ['bad', 'one']) await call('ann', name, { secret, region: secret }, { region: secret });
   await listed('ann');
-  const told = JSON.stringify([lines, events]);
-  assert.match(told, BAD.replaceAll('"', '\\"'));
-  assert.not.match(told, secret);
+  const reported = JSON.stringify([lines, events]);
+  assert.match(reported, BAD.replaceAll('"', '\\"'));
+  assert.not.match(reported, secret);
 });
 
 const ZONED = tool('one', { region: { ...REGION, 'x-mcp-header': 'Zone' } });

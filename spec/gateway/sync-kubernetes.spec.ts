@@ -161,15 +161,15 @@ test('follows pods through bookmarks, ended watches, forgotten versions, renewed
   const { gateway, notices } = await gatewayOf();
   await gateway.followDeployments();
   await cluster.watched();
-  let heard = next(gateway, 'instance.registered');
+  let received = next(gateway, 'instance.registered');
   cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')]));
-  assert.is(await heard, 'web-a1000000');
+  assert.is(await received, 'web-a1000000');
 
   // The next watch continues from the bookmark.
   cluster.bookmark();
-  heard = next(gateway, 'instance.deregistered');
+  received = next(gateway, 'instance.deregistered');
   cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1', false)]));
-  assert.is(await heard, 'web-a1000000');
+  assert.is(await received, 'web-a1000000');
   const before = cluster.seen.length;
   cluster.bookmark();
   cluster.endWatches();
@@ -180,19 +180,19 @@ test('follows pods through bookmarks, ended watches, forgotten versions, renewed
 
   // A change between two watches, which the server has forgotten by the second one.
   await cluster.watched();
-  heard = next(gateway, 'instance.registered');
+  received = next(gateway, 'instance.registered');
   cluster.endWatches();
   cluster.putUnseen('endpointslices', slice('web', [pod('a2', '10.0.0.2')]));
-  assert.is(await heard, 'web-a2000000');
+  assert.is(await received, 'web-a2000000');
 
   await cluster.watched();
   await token('second-token');
   cluster.token = 'second-token';
   cluster.cut();
   await cluster.watched();
-  heard = next(gateway, 'instance.registered');
+  received = next(gateway, 'instance.registered');
   cluster.put('endpointslices', slice('web', [pod('a3', '10.0.0.3')]));
-  assert.is(await heard, 'web-a3000000');
+  assert.is(await received, 'web-a3000000');
   assert.ok(
     notices.every((line) => !line.includes('token')),
     notices.join('\n'),

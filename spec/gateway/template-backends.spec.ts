@@ -62,13 +62,16 @@ test('sends a request of the gateway to an instance outside of its calls, on beh
   const fleet = { find: (_: string, id: string) => (id === 'a' ? ref : undefined) };
   const parts = { fleet, listChanges$: new Subject(), memory: new ListMemory() };
   const backends = new TemplateBackends('t', Object(parts));
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   for (const instanceId of ['a', 'b']) {
     backends
       .askInstance({ method: 'tasks/get' }, { owner: { id: 'ann' }, instanceId })
-      .subscribe({ next: (event) => heard.push(event), error: ({ code }) => heard.push(code) });
+      .subscribe({ next: (event) => received.push(event), error: ({ code }) => received.push(code) });
   }
-  assert.equal([heard, listened], [[UNKNOWN, 'SERVER_NOT_FOUND'], [{ method: 'tasks/get', caller: 'ann' }]]);
+  assert.equal(
+    [received, listened],
+    [[UNKNOWN, 'SERVER_NOT_FOUND'], [{ method: 'tasks/get', caller: 'ann' }]],
+  );
 });
 
 test('finds a tool at healthy instances first, and asks each of them when it renews the tool', async () => {

@@ -29,10 +29,10 @@ interface Told {
 }
 
 test('sends the kept events, oldest first, and ends', async () => {
-  const told = await eventsFor(app.admin, '');
-  const own = told.filter(({ data }) => data.template === 'demo').map(({ name }) => name);
+  const reported = await eventsFor(app.admin, '');
+  const own = reported.filter(({ data }) => data.template === 'demo').map(({ name }) => name);
   assert.equal(own.slice(0, 3), ['template.changed', 'instance.registered', 'instance.starting']);
-  const { id, data } = told.find(({ name }) => name === 'instance.healthy') as Told;
+  const { id, data } = reported.find(({ name }) => name === 'instance.healthy') as Told;
   assert.match(id, /^[0-9a-f]{8}-\d+$/);
   assert.match(String(data.at), /^\d{4}-\d\d-\d\dT.*Z$/);
   const { at: _, ...fields } = data;
@@ -108,9 +108,9 @@ test('sends callers without the scope admin their own calls only, without argume
 });
 
 test('sends an API key for some templates only the events of these', async () => {
-  const told = await eventsFor(await app.key(['admin'], ['other']), '');
-  assert.ok(told.length > 2);
-  assert.not.match(JSON.stringify(told), '"demo"');
+  const reported = await eventsFor(await app.key(['admin'], ['other']), '');
+  assert.ok(reported.length > 2);
+  assert.not.match(JSON.stringify(reported), '"demo"');
 });
 
 test('continues after the last event that was read', async () => {
@@ -138,7 +138,7 @@ test('follows new events until the API key is revoked', async () => {
   const [, id = ''] = /sd_([0-9a-f]+)_/.exec(String(key['x-api-key'])) ?? [];
   await app.as(app.admin, 'DELETE', `/auth/api-keys/${id}`);
   const rest = await readUntil(socket, 'INVALID_CREDENTIALS');
-  assert.not.match(rest, 'instance.', 'what others do is not told');
+  assert.not.match(rest, 'instance.', 'events of other callers are not reported');
   socket.destroy();
 });
 
@@ -209,13 +209,13 @@ test('keeps a limited number of events, and reports how many a reconnecting read
   const { recent, happen } = ring(10);
   happen(25);
   const all = read(recent, { isFollowing: false });
-  assert.equal(numbers(all.told), [15, 16, 17, 18, 19, 20, 21, 22, 23, 24]);
-  const [run] = String(all.told[0]?.id).split('-');
+  assert.equal(numbers(all.reported), [15, 16, 17, 18, 19, 20, 21, 22, 23, 24]);
+  const [run] = String(all.reported[0]?.id).split('-');
   const late = read(recent, { isFollowing: false, after: `${run}-9` });
-  assert.equal([late.told[0]?.name, late.told[0]?.data], ['missed', '{"type":"missed","count":5}']);
-  assert.equal(numbers(late.told.slice(1)), numbers(all.told));
+  assert.equal([late.reported[0]?.name, late.reported[0]?.data], ['missed', '{"type":"missed","count":5}']);
+  assert.equal(numbers(late.reported.slice(1)), numbers(all.reported));
   assert.equal([all.state.isOver, late.state.isOver], [true, true]);
-  assert.equal(read(recent, { isFollowing: false, after: `${run}-99` }).told, []);
+  assert.equal(read(recent, { isFollowing: false, after: `${run}-99` }).reported, []);
 });
 
 test('examines an event only for the readers of its type', () => {
@@ -230,7 +230,7 @@ test('examines an event only for the readers of its type', () => {
   happen(30);
   some.end();
   happen(5);
-  assert.equal([examined, others.told.length], [30, 0]);
+  assert.equal([examined, others.reported.length], [30, 0]);
 });
 
 test('drops the oldest events of a slow reader, and reports how many of those that it selected', async () => {
@@ -245,10 +245,10 @@ test('drops the oldest events of a slow reader, and reports how many of those th
   reading.caughtUp.next();
   happen(2);
   await turn();
-  const missed = reading.told.findIndex(({ name }) => name === 'missed');
-  assert.equal(numbers(reading.told.slice(0, missed)), [0, 2]);
-  assert.is(reading.told[missed]?.data, '{"type":"missed","count":10}');
-  assert.equal(numbers(reading.told.slice(missed + 1)), [24, 26, 28, 30, 32, 34]);
+  const missed = reading.reported.findIndex(({ name }) => name === 'missed');
+  assert.equal(numbers(reading.reported.slice(0, missed)), [0, 2]);
+  assert.is(reading.reported[missed]?.data, '{"type":"missed","count":10}');
+  assert.equal(numbers(reading.reported.slice(missed + 1)), [24, 26, 28, 30, 32, 34]);
 });
 
 test('writes events in quick succession together, and the first event at once', async () => {
@@ -256,13 +256,13 @@ test('writes events in quick succession together, and the first event at once', 
   const reading = read(recent, { isFollowing: true });
   happen(1);
   await turn();
-  assert.equal(numbers(reading.told), [0]);
+  assert.equal(numbers(reading.reported), [0]);
   const written = reading.state.pieces;
   for (let event = 0; event < 20; event += 1) {
     happen(1);
     await turn();
   }
-  while (reading.told.length < 21) await turn();
+  while (reading.reported.length < 21) await turn();
   assert.ok(reading.state.pieces - written <= 4, 'in few pieces');
 });
 
@@ -271,16 +271,16 @@ test('divides one rate among all readers, and drops their oldest events', async 
   const readings = [1, 2].map(() => read(recent, { isFollowing: true }));
   happen(10);
   await turn();
-  for (const { told } of readings) assert.is(told.length, 10, 'as much as is kept comes at once');
+  for (const { reported } of readings) assert.is(reported.length, 10, 'as much as is kept comes at once');
   happen(100);
-  while (readings.some(({ told }) => numbers(told).at(-1) !== 109)) await turn();
-  for (const { told } of readings) {
-    const missed = told.flatMap(({ name, data }) =>
+  while (readings.some(({ reported }) => numbers(reported).at(-1) !== 109)) await turn();
+  for (const { reported } of readings) {
+    const missed = reported.flatMap(({ name, data }) =>
       name === 'missed' ? [JSON.parse(String(data)).count] : [],
     );
     const sum = missed.reduce((total, count) => total + count, 0);
     assert.ok(sum >= 80);
-    assert.is(told.length - missed.length + sum, 110);
+    assert.is(reported.length - missed.length + sum, 110);
   }
 });
 
@@ -290,8 +290,8 @@ test('reports dropped events when the rate allows, without waiting for another e
   happen(2);
   await turn();
   happen(4);
-  while (reading.told.length < 3) await turn();
-  assert.is(reading.told.at(-1)?.data, '{"type":"missed","count":2}');
+  while (reading.reported.length < 3) await turn();
+  assert.is(reading.reported.at(-1)?.data, '{"type":"missed","count":2}');
 });
 
 test('reports to a client that did not read how many events it lost', async () => {
@@ -313,12 +313,12 @@ test('reports to a client that did not read how many events it lost', async () =
   }
   events$.complete();
   const text = await readAll(socket);
-  const told = text.match(/^event: instance\.crashed$/gm)?.length ?? 0;
+  const reported = text.match(/^event: instance\.crashed$/gm)?.length ?? 0;
   const missed = [...text.matchAll(/^data: \{"type":"missed","count":(\d+)\}$/gm)].map(([, count]) =>
     Number(count),
   );
   assert.ok(missed.length > 0, 'it was too slow');
-  assert.is(told + missed.reduce((sum, count) => sum + count, 0), 80);
+  assert.is(reported + missed.reduce((sum, count) => sum + count, 0), 80);
   served.close();
 });
 
@@ -363,7 +363,7 @@ function ring(size: number, rate: EventRate = AT_ONCE) {
 }
 
 function read(recent: RecentEvents, options: Partial<ReadOptions>) {
-  const told: StreamEvent[] = [];
+  const reported: StreamEvent[] = [];
   const state = { isOver: false, isBehind: false, pieces: 0 };
   const caughtUp = new Subject<void>();
   const reader: StreamReader = {
@@ -380,15 +380,15 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
     },
   };
   const reading = recent.read({ isSelected: () => true, isFollowing: true, ...options }, reader).subscribe({
-    next: (event) => void told.push(event),
+    next: (event) => void reported.push(event),
     complete: () => {
       state.isOver = true;
     },
   });
-  return { told, state, caughtUp, end: () => reading.unsubscribe() };
+  return { reported, state, caughtUp, end: () => reading.unsubscribe() };
 }
 
-function numbers(told: readonly StreamEvent[]): number[] {
-  const events = told.filter(({ name }) => name !== 'missed');
+function numbers(reported: readonly StreamEvent[]): number[] {
+  const events = reported.filter(({ name }) => name !== 'missed');
   return events.map(({ data }) => Date.parse(JSON.parse(String(data)).at));
 }

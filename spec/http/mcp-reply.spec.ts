@@ -93,17 +93,17 @@ test('report that the client disconnected, and ignore later writes', async () =>
 
 test('end the stream of a caller that lost access, and call every onGone listener', async () => {
   const streams = new EventStreams({ callerCheckMs: 10 });
-  const heard: string[] = [];
+  const received: string[] = [];
   const app = await startMiddlewares((context) => {
     context.state.check = () => invalidCredentials();
     const reply = new HttpMcpReply(context, streams);
-    reply.onGone(() => heard.push('one'));
-    reply.onGone(() => heard.push('other'));
+    reply.onGone(() => received.push('one'));
+    reply.onGone(() => received.push('other'));
     reply.stream().send({ data: '{}' });
   });
   const { status, text } = await app.ask('POST', '/');
   assert.equal([status, text], [200, 'event: message\ndata: {}\n\n']);
-  assert.equal(heard, ['one', 'other']);
+  assert.equal(received, ['one', 'other']);
   app.close();
 });
 

@@ -90,15 +90,15 @@ test('disconnects a client that stops reading, and keeps an idle stream open', a
     await quiet.promise;
     if (path === '/quiet') response.end('end');
   });
-  const [stopped, heard] = await Promise.all([openRaw(app.port), openRaw(app.port)]);
+  const [stopped, received] = await Promise.all([openRaw(app.port), openRaw(app.port)]);
   const closed = untilClosed(stopped);
   stopped.write(head('GET /stopped'));
-  heard.write(head('GET /quiet'));
-  assert.match(await readUntil(heard, 'end'), /begin[\s\S]*end/);
+  received.write(head('GET /quiet'));
+  assert.match(await readUntil(received, 'end'), /begin[\s\S]*end/);
   stopped.write('x'); // only a write notices the reset
   stopped.resume();
   await closed;
-  heard.destroy();
+  received.destroy();
   app.close();
 });
 

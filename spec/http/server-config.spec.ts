@@ -162,10 +162,10 @@ const INVALID: readonly (readonly [config: object, from: TemplateDefinition | un
 test('is refused for unknown settings, values of the wrong type, and settings that do not fit together', () => {
   for (const [config, from, said] of INVALID) {
     const [code, issues] = refusal(config, from);
-    const told = Array.isArray(issues)
+    const reported = Array.isArray(issues)
       ? issues.map((one) => `${one.slice(2, -1).join('.')} ${one.at(-1)}`)
       : [];
-    assert.equal([code, told.join(', ')], ['VALIDATION_ERROR', said]);
+    assert.equal([code, reported.join(', ')], ['VALIDATION_ERROR', said]);
   }
 });
 

@@ -126,10 +126,10 @@ test('equal searches of one owner are one, which ends without subscribers', () =
 
 test('an owner may have four searches under way, all owners sixty-four, and the anonymous owner sixty-four, too', () => {
   const { searches, ask, end } = searching();
-  const told = (ownerId: string) =>
+  const reported = (ownerId: string) =>
     Array.from({ length: 20 }, (_, id) => ask(`${id}`, { ...ANN, ownerId }).received[0]).indexOf('full');
   const owners = ['ann', ...Array.from({ length: 16 }, (_, index) => `owner ${index}`)];
-  assert.equal(owners.map(told), [...Array.from({ length: 16 }, () => 4), 0]);
+  assert.equal(owners.map(reported), [...Array.from({ length: 16 }, () => 4), 0]);
   assert.is(searches.size, 64);
   end(0);
   assert.equal([ask('20').received, ask('21').received, searches.size], [[], ['full'], 64]);

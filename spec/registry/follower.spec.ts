@@ -13,14 +13,14 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: follower');
 let storeChanges$ = new Subject<RevisionChange>();
-let told: GatewayEvent['type'][] = [];
+let reported: GatewayEvent['type'][] = [];
 let reloads = 0;
 let reload: () => Promise<void> = async () => {};
 let follower = make();
 
 simulateTime(test, () => {
   storeChanges$ = new Subject();
-  told = [];
+  reported = [];
   reloads = 0;
   reload = async () => {};
   follower = make();
@@ -57,11 +57,11 @@ test('reads again after a failure: at the next notice, or after 5 s', async () =
   assert.is(reloads, 2);
   await pass(1);
   assert.is(reloads, 3);
-  assert.equal(told, ['registry.behind']);
+  assert.equal(reported, ['registry.behind']);
   reload = async () => {};
   await pass(500);
   await pass(5_000);
-  assert.equal([reloads, told], [4, ['registry.behind', 'registry.current']]);
+  assert.equal([reloads, reported], [4, ['registry.behind', 'registry.current']]);
   await pass(60_000);
   assert.is(reloads, 4);
 });
@@ -74,13 +74,13 @@ test('does nothing once it is closed, and ends its timers', async () => {
   assert.is(storeChanges$.observed, false);
   follower.requestReload();
   await pass(60_000);
-  assert.equal([reloads, told], [1, ['registry.behind']]);
+  assert.equal([reloads, reported], [1, ['registry.behind']]);
 });
 
 test.run();
 
 function make(): Follower {
-  const emit = ({ type }: GatewayEvent) => told.push(type);
+  const emit = ({ type }: GatewayEvent) => reported.push(type);
   return new Follower({
     emit,
     reload: () => {

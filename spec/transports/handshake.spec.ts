@@ -35,12 +35,12 @@ type Answers = Readonly<Record<string, HandshakeAnswer | GatewayError | readonly
 
 /** A backend that answers each method as the table says, several answers one after another, -32601 otherwise. */
 function backend(answers: Answers) {
-  const heard: (Heard & { params: ExchangeRequest['params'] })[] = [];
+  const received: (Heard & { params: ExchangeRequest['params'] })[] = [];
   const notified: string[] = [];
   const counts = new Map<string, number>();
   const channel: HandshakeChannel = {
     request: async ({ method, params }, era) => {
-      heard.push({ method, era, params });
+      received.push({ method, era, params });
       const count = counts.get(method) ?? 0;
       counts.set(method, count + 1);
       const planned = answers[method] ?? unknown;
@@ -51,7 +51,7 @@ function backend(answers: Answers) {
       notified.push(method);
     },
   };
-  return { channel, heard, notified, asked: () => heard.map(({ method }) => method) };
+  return { channel, received, notified, asked: () => received.map(({ method }) => method) };
 }
 
 function gives(value: unknown): HandshakeAnswer {
@@ -80,8 +80,8 @@ const legacyPeer = (protocolVersion: string) => ({
 });
 const modernPeer = { ...legacyPeer('2026-07-28'), era: 'modern' };
 /** What the handshake learned, without the greeting. */
-async function knownAfter(...told: Parameters<typeof shakeHands>) {
-  const { greeting: _, ...known } = await shakeHands(...told);
+async function knownAfter(...reported: Parameters<typeof shakeHands>) {
+  const { greeting: _, ...known } = await shakeHands(...reported);
   return known;
 }
 
@@ -134,10 +134,10 @@ test('distinguishes refusals from failures', async () => {
     [gives('done'), false],
     [broken, false],
   ] as const) {
-    const { channel, heard } = backend({ initialize, 'server/discover': discovered });
+    const { channel, received } = backend({ initialize, 'server/discover': discovered });
     const error = await errorOf(shakeHands(channel, { client, profile, first: 'legacy' }));
     assert.is(isRefusal(error), expected, error.message);
-    assert.is(heard.length, 1);
+    assert.is(received.length, 1);
   }
   assert.is(isRefusal(new Error('anything else')), false);
 });

@@ -125,23 +125,23 @@ test('opens conversations with the same function that end independently', async 
   ];
   const found = [one, two].map(({ peer }) => peer.protocolVersion);
   assert.equal(found, ['2025-03-26', '2025-11-25']);
-  const heard: string[] = [];
+  const received: string[] = [];
   for (const [name, conversation] of Object.entries({ transport, one, two })) {
     conversation.messages$.subscribe({
-      next: () => heard.push(name),
-      complete: () => heard.push(`${name} completed`),
+      next: () => received.push(name),
+      complete: () => received.push(`${name} completed`),
     });
   }
   const { events } = await see(one.exchange({ method: 'ping' }));
   assert.equal(events[0]?.kind === 'result' && events[0].result.value, { count: 1 });
-  assert.equal(heard.splice(0), ['transport', 'one', 'two']);
+  assert.equal(received.splice(0), ['transport', 'one', 'two']);
   one.notify('notifications/roots/list_changed', {});
   await one.close();
   assert.equal(failure((await see(one.exchange({ method: 'ping' }))).end)?.delivered, 'no');
   assert.is((await see(two.exchange({ method: 'ping' }))).end, 'completed');
-  assert.equal(heard.splice(0), ['one completed', 'transport', 'two']);
+  assert.equal(received.splice(0), ['one completed', 'transport', 'two']);
   await transport.close();
-  assert.equal(heard, ['two completed', 'transport completed']);
+  assert.equal(received, ['two completed', 'transport completed']);
   assert.is(await codeOf(transport.openUpstream(profile, signal)), 'BACKEND_UNAVAILABLE');
 });
 

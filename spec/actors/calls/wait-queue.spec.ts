@@ -12,7 +12,7 @@ const test = suite('wait queue');
 /** Has capacity for every owner, and no owner is below its share. */
 const TARGET: QueueTarget = { hasCapacityFor: () => true, isBelowShare: () => false };
 let queue = new WaitQueue();
-let heard: string[] = [];
+let received: string[] = [];
 
 /** A call that records what happens to it. It leaves the queue when it is offered capacity, as calls do when they are sent. */
 class Queued implements QueuedCall {
@@ -30,31 +30,31 @@ class Queued implements QueuedCall {
   }
 
   tryNow(): boolean {
-    heard.push(this.name);
+    received.push(this.name);
     queue.leave(this);
     return true;
   }
 
   refuse(): void {
-    heard.push(`${this.name} gave up`);
+    received.push(`${this.name} gave up`);
   }
 }
 
 simulateTime(test, () => {
   queue = new WaitQueue();
-  heard = [];
+  received = [];
 });
 
 test('when full, refuses the newest call of the owner with most calls for an owner below its share', () => {
   for (const name of ['a1', 'a2', 'a3']) queue.join(new Queued(name, 'ann'), 4);
   queue.join(new Queued('b1', 'bob'), 4);
   assert.is(queue.join(new Queued('c1', 'cyd'), 4), true);
-  assert.equal([heard, queue.length], [['a3 gave up'], 4]);
+  assert.equal([received, queue.length], [['a3 gave up'], 4]);
   assert.is(queue.join(new Queued('b2', 'bob'), 4), false, 'two of four are more than a third');
   assert.is(queue.join(new Queued('a4', 'ann'), 4), false);
   assert.is(queue.join(new Queued('d1', 'dan'), 4), true);
   assert.is(queue.join(new Queued('e1', 'eve'), 4), false, 'there is less than one for each');
-  assert.equal([heard, queue.length], [['a3 gave up', 'a2 gave up'], 4]);
+  assert.equal([received, queue.length], [['a3 gave up', 'a2 gave up'], 4]);
 });
 
 test('gives offered capacity to the next call that waits for that instance', () => {
@@ -78,7 +78,7 @@ test('gives offered capacity to the next call that waits for that instance', () 
   call.target = TARGET;
   queue.join(call, 100);
   queue.claim(call);
-  assert.equal([taken, heard], [['first'], ['a']]);
+  assert.equal([taken, received], [['first'], ['a']]);
   queue.withdraw(second);
   const late = new Queued('b');
   late.target = TARGET;
@@ -87,7 +87,7 @@ test('gives offered capacity to the next call that waits for that instance', () 
   assert.equal([taken, queue.length], [['first'], 1]);
   queue.offer(second);
   assert.equal(
-    [taken, heard],
+    [taken, received],
     [
       ['first', 'second'],
       ['a', 'b'],

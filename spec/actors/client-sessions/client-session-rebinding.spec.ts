@@ -174,12 +174,12 @@ for (const since of ['before', 'after'] as const) {
     harness.ref('a').drain();
     assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
     mock.timers.tick(5_000);
-    const heard = early ?? listenTo(session);
+    const received = early ?? listenTo(session);
     await settled();
     await harness.add('b', { peer: FULL });
     await pass(5_000);
     harness.backend('b').sendNotification('notifications/tools/list_changed');
-    assert.is(heard.messages.length, 1);
+    assert.is(received.messages.length, 1);
   });
 }
 
@@ -332,7 +332,7 @@ for (const failover of ['never', 'auto'] as const) {
     const whose = profile === PLAIN ? 'a shared' : 'a dedicated';
     test(`with failover ${failover}, a drain lets the calls in ${whose} conversation end, and new calls fail`, async () => {
       const session = await openOnA(failover, SILENT, undefined, profile);
-      const heard = listenTo(session);
+      const received = listenTo(session);
       const [one, other] = [ask(session, 'write'), ask(session, 'write')];
       harness.ref('a').drain();
       assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
@@ -346,7 +346,7 @@ for (const failover of ['never', 'auto'] as const) {
       assert.is(harness.sessions.find(session.id), session);
       backend.open.at(-1)?.result('done');
       assert.is(await resultOf(one), 'done');
-      assert.is(heard.subscription.closed, true);
+      assert.is(received.subscription.closed, true);
       assert.is(harness.sessions.find(session.id), undefined);
       await settled();
       if (own !== undefined) assert.is(own.isClosed, true);

@@ -37,14 +37,14 @@ test('when closed, answers its calls, ends its streams and refuses new calls', a
   await harness.add('a', { script: () => undefined });
   const [session, unheard] = [await harness.openSession(), await harness.openSession()];
   const caller = ask(session, 'read');
-  const heard = listenTo(session);
+  const received = listenTo(session);
   const ends: string[] = [];
   session.ended$.subscribe((reason) => ends.push(reason));
   await session.close();
   await unheard.close();
   for (const { ended$ } of [session, unheard]) ended$.subscribe((reason) => ends.push(reason));
   assert.equal(codeOf(await caller.end), 'SESSION_NOT_FOUND');
-  assert.is(heard.subscription.closed, true);
+  assert.is(received.subscription.closed, true);
   assert.equal(ends, ['it was closed', 'it was closed', 'it was closed']);
   assert.equal(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   assert.is(listenTo(session).subscription.closed, true);
@@ -117,13 +117,13 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
   own?.ask('roots/list');
   for (let n = 0; n < 64; n += 1) own?.sendNotification('notifications/message', { n });
   assert.equal(own?.replies, [{ error: { code: -32603, message: 'The client does not listen.' } }]);
-  const heard = listenTo(session);
+  const received = listenTo(session);
   own?.sendNotification('notifications/message', { n: 64 });
   assert.equal(
-    heard.messages.map(({ params }) => params.n),
+    received.messages.map(({ params }) => params.n),
     Array.from({ length: 65 }, (_, n) => n),
   );
-  heard.subscription.unsubscribe();
+  received.subscription.unsubscribe();
   own?.sendNotification('notifications/message', { n: 65 });
   assert.is(listenTo(session).messages.length, 1);
 });
@@ -133,21 +133,21 @@ test('listens to an HTTP backend only while its client does', async () => {
   const session = await harness.openSession(PLAIN);
   const [own] = harness.upstreams('a');
   own?.sendNotification('notifications/message', { n: 0 });
-  const heard = listenTo(session);
+  const received = listenTo(session);
   own?.sendNotification('notifications/message', { n: 1 });
-  heard.subscription.unsubscribe();
+  received.subscription.unsubscribe();
   own?.sendNotification('notifications/message', { n: 2 });
-  const found = heard.messages.map(({ params }) => params.n);
+  const found = received.messages.map(({ params }) => params.n);
   assert.equal(found, [1]);
 });
 
 test('gets only the messages of a shared process that concern all clients', async () => {
   await harness.add('a', { peer: FULL });
-  const heard = [await harness.openSession(), await harness.openSession()].map(listenTo);
+  const received = [await harness.openSession(), await harness.openSession()].map(listenTo);
   harness.backend('a').sendNotification('notifications/tools/list_changed');
   harness.backend('a').sendNotification('notifications/message', { data: 'of nobody' });
   harness.backend('a').sendNotification('notifications/resources/updated', { uri: 'file:///x' });
-  for (const { messages } of heard) {
+  for (const { messages } of received) {
     const found = messages.map(({ method }) => method);
     assert.equal(found, ['notifications/tools/list_changed']);
   }
@@ -360,13 +360,13 @@ for (const loss of ['lose', 'drain'] as const) {
     const options = { peer: FULL, script: answers({}) };
     const session = await harness.openOnA(options, options);
     await resultOf(ask(session, subscribe('x:1')));
-    const heard = listenTo(session);
+    const received = listenTo(session);
     if (loss === 'lose') harness.backend('a').disconnect();
     else harness.ref('a').drain();
     await settled();
     assert.equal(asked('b'), ['resources/subscribe']);
     harness.backend('b').sendNotification('notifications/resources/updated', { uri: 'x:1' });
-    assert.is(heard.messages.length, 1);
+    assert.is(received.messages.length, 1);
     await session.close();
     await settled();
     assert.is(harness.subscribed, 0);
@@ -437,8 +437,8 @@ function asked(id: string): string[] {
 
 /** Number of updates that the session receives. */
 function uris(session: ClientSession): number {
-  const heard = listenTo(session);
+  const received = listenTo(session);
   harness.backend('a').sendNotification('notifications/resources/updated', { uri: 'x:1' });
-  heard.subscription.unsubscribe();
-  return heard.messages.length;
+  received.subscription.unsubscribe();
+  return received.messages.length;
 }

@@ -156,12 +156,15 @@ test('an open stream gets messages, but does not keep an idle session from endin
   await harness.add('a', { peer: FULL });
   const session = await harness.openSession();
   await resultOf(ask(session, 'read'));
-  const heard = listenTo(session);
+  const received = listenTo(session);
   await pass(LIMITS.sessionIdleMs - 1_000);
   harness.backend('a').sendNotification('notifications/tools/list_changed');
-  assert.equal([harness.sessions.size, heard.messages.length, heard.subscription.closed], [1, 1, false]);
+  assert.equal(
+    [harness.sessions.size, received.messages.length, received.subscription.closed],
+    [1, 1, false],
+  );
   await pass(2_000);
-  assert.equal([harness.sessions.size, heard.subscription.closed], [0, true]);
+  assert.equal([harness.sessions.size, received.subscription.closed], [0, true]);
 });
 
 test('one timer serves all sessions', async () => {
@@ -317,10 +320,10 @@ test('ends all sessions of an owner, and no others', async () => {
 test('moves no session whose client stopped listening before its turn', async () => {
   await paced();
   await harness.add('a', { peer: FULL });
-  const heard = (await openAll(MANY, 'ann')).map(listenTo);
+  const received = (await openAll(MANY, 'ann')).map(listenTo);
   await harness.add('b', { peer: FULL });
   harness.ref('a').drain();
-  for (const { subscription } of heard) subscription.unsubscribe();
+  for (const { subscription } of received) subscription.unsubscribe();
   await new TurnCounter().pass(MANY);
   const moved = harness.events.filter(({ type }) => type === 'session.moved').length;
   assert.ok(moved <= PER_TURN, `${moved}`);

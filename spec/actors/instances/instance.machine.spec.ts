@@ -23,8 +23,8 @@ async function waits(harness: Harness, count: number): Promise<number[]> {
   for (let round = 0; round < count; round += 1) {
     harness.opener.last.fail();
     await settled();
-    const told = harness.emissions.at(-1);
-    const delayMs = told?.type === 'restarting' ? told.delayMs : Number.NaN;
+    const reported = harness.emissions.at(-1);
+    const delayMs = reported?.type === 'restarting' ? reported.delayMs : Number.NaN;
     assert.ok(
       await harness.happensAfter(delayMs, openings(harness)),
       `opening ${round} is not after ${delayMs} ms`,
@@ -284,8 +284,8 @@ check('restarts an idle instance at once: closes the session, opens a new one', 
   await settled();
   assert.equal([transport.isClosed, harness.opener.openings.length], [true, 2]);
   assert.is(harness.ref.state, 'starting');
-  const told = { type: 'restarting', reason: 'it is restarting', delayMs: 0, isPlanned: true };
-  assert.equal(harness.emissions.at(-1), told);
+  const reported = { type: 'restarting', reason: 'it is restarting', delayMs: 0, isPlanned: true };
+  assert.equal(harness.emissions.at(-1), reported);
   await harness.healthy();
   assert.equal([harness.ref.state, harness.ref.snapshot(0).restarts], ['healthy', 1]);
 });

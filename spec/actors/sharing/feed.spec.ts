@@ -59,7 +59,7 @@ test('treats a subscription as acknowledged after 5 s without an acknowledgement
 });
 
 test('subscribes again when the backend ends it, later each time, and soon again after a success', async () => {
-  const { heard } = await want('x:1');
+  const { received } = await want('x:1');
   acknowledge();
   backend.last.result();
   mock.timers.tick(499);
@@ -73,7 +73,7 @@ test('subscribes again when the backend ends it, later each time, and soon again
   backend.last.refuse(-32603);
   mock.timers.tick(500);
   backend.last.notify(UPDATED, { uri: 'x:1' });
-  assert.equal([backend.exchanges.length, heard.length], [4, 1]);
+  assert.equal([backend.exchanges.length, received.length], [4, 1]);
 });
 
 test('above 10,000 resources gives each client its share, and the rest when there is room', async () => {
@@ -110,13 +110,13 @@ test('subscribes to resources above the limit as soon as there is room', async (
 });
 
 test('makes one subscription of simultaneous changes, and keeps the old one until the new one is acknowledged', async () => {
-  const { heard } = await want('x:0');
+  const { received } = await want('x:0');
   const [first] = backend.exchanges;
   acknowledge();
   await Promise.all([want('x:1'), want('x:2')]);
   assert.is(backend.exchanges.length, 2);
   first?.notify(UPDATED, { uri: 'x:0' });
-  assert.equal([first?.isOpen, heard.length], [true, 1]);
+  assert.equal([first?.isOpen, received.length], [true, 1]);
   acknowledge();
   assert.is(first?.isCancelled, true);
 });
@@ -141,10 +141,10 @@ test('acknowledged resolves when the backend acknowledges or refuses all changes
 });
 
 test('sends nothing in a conversation that has ended', async () => {
-  const { heard, isOver } = await want('x:1');
+  const { received, isOver } = await want('x:1');
   backend.disconnect();
   mock.timers.tick(60_000);
-  assert.equal([backend.exchanges.length, heard, isOver()], [1, [], true]);
+  assert.equal([backend.exchanges.length, received, isOver()], [1, [], true]);
 });
 
 test('legacy: subscribes once for all clients, and unsubscribes after the last', async () => {
@@ -259,10 +259,10 @@ test('legacy: refuses more than 10,000 resources', async () => {
 test.run();
 
 async function want(...uris: string[]) {
-  const heard: unknown[] = [];
-  const subscription = feed.messages(new Set(uris)).subscribe(({ params }) => heard.push(params));
+  const received: unknown[] = [];
+  const subscription = feed.messages(new Set(uris)).subscribe(({ params }) => received.push(params));
   await turn();
-  return { heard, leave: () => subscription.unsubscribe(), isOver: () => subscription.closed };
+  return { received, leave: () => subscription.unsubscribe(), isOver: () => subscription.closed };
 }
 
 /** Lets microtasks run. */

@@ -30,7 +30,7 @@ test('subscribes to what a modern backend announces, and to nothing else', () =>
 });
 
 test('emits each change, and nothing for the acknowledgement', () => {
-  const { backend, heard } = listening();
+  const { backend, received } = listening();
   for (const method of [
     ACKNOWLEDGED,
     'notifications/tools/list_changed',
@@ -38,7 +38,7 @@ test('emits each change, and nothing for the acknowledgement', () => {
     'notifications/resources/list_changed',
   ])
     backend.last.notify(method);
-  assert.equal(heard, ['tools', 'resources']);
+  assert.equal(received, ['tools', 'resources']);
 });
 
 test('subscribes again when the subscription ends, and then all lists count as changed', () => {
@@ -48,14 +48,14 @@ test('subscribes again when the subscription ends, and then all lists count as c
     (stream: ScriptedExchange) => stream.result(),
     (stream: ScriptedExchange) => stream.refuse(RPC.internalError),
   ]) {
-    const { backend, heard, stop } = listening();
+    const { backend, received, stop } = listening();
     backend.last.notify(ACKNOWLEDGED);
     end(backend.last);
-    assert.equal([backend.exchanges.length, heard], [1, []]);
+    assert.equal([backend.exchanges.length, received], [1, []]);
     mock.timers.tick(LIMITS.restartFirstMs);
-    assert.equal([backend.exchanges.length, heard], [2, []]);
+    assert.equal([backend.exchanges.length, received], [2, []]);
     backend.last.notify(ACKNOWLEDGED);
-    assert.equal(heard, ['tools', 'resources']);
+    assert.equal(received, ['tools', 'resources']);
     stop();
   }
 });
@@ -79,9 +79,9 @@ test('waits longer each time, and starts over after a long subscription', () => 
 });
 
 test('gives up when the backend does not know subscriptions/listen', () => {
-  const { backend, heard } = listening();
+  const { backend, received } = listening();
   backend.last.refuse(RPC.methodNotFound);
-  assert.equal(heard, ['completed']);
+  assert.equal(received, ['completed']);
   mock.timers.tick(DAY_MS);
   assert.is(backend.exchanges.length, 1);
 });
@@ -107,10 +107,10 @@ function listening() {
   };
   const backend = new ScriptedTransport({ era: 'modern', capabilities });
   const listen = backend.exchange.bind(backend);
-  const heard: string[] = [];
+  const received: string[] = [];
   const subscription = listChanges(backend.peer, { listen, now: () => Date.now() }).subscribe({
-    next: (list) => heard.push(list),
-    complete: () => heard.push('completed'),
+    next: (list) => received.push(list),
+    complete: () => received.push('completed'),
   });
-  return { backend, heard, stop: () => subscription.unsubscribe() };
+  return { backend, received, stop: () => subscription.unsubscribe() };
 }

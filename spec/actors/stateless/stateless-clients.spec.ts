@@ -190,7 +190,7 @@ test('the log level is set before the first call that asks for one, and when a c
   await harness.callStateless(LEVEL('error')).end;
   await harness.callStateless(LEVEL('debug')).end;
   await harness.callStateless(LEVEL('debug')).end;
-  assert.equal(heard(0), [
+  assert.equal(received(0), [
     'logging/setLevel warning',
     'tools/call',
     'tools/call',
@@ -301,7 +301,7 @@ function toolCalls(id: string): number[] {
   );
 }
 
-function heard(index: number): string[] {
+function received(index: number): string[] {
   return (harness.upstreams('a')[index]?.exchanges ?? []).map(({ request: { method, params } }) =>
     method === 'logging/setLevel' ? `${method} ${params?.level}` : method,
   );

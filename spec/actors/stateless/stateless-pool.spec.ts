@@ -101,14 +101,17 @@ test('emits the conversations of one owner with one instance, present and future
   const [one, other] = [await instanceOf('stdio'), await instanceOf('stdio', 'b')];
   const { conversation } = pool.lease(one, guest('ann'));
   await settled();
-  const heard: Conversation[] = [];
-  const subscription = pool.ofOwner(one, { id: 'ann' }).subscribe((known) => heard.push(known));
+  const received: Conversation[] = [];
+  const subscription = pool.ofOwner(one, { id: 'ann' }).subscribe((known) => received.push(known));
   const next = pool.lease(one, guest('ann'));
   pool.lease(one, guest('bob'));
   pool.lease(other, guest('ann'));
-  assert.is(heard.length, 1, 'the other one is not open yet');
+  assert.is(received.length, 1, 'the other one is not open yet');
   await settled();
-  assert.equal([heard.length, heard[0] === conversation, heard[1] === next.conversation], [2, true, true]);
+  assert.equal(
+    [received.length, received[0] === conversation, received[1] === next.conversation],
+    [2, true, true],
+  );
   subscription.unsubscribe();
 });
 
@@ -142,9 +145,9 @@ test('gives a question to the latest call, a message to a single call, elicitati
   const upstream = new StatelessUpstream(inner);
   const first: string[] = [];
   const second: string[] = [];
-  const hear = (heard: string[]) => (event: ExchangeEvent) => {
+  const hear = (received: string[]) => (event: ExchangeEvent) => {
     if (event.kind === 'request') event.answer({ result: {} });
-    if ('method' in event) heard.push(event.method.replace('notifications/', ''));
+    if ('method' in event) received.push(event.method.replace('notifications/', ''));
   };
   const tell = () => {
     inner.ask('roots/list');
@@ -153,8 +156,8 @@ test('gives a question to the latest call, a message to a single call, elicitati
   };
   tell();
   assert.equal(inner.replies.splice(0), [NO_SUBSCRIBER]);
-  const calls = [first, second].map((heard) => {
-    const call = upstream.exchange({ method: 'tools/call' }).subscribe(hear(heard));
+  const calls = [first, second].map((received) => {
+    const call = upstream.exchange({ method: 'tools/call' }).subscribe(hear(received));
     tell();
     return call;
   });

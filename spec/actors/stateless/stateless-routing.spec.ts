@@ -91,11 +91,14 @@ test('a request opts in to log messages with a known level only', () => {
 });
 
 test('passes log messages from the requested level on, and all other notifications', () => {
-  const heard = (level: string | undefined, params: JsonObject) =>
+  const received = (level: string | undefined, params: JsonObject) =>
     isLogged(level)(notice('notifications/message', params));
-  assert.equal([heard(undefined, { level: 'emergency' }), heard('info', { level: 'debug' })], [false, false]);
-  assert.equal([heard('info', { level: 'info' }), heard('info', { level: 'alert' })], [true, true]);
-  assert.equal([heard('info', { level: 'loud' }), heard('info', {})], [true, true]);
+  assert.equal(
+    [received(undefined, { level: 'emergency' }), received('info', { level: 'debug' })],
+    [false, false],
+  );
+  assert.equal([received('info', { level: 'info' }), received('info', { level: 'alert' })], [true, true]);
+  assert.equal([received('info', { level: 'loud' }), received('info', {})], [true, true]);
   assert.is(isLogged(undefined)(notice('notifications/progress', {})), true);
 });
 

@@ -52,8 +52,8 @@ test('has the method and the session of every message, from initialize to DELETE
   const asked = { ...demo, status: 200, rpc_method: 'tools/call', session };
   const done = { tool: 'name', attempts: 1, outcome: 'result' };
   assert.equal(called.line, { ...asked, instance_id: 'one', ...done });
-  const told = await lineOf({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
-  assert.equal(told.line, { ...demo, status: 202, rpc_method: 'notifications/initialized', session });
+  const reported = await lineOf({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers);
+  assert.equal(reported.line, { ...demo, status: 202, rpc_method: 'notifications/initialized', session });
   const answered = await lineOf({ jsonrpc: '2.0', id: 9, result: {} }, headers);
   assert.equal(answered.line, { ...demo, status: 202, session });
   const ended = await lineOf(undefined, headers, 'DELETE');
@@ -91,8 +91,8 @@ test('has the size and the first error of a batch, after a line for each of its 
   await lineOf(batch, headers);
   const lines = app.log.slice(before);
   const { level, time, pid, hostname, ms, request_id, path, principal, ...line } = lines.at(-1) ?? {};
-  const told = { rpc_messages: 3, rpc_error: -32_000, session, msg: 'request' };
-  assert.equal(line, { ...demo, status: 200, instance_id: 'one', ...told });
+  const reported = { rpc_messages: 3, rpc_error: -32_000, session, msg: 'request' };
+  assert.equal(line, { ...demo, status: 200, instance_id: 'one', ...reported });
   assert.equal(
     lines.slice(0, -1).map((each) => [each.msg, each.request_id, each.tool, each.outcome, each.rpc_error]),
     [

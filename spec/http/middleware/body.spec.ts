@@ -236,9 +236,9 @@ forms('repeats neither values nor long names in an error', () => {
     parse(`${name}=secret&${name}=secret`);
     assert.unreachable();
   } catch (thrown) {
-    const told = JSON.stringify(thrown instanceof GatewayError ? thrown.facts : thrown);
-    assert.ok(told.length < 400);
-    assert.not.match(told, /secret/);
+    const reported = JSON.stringify(thrown instanceof GatewayError ? thrown.facts : thrown);
+    assert.ok(reported.length < 400);
+    assert.not.match(reported, /secret/);
   }
 });
 

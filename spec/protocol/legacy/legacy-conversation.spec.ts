@@ -58,8 +58,8 @@ test('a message waits for a stream of the client, and is sent once, on one strea
   say('b');
   resumed.lose();
   const last = listen().reply;
-  const heard = [second, resumed, last].map(({ events }) => events.methods);
-  assert.equal([...heard, second.events.isEnded], [['a'], ['b'], [], true]);
+  const received = [second, resumed, last].map(({ events }) => events.methods);
+  assert.equal([...received, second.events.isEnded], [['a'], ['b'], [], true]);
 });
 
 test('a retry time of the backend ends the stream, so that the client polls, too', () => {

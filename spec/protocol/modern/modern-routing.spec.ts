@@ -110,8 +110,8 @@ test('a state that is too large to encrypt is an error, not a broken round', asy
 
 test('a result with the words input_required elsewhere is unchanged', async () => {
   const harness = modernHarness();
-  const told = { ...done, structuredContent: { resultType: 'input_required', requestState: 's' } };
-  assert.equal(await harness.call('tools/call', call, told), told);
+  const reported = { ...done, structuredContent: { resultType: 'input_required', requestState: 's' } };
+  assert.equal(await harness.call('tools/call', call, reported), reported);
   const odd = { resultType: 'input_required', tools: [], requestState: 's' };
   assert.equal(await harness.call('tools/list', {}, odd), odd);
 });
@@ -175,8 +175,8 @@ test('progress after a retry carries the token of the retry', async () => {
   harness.backends.last.notify('notifications/progress', { progressToken: 'old', progress: 1 });
   harness.backends.last.notify('notifications/progress', { progress: 2 });
   harness.backends.last.result({ content: [] });
-  const told = reply.events.messages.slice(0, 2).map(({ params }) => params);
-  assert.equal(told, [
+  const reported = reply.events.messages.slice(0, 2).map(({ params }) => params);
+  assert.equal(reported, [
     { progressToken: 'new', progress: 1 },
     { progressToken: 'new', progress: 2 },
   ]);

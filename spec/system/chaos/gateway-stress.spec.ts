@@ -149,11 +149,11 @@ class StressHarness {
     const { totalRequests, activeConnections, errorRate } = this.gateway.stats();
     assert.equal([totalRequests, activeConnections], [outcomes.length, 0]);
     for (const { snapshot } of this.gateway.servers()) assert.is(snapshot.inFlight, 0);
-    const told = (type: string) => this.#events.filter((event) => event.type === type);
+    const reported = (type: string) => this.#events.filter((event) => event.type === type);
     const finished = this.#events.filter((event) => event.type === 'exchange.finished');
-    const refused = told('exchange.refused').length;
-    const cancelled = told('exchange.cancelled').length;
-    assert.is(told('exchange.started').length, outcomes.length);
+    const refused = reported('exchange.refused').length;
+    const cancelled = reported('exchange.cancelled').length;
+    assert.is(reported('exchange.started').length, outcomes.length);
     assert.ok(cancelled <= this.#cancelled, `${cancelled} calls were cancelled while they waited`);
     assert.is(finished.filter(({ isLast }) => isLast).length + refused + cancelled, outcomes.length);
     const ends = this.#events.filter((event) => event.type.startsWith('exchange.') && isEnd(event));

@@ -92,7 +92,7 @@ onTerminal('the demo exits with 0 and leaves nothing when its terminal is closed
 
 test.run();
 
-/** Runs the demo in a terminal of its own, closes that terminal once all servers are up, and tells how it ended. */
+/** Runs the demo in a terminal of its own, closes that terminal once all servers are up, and prints how it ended. */
 const inTerminal = `
 import os, pty, re, sys, time
 pid, terminal = pty.fork()

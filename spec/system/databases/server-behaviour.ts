@@ -74,12 +74,12 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     try {
       const refused = failureOf(openStore(missing.href, { cwd: '/', migrations: 'require' }));
       assert.match(await refused, `has no database "${name}"`);
-      const told: string[] = [];
-      const onNotice = (line: string) => void told.push(line);
+      const reported: string[] = [];
+      const onNotice = (line: string) => void reported.push(line);
       const stores = await Promise.all(
         [1, 2, 3].map(() => openStore(missing.href, { ...openOptions, onNotice })),
       );
-      assert.equal(told, [`created the database "${name}"`]);
+      assert.equal(reported, [`created the database "${name}"`]);
       for (const store of stores) assert.is(await store.revision(), 0);
       await Promise.all(stores.map((store) => store.close()));
     } finally {

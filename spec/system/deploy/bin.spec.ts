@@ -22,12 +22,12 @@ const folder = folderOfAll(test)();
 
 const sayArguments = `export async function main(argv) { console.log(WHERE, process.version, ...argv); return 7; }`;
 const waitForSignal = `export async function main() {
-  const heard = await new Promise((resolve) => {
+  const received = await new Promise((resolve) => {
     for (const name of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(name, resolve);
     const stayAlive = setInterval(() => {}, 1000);
     process.stdout.write('ready\\n');
   });
-  process.stdout.write('heard ' + heard + '\\n');
+  process.stdout.write('heard ' + received + '\\n');
   process.exit(5);
 }`;
 const waitToBeKilled = `export async function main() {

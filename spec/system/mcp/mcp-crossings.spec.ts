@@ -211,27 +211,27 @@ async function logLines(
 }
 
 /**
- * How often each stream gets one change. The first changes are repeated until all streams of `told` get one: a stream may
+ * How often each stream gets one change. The first changes are repeated until all streams of `reported` get one: a stream may
  * begin before the backend listens.
  */
 async function news(
   method: string,
   streams: readonly OpenStream[],
-  told: readonly OpenStream[],
+  reported: readonly OpenStream[],
   announce: () => Promise<Outcome>,
 ): Promise<number[]> {
   const counts = () => streams.map((stream) => countOf(stream, method));
   const isTold = async () => {
     assert.is(textOf(await announce()), 'Announced.');
     await delay(quietMs);
-    return told.every((stream) => countOf(stream, method) > 0);
+    return reported.every((stream) => countOf(stream, method) > 0);
   };
-  assert.ok(await eventually(isTold, Boolean), `nobody is told of ${method}`);
+  assert.ok(await eventually(isTold, Boolean), `no stream got ${method}`);
   await delay(quietMs);
   const before = counts();
   await announce();
   await eventually(
-    async () => told.every((stream) => countOf(stream, method) > (before[streams.indexOf(stream)] ?? 0)),
+    async () => reported.every((stream) => countOf(stream, method) > (before[streams.indexOf(stream)] ?? 0)),
     Boolean,
   );
   await delay(quietMs);

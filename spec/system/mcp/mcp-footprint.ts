@@ -17,8 +17,8 @@ const teller = `
       gc();
       times += 1;
       const resources = process.getActiveResourcesInfo().length;
-      const told = { resources, heapBytes: process.memoryUsage().heapUsed };
-      process.stderr.write('footprint ' + times + ': ' + JSON.stringify(told) + '\\n');
+      const reported = { resources, heapBytes: process.memoryUsage().heapUsed };
+      process.stderr.write('footprint ' + times + ': ' + JSON.stringify(reported) + '\\n');
     }, 10);
   });`;
 
@@ -40,11 +40,11 @@ export function footprintOf(program: Program): () => Promise<Footprint> {
   return async () => {
     times += 1;
     program.signal('SIGUSR2');
-    const [, told = ''] = await program.complains(new RegExp(`^footprint ${times}: (.*)$`, 'm'));
+    const [, reported = ''] = await program.complains(new RegExp(`^footprint ${times}: (.*)$`, 'm'));
     return {
       processes: program.descendants().length,
       files: readdirSync(`/proc/${program.process.pid}/fd`).length,
-      ...JSON.parse(told),
+      ...JSON.parse(reported),
     };
   };
 }

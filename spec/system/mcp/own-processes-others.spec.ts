@@ -34,17 +34,17 @@ test('never exceed the limit over many deaths of the shared one, and leave nothi
 }, async (harness) => {
   await harness.add();
   const open: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   for (let life = 0; life < 4; life += 1) {
     if (life > 0) await harness.loseAndRegain();
     // Two more in each life: in the second life one more is possible, and then none.
     for (const { said, sessionId } of await Promise.all([harness.knock(), harness.knock()])) {
-      told.push(said);
+      reported.push(said);
       if (sessionId !== undefined) open.push(sessionId);
     }
     await harness.settlesAt(open.length);
   }
-  assert.equal(told.toSorted(), ['200', '200', '200', ...Array.from({ length: 5 }, () => FULL)]);
+  assert.equal(reported.toSorted(), ['200', '200', '200', ...Array.from({ length: 5 }, () => FULL)]);
 
   await Promise.all(open.map((id) => harness.end(id)));
   await harness.settlesAt(0);

@@ -179,8 +179,8 @@ onPostgresql(
       const folder = join(home, '.local', 'state', 'stagedoor');
       return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
     });
-    const told = crowded.flatMap(({ err }) => /its password is in ([^"]+)/.exec(err)?.[1] ?? []);
-    assert.equal([files.length, told], [1, files]);
+    const reported = crowded.flatMap(({ err }) => /its password is in ([^"]+)/.exec(err)?.[1] ?? []);
+    assert.equal([files.length, reported], [1, files]);
     const first = readFileSync(files[0] ?? '', 'utf8').trim();
     const urls = ports.map((port) => `http://127.0.0.1:${port}`);
     const tokens = await Promise.all(urls.map((url) => tokenOf(url, 'admin', first)));

@@ -164,7 +164,7 @@ test.needs(process.platform !== 'win32', 'Windows keeps no group for an orphan')
 const PASSES = `${A} test.run();`;
 const FAILS = `test('a', () => { throw new Error('no'); }); test.run();`;
 const SKIPS = `${A} test.skip('b', 'not today'); test.run();`;
-const UNTOLD = `${A} test.skip('b', () => {}); test.run();`;
+const UNEXPLAINED = `${A} test.skip('b', () => {}); test.run();`;
 /** Runs of the whole runner: the closing line and the exit code. */
 for (const [name, files, code, closing, CI = ''] of [
   ['0', { 'a.spec.ts': SKIPS, 'deep/b.spec.ts': PASSES }, 0, '2 passed, 0 failed, 1 skipped'],
@@ -175,8 +175,8 @@ for (const [name, files, code, closing, CI = ''] of [
     '1 passed, 1 failed, 0 skipped',
   ],
   ['1 when nothing was run', {}, 1, '0 passed, 0 failed, 0 skipped'],
-  ['1 for a skip without a reason', { 'a.spec.ts': UNTOLD }, 1, '1 passed, 1 failed, 1 skipped', 'true'],
-  ['0 for such a skip without CI', { 'a.spec.ts': UNTOLD }, 0, '1 passed, 0 failed, 1 skipped'],
+  ['1 for a skip without a reason', { 'a.spec.ts': UNEXPLAINED }, 1, '1 passed, 1 failed, 1 skipped', 'true'],
+  ['0 for such a skip without CI', { 'a.spec.ts': UNEXPLAINED }, 0, '1 passed, 0 failed, 1 skipped'],
 ] as const)
   test(`closes with one line and exit code ${name}`, async () => {
     const outcome = await runFolder(files, [], { CI });

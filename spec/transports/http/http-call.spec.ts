@@ -120,8 +120,8 @@ test('a legacy server gets notifications/cancelled for a cancelled call, a moder
     await withBackend({ answers: 'sse' }, async ({ transport, server }) => {
       await startAndUnsubscribe(transport.exchange(asked));
       await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
-      const told = server.requests.find(({ message }) => message?.method === 'notifications/cancelled');
-      const { requestId, reason } = Object(told?.message?.params);
+      const reported = server.requests.find(({ message }) => message?.method === 'notifications/cancelled');
+      const { requestId, reason } = Object(reported?.message?.params);
       assert.equal([requestId, reason], [server.state.cancelled[0], expected]);
     });
   }
@@ -147,9 +147,9 @@ test('log lines on the stream of a call go to that call', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport }) => {
     const texts = ['a', 'b', 'c', 'd'];
     const all = await Promise.all(texts.map((text) => see(transport.exchange(callTool('log', { text })))));
-    const heard = all.map(({ events }) => events[0]);
+    const received = all.map(({ events }) => events[0]);
     assert.equal(
-      heard,
+      received,
       texts.map((data) => ({
         kind: 'notification',
         method: 'notifications/message',

@@ -50,12 +50,12 @@ test('`opening` resolves when the stream of a subscriber is open', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const upstream = await openFor(transport);
     assert.is(upstream.opening, undefined);
-    const heard: string[] = [];
-    const subscription = upstream.messages$.subscribe(({ method }) => heard.push(method));
+    const received: string[] = [];
+    const subscription = upstream.messages$.subscribe(({ method }) => received.push(method));
     await upstream.opening;
     assert.is(upstream.opening, undefined);
     server.notify(changed);
-    await until(() => heard.length === 1, 'a message sent directly after that arrives');
+    await until(() => received.length === 1, 'a message sent directly after that arrives');
     subscription.unsubscribe();
   });
 });
@@ -185,14 +185,14 @@ test('drops notifications while too many of them are unanswered, and after its e
     for (let index = 0; index < 3 * LIMITS.repliesUnderWay; index += 1) {
       upstream.notify('notifications/roots/list_changed', {});
     }
-    const told = () => server.count('notifications/roots/list_changed');
-    await until(() => told() >= LIMITS.repliesUnderWay, 'they arrived');
+    const reported = () => server.count('notifications/roots/list_changed');
+    await until(() => reported() >= LIMITS.repliesUnderWay, 'they arrived');
     await see(upstream.exchange(echo('x')));
-    assert.is(told(), LIMITS.repliesUnderWay);
+    assert.is(reported(), LIMITS.repliesUnderWay);
     await upstream.close();
     upstream.notify('notifications/roots/list_changed', {});
     await see(transport.exchange(echo('x')));
-    assert.is(told(), LIMITS.repliesUnderWay);
+    assert.is(reported(), LIMITS.repliesUnderWay);
   });
 });
 

@@ -19,7 +19,7 @@ const changed = 'notifications/tools/list_changed';
 /** A legacy server whose GET the spec answers; the listener has short back-offs. */
 async function listening(
   onGet: RequestListener,
-  body: (backend: { listener: HttpListener; heard: unknown[]; gets: () => number }) => Promise<void>,
+  body: (backend: { listener: HttpListener; received: unknown[]; gets: () => number }) => Promise<void>,
   sessionId: string | undefined = 'abc',
 ): Promise<void> {
   let gets = 0;
@@ -37,16 +37,16 @@ async function listening(
     const client = { name: 'spec', version: '0' };
     const session = new HttpSession(connection, { client, handshakeTimeoutMs: 5_000 });
     await session.open(new AbortController().signal);
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const waits = { firstMs: 5, longestMs: 20 };
     const send: Send = (headers, answer) => connection.listen(headers, answer);
     const ear = {
-      receive: (message: unknown) => void heard.push(message),
-      sessionLost: () => void heard.push('forgotten'),
+      receive: (message: unknown) => void received.push(message),
+      sessionLost: () => void received.push('forgotten'),
     };
     const listener = new HttpListener(send, session, ear, waits);
     listener.start();
-    await body({ listener, heard, gets: () => gets });
+    await body({ listener, received, gets: () => gets });
     listener.stop();
     await connection.destroy();
   });
@@ -61,9 +61,9 @@ test('receives messages, with the session id and revision of the handshake in it
       headers = request.headers;
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write(event);
     },
-    async ({ heard }) => {
-      await until(() => heard.length === 1, 'the notification arrived');
-      assert.equal(heard, [{ kind: 'notification', method: changed, params: {} }]);
+    async ({ received }) => {
+      await until(() => received.length === 1, 'the notification arrived');
+      assert.equal(received, [{ kind: 'notification', method: changed, params: {} }]);
       assert.is(headers['mcp-session-id'], 'abc');
       assert.is(headers['mcp-protocol-version'], '2025-11-25');
       assert.is(headers.accept, 'text/event-stream');
@@ -79,9 +79,9 @@ test('reopens a stream that ended, broke, or was refused temporarily', async () 
     (_, response) => void response.writeHead(503).end(),
   ];
   for (const ending of endings) {
-    await listening(ending, async ({ gets, heard }) => {
+    await listening(ending, async ({ gets, received }) => {
       await until(() => gets() >= 4, 'it came back three times');
-      assert.equal(heard, [], 'the session is not lost');
+      assert.equal(received, [], 'the session is not lost');
     });
   }
 });
@@ -138,21 +138,21 @@ test('stays closed while it is stopped, and then resumes from the last event id'
         .writeHead(200, { 'content-type': 'text/event-stream' })
         .write(`id: e-${from.length}\n${event}`);
     },
-    async ({ gets, listener, heard }) => {
-      await until(() => heard.length === 1, 'it listens');
+    async ({ gets, listener, received }) => {
+      await until(() => received.length === 1, 'it listens');
       listener.stop();
       listener.restart();
       await new Promise((resolve) => setTimeout(resolve, 40));
       assert.is(gets(), 1);
       listener.start();
       listener.start();
-      await until(() => heard.length === 2, 'it listens again');
+      await until(() => received.length === 2, 'it listens again');
       listener.restart();
-      await until(() => heard.length === 3, 'it listens in another session');
+      await until(() => received.length === 3, 'it listens in another session');
       assert.equal(from, [undefined, undefined, undefined]);
       listener.stop();
       listener.start();
-      await until(() => heard.length === 4, 'it listens where it was');
+      await until(() => received.length === 4, 'it listens where it was');
       assert.equal(from, [undefined, undefined, undefined, 'e-3']);
     },
   );
@@ -167,8 +167,8 @@ test('resumes from the last event id, until the server refuses it', async () => 
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.end(from.length < 3 ? `id: one\n${event}id: two\ndata: \n\n: unfinished\nid: three\n` : event);
     },
-    async ({ heard }) => {
-      await until(() => heard.length === 2, 'it came back');
+    async ({ received }) => {
+      await until(() => received.length === 2, 'it came back');
       assert.equal(from.slice(0, 3), [undefined, 'two', undefined]);
     },
   );
@@ -198,29 +198,29 @@ test('whenSettled calls back when the stream is open, refused or dropped, at the
     open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
   };
   await listening(onGet, async ({ listener, gets }) => {
-    const told: string[] = [];
-    assert.ok(listener.whenSettled(() => told.push('at last'), 1));
-    const callOff = listener.whenSettled(() => told.push('never'), 60_000);
-    listener.whenSettled(() => told.push('open'), 60_000);
+    const reported: string[] = [];
+    assert.ok(listener.whenSettled(() => reported.push('at last'), 1));
+    const callOff = listener.whenSettled(() => reported.push('never'), 60_000);
+    listener.whenSettled(() => reported.push('open'), 60_000);
     callOff?.();
-    await until(() => told.length === 1 && gets() === 1, 'the wait is over');
+    await until(() => reported.length === 1 && gets() === 1, 'the wait is over');
     open();
-    await until(() => told.length === 2, 'the stream is open');
-    assert.equal(told, ['at last', 'open']);
-    const found = listener.whenSettled(() => told.push('no'), 60_000);
+    await until(() => reported.length === 2, 'the stream is open');
+    assert.equal(reported, ['at last', 'open']);
+    const found = listener.whenSettled(() => reported.push('no'), 60_000);
     assert.is(found, undefined);
     listener.stop();
     listener.start();
-    listener.whenSettled(() => told.push('dropped'), 60_000);
+    listener.whenSettled(() => reported.push('dropped'), 60_000);
     listener.stop();
-    assert.equal(told.at(-1), 'dropped');
+    assert.equal(reported.at(-1), 'dropped');
   });
   await listening(
     (_request, response) => void response.writeHead(405).end(),
     async ({ listener }) => {
-      const told: string[] = [];
-      listener.whenSettled(() => told.push('refused'), 60_000);
-      await until(() => told.length === 1, 'the stream is refused');
+      const reported: string[] = [];
+      listener.whenSettled(() => reported.push('refused'), 60_000);
+      await until(() => reported.length === 1, 'the stream is refused');
     },
   );
 });

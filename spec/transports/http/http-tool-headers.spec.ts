@@ -108,7 +108,7 @@ const LOG_LINE = { method: 'notifications/message', params: { level: 'info', dat
 const ERROR = { code: MISSED, message: 'a header is missing' };
 
 /** Refusals by a server that may have acted, or not by the server: the error is the answer, at once. */
-const unsure: readonly [how: string, onCall: Answer, heard: readonly unknown[]][] = [
+const unsure: readonly [how: string, onCall: Answer, received: readonly unknown[]][] = [
   ['with status 200', refused(200, MISSED), [-32020]],
   ['with status 500', refused(500, MISSED), [-32020]],
   ['with status 404', refused(404, MISSED), [-32020]],
@@ -118,11 +118,11 @@ const unsure: readonly [how: string, onCall: Answer, heard: readonly unknown[]][
   ['before a late result', eventStream(200, { error: ERROR }, { result: { stale: true } }), [-32020]],
 ];
 
-for (const [how, onCall, heard] of unsure) {
+for (const [how, onCall, received] of unsure) {
   test(`a call without required headers is not repeated when the refusal comes ${how}`, async () => {
     await withBackend(async (transport, backend) => {
       backend.onCall = onCall;
-      assert.equal(await heardBy(transport), heard);
+      assert.equal(await heardBy(transport), received);
       assert.equal([backend.calls.length, backend.lists], [1, 0]);
       backend.onCall = undefined;
       assert.equal(await heardBy(transport), [{ content: [] }]);
@@ -139,11 +139,11 @@ test('a call is not repeated after it received a message on any stream', async (
       const progress = { method: 'notifications/progress', params: { progressToken, progress: 1 } };
       backend.onCall = eventStream(200, progress, { result: {} });
     };
-    const heard = heardBy(transport);
+    const received = heardBy(transport);
     await until(() => backend.calls.length === 1, 'the call is under way');
     await outcomeOf(transport);
     refuse();
-    assert.equal(await heard, ['notifications/progress', -32020]);
+    assert.equal(await received, ['notifications/progress', -32020]);
     assert.equal([backend.calls.length, backend.lists], [2, 0]);
   });
 });

@@ -72,18 +72,18 @@ export async function withBackend(
 
 /** All that a caller receives: results by value, errors by code, messages by method, and its failure. */
 export async function heardBy(transport: Transport, request: ExchangeRequest = CALL): Promise<unknown[]> {
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   const events$ = transport.exchange(request);
   try {
     for (const event of await lastValueFrom(events$.pipe(toArray()))) {
-      if (event.kind === 'result') heard.push(event.result.value);
-      else if (event.kind === 'error') heard.push(event.error.code);
-      else heard.push(event.kind === 'interrupted' ? event.kind : event.method);
+      if (event.kind === 'result') received.push(event.result.value);
+      else if (event.kind === 'error') received.push(event.error.code);
+      else received.push(event.kind === 'interrupted' ? event.kind : event.method);
     }
   } catch (thrown) {
-    heard.push(thrown instanceof GatewayError ? `${thrown.code}: ${thrown.message}` : thrown);
+    received.push(thrown instanceof GatewayError ? `${thrown.code}: ${thrown.message}` : thrown);
   }
-  return heard;
+  return received;
 }
 
 /** The last item of `heardBy`. */

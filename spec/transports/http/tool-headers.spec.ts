@@ -142,19 +142,19 @@ function pageWith(nextCursor?: string): ExchangeEvent {
 
 /** Subscribes, and records what happens. */
 function follow(listing$: Observable<never>) {
-  const heard: string[] = [];
+  const received: string[] = [];
   const subscription = listing$.subscribe({
-    next: () => heard.push('event'),
-    error: () => heard.push('error'),
-    complete: () => heard.push('end'),
+    next: () => received.push('event'),
+    error: () => received.push('error'),
+    complete: () => received.push('end'),
   });
-  return { heard, subscription };
+  return { received, subscription };
 }
 
 test('a listing ends when it fails, is refused, or has too many pages', async () => {
   const refusal: ExchangeEvent = { kind: 'error', error: { code: -32601, message: 'no' } };
-  assert.equal(follow(toolListing(() => throwError(() => new Error('gone')))).heard, ['end']);
-  assert.equal(follow(toolListing(() => of(refusal))).heard, ['end']);
+  assert.equal(follow(toolListing(() => throwError(() => new Error('gone')))).received, ['end']);
+  assert.equal(follow(toolListing(() => of(refusal))).received, ['end']);
   let pages = 0;
   const endless$ = toolListing(() => {
     pages += 1;
@@ -175,7 +175,7 @@ test('a listing is made again only after a while', () => {
   );
   const after = (ms: number) => {
     nowMs = ms;
-    return [...follow(listing$).heard, asked];
+    return [...follow(listing$).received, asked];
   };
   const age = LIMITS.toolListAgeMs;
   assert.equal(
@@ -206,11 +206,11 @@ test('a listing without an answer ends and is cancelled after its timeout, but n
         }),
       () => nowMs,
     );
-    const { heard } = follow(listing$);
+    const { received } = follow(listing$);
     mock.timers.tick(LIMITS.toolLookupMs - 1);
-    assert.equal(heard, []);
+    assert.equal(received, []);
     mock.timers.tick(1);
-    assert.equal(heard, ['end']);
+    assert.equal(received, ['end']);
     assert.ok(isCalledOff);
     isCalledOff = false;
     nowMs = LIMITS.toolListAgeMs;

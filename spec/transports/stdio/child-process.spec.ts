@@ -75,22 +75,22 @@ test('passes variables for proxies, but no credentials unless the variable is na
 });
 
 posix('is watched by the reaper from its start to the end of its group', async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   class Witness extends Reaper {
     override watch(leader: number): void {
-      told.push(`watch ${leader}`);
+      reported.push(`watch ${leader}`);
     }
     override forget(leader: number): void {
-      told.push(`forget ${leader} ${isRunning(leader)}`);
+      reported.push(`forget ${leader} ${isRunning(leader)}`);
     }
   }
   const child = new Child(node('setInterval(() => {}, 60_000)'), { ladder: BRISK, reaper: new Witness() });
   const { pid } = child;
-  assert.equal(told, [`watch ${pid}`]);
+  assert.equal(reported, [`watch ${pid}`]);
   await child.stop();
-  assert.equal(told, [`watch ${pid}`, `forget ${pid} false`]);
+  assert.equal(reported, [`watch ${pid}`, `forget ${pid} false`]);
   await new Child({ command: '/no/such/program', args: [], env: {} }, { reaper: new Witness() }).exited;
-  assert.is(told.length, 2);
+  assert.is(reported.length, 2);
 });
 
 test('reports why a program could not be started', async () => {
@@ -166,11 +166,11 @@ posix('does not wait for a descendant that left the group and holds the pipes', 
 });
 
 test('does not report closed pipes when the program exits', async () => {
-  const told: string[] = [];
-  const { child } = run('process.exit(1)', BRISK, { onPipeClosed: (pipe) => told.push(pipe) });
+  const reported: string[] = [];
+  const { child } = run('process.exit(1)', BRISK, { onPipeClosed: (pipe) => reported.push(pipe) });
   await child.exited;
   await child.stop();
-  assert.equal(told, []);
+  assert.equal(reported, []);
 });
 
 test('the tail of stderr keeps lines that arrive in pieces, also when cut inside a character', () => {

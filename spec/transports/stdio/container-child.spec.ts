@@ -59,8 +59,8 @@ for (const [endsAt, steps] of [
 
 test('sends input from before the start in order, and passes on the output', async () => {
   const { run, seen, output } = engine('write b', 10);
-  const heard: string[] = [];
-  const onOutput = (chunk: Buffer) => void heard.push(chunk.toString());
+  const received: string[] = [];
+  const onOutput = (chunk: Buffer) => void received.push(chunk.toString());
   const child = new ContainerChild(PLACE, PROGRAM, { runInContainer: run, ladder, onOutput });
   const done = await new Promise<string>((resolve) => {
     child.write('a', () => {});
@@ -68,7 +68,7 @@ test('sends input from before the start in order, and passes on the output', asy
   });
   output()?.onOutput(Buffer.from('line'));
   output()?.onError(Buffer.from('trouble\n'));
-  assert.equal([done, heard, child.lastLines], ['undefined', ['line'], ['trouble']]);
+  assert.equal([done, received, child.lastLines], ['undefined', ['line'], ['trouble']]);
   await child.exited;
   assert.equal(seen.slice(1, 3), ['write a', 'write b']);
 });

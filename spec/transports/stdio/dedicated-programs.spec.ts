@@ -92,16 +92,16 @@ test('waits once for a modern program that does not answer initialize', async ()
   const found = (await Promise.all(all)).map(({ era }) => era);
   assert.equal(found, ['modern', 'modern', 'modern']);
   assert.is(memory.dedicatedEra, 'modern');
-  assert.equal(started[0]?.heard, ['initialize', 'server/discover']);
+  assert.equal(started[0]?.received, ['initialize', 'server/discover']);
   const next = await open('dee');
-  assert.equal(started.find((program) => program === next)?.heard, ['server/discover']);
+  assert.equal(started.find((program) => program === next)?.received, ['server/discover']);
 });
 
 test('uses the era that an earlier opening found, until that fails', async () => {
   const memory: OpeningMemory = { dedicatedEra: 'modern' };
   const { started, open, behave } = make({ era: 'modern', memory, onRequest: discovers });
   await open();
-  assert.equal(started[0]?.heard, ['server/discover']);
+  assert.equal(started[0]?.received, ['server/discover']);
   behave((observer) => observer.error(queueFull('it is sick')));
   assert.is(await codeOf(open()), 'QUEUE_FULL');
   assert.is(memory.dedicatedEra, undefined);
@@ -186,7 +186,7 @@ const discovers: OnRequest = (observer, { method }) => {
 };
 
 class Fake extends Channel {
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   readonly #onRequest: OnRequest;
   readonly #gone = Promise.withResolvers<void>();
   endings = 0;
@@ -197,7 +197,7 @@ class Fake extends Channel {
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): undefined {
-    this.heard.push(request.method);
+    this.received.push(request.method);
     this.#onRequest(observer, request);
   }
 

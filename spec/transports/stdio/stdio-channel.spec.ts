@@ -174,7 +174,7 @@ test('a server that closes its stdin and keeps running is closed', () =>
     ),
     async (transport) => {
       const closed = firstValueFrom(transport.closed$);
-      const heard = see(transport.exchange({ method: 'a' }));
+      const received = see(transport.exchange({ method: 'a' }));
       await until(() => transport.diagnostics().stderr.includes('deaf'), 'the server closed its stdin');
       const unheard = ['b', 'c'].map((method) => see(transport.exchange({ method })));
       const refused = await Promise.all(unheard);
@@ -182,7 +182,7 @@ test('a server that closes its stdin and keeps running is closed', () =>
       assert.equal(found, ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE']);
       assert.equal(failure((await see(transport.exchange({ method: 'd' }))).end)?.delivered, 'no');
       assert.equal(await closed, { reason: 'closed its standard input', expected: false });
-      assert.equal(failure((await heard).end), LOST);
+      assert.equal(failure((await received).end), LOST);
     },
   ));
 

@@ -36,8 +36,8 @@ test('each conversation is a separate process', () =>
       [transport, one, two].map((conversation) => answerTo(conversation, 'pid')),
     );
     assert.is(new Set(pids).size, 3);
-    const told = [transport.diagnostics().pid, one.pid, two.pid];
-    assert.equal(told.map(String), pids);
+    const reported = [transport.diagnostics().pid, one.pid, two.pid];
+    assert.equal(reported.map(String), pids);
     assert.is(transport.pid, undefined);
   }));
 
