@@ -256,6 +256,19 @@ test('the end of a session ends its calls and reservations', async () => {
   assert.equal([session.calls, harness.ref('a').carried, harness.ref('a').snapshot(1).inFlight], [0, 0, 0]);
 });
 
+test('the end of a session during a repeat does not say that the call never arrived', async () => {
+  const session = await openSilent();
+  harness.rewrite('a', (exchange) => {
+    harness.rewrite('a', silent);
+    fails('no')(exchange);
+  });
+  const call = ask(session, 'write');
+  await judged();
+  assert.equal([asked('a'), call.subscription.closed], [2, false]);
+  await session.close();
+  assert.equal(errorView(await call.end), { code: 'SESSION_NOT_FOUND', delivered: 'unknown' });
+});
+
 test('a call between two rounds stays at its instance when a new one has the same id', async () => {
   harness.setPolicy({ sessionFailover: 'always' });
   const backend = { peer: FULL_MODERN, fields: HTTP, script: byTool };

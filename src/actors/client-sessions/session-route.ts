@@ -136,11 +136,11 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.#call?.giveUp(capacityYielded());
   }
 
-  /** The session is over. A failure of the call says more than that. */
+  /** The session is over. A failure says more than that, unless another attempt is under way. */
   refuse(error: GatewayError): void {
     const failure = this.#failure;
-    if (failure !== undefined) this.#call?.giveUp(atInstance(failure.error, failure.ref.id));
-    else this.#call?.giveUp(this.#binding === undefined ? error : perhapsDelivered(error));
+    if (this.#binding !== undefined) this.#call?.giveUp(perhapsDelivered(error));
+    else this.#call?.giveUp(failure === undefined ? error : atInstance(failure.error, failure.ref.id));
   }
 
   // ---------------------------------------------------------------------------------------------------------------------
