@@ -163,6 +163,16 @@ test('subscribes again after a restart, and stays open when the instance is remo
   assert.is(client.isOver, false);
 });
 
+test('opens no conversation with an instance that was removed', async () => {
+  await add('a', HTTP, UPDATES);
+  new Client({ uris: ['x:1'] });
+  await settled();
+  await harness.fleet.remove('t', 'a', 0);
+  await pass(120_000);
+  const opened = harness.eventsOf('upstream.opened').length;
+  assert.equal([opened, harness.eventsOf('upstream.failed').length], [1, 0]);
+});
+
 test('completes when the gateway closes, and leaves nothing behind', async () => {
   const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   const client = new Client({ lists: ['tools'], uris: ['x:1'] });

@@ -98,6 +98,15 @@ test('with failover never, survives a drain of its only instance and continues a
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
+test('with failover never, ends when its only instance is removed', async () => {
+  harness.setPolicy({ sessionFailover: 'never' });
+  await harness.add('a');
+  const session = await harness.openSession();
+  await harness.fleet.remove('t', 'a', 0);
+  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+  assert.is(harness.sessions.find(session.id), undefined);
+});
+
 for (const sessionFailover of ['auto', 'never'] as const) {
   test(`with failover ${sessionFailover}, reports the shutdown of the gateway, not the state of its instances`, async () => {
     harness.setPolicy({ sessionFailover });

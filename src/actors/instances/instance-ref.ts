@@ -5,7 +5,7 @@ import { defer, firstValueFrom, from, ignoreElements, Observable, race, throwErr
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
-import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
+import { notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
@@ -109,7 +109,8 @@ export class InstanceRef implements Candidate {
     return this.#link?.feed;
   }
   get #link(): SessionLink | undefined {
-    return this.#actor.getSnapshot().context.link;
+    const { status, context } = this.#actor.getSnapshot();
+    return status === 'active' ? context.link : undefined; // an actor that has ended still has its last session
   }
   get #leases(): Leases {
     return this.#actor.getSnapshot().context.leases;
@@ -133,10 +134,6 @@ export class InstanceRef implements Candidate {
    */
   exchange(request: ExchangeRequest, hooks: ExchangeHooks = {}): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
-      if (this.state === 'stopped') {
-        subscriber.error(backendUnavailable('it was stopped', { delivered: 'no' }));
-        return;
-      }
       const ownerId = request.caller ?? ANONYMOUS.id;
       const reply = new CallReply(subscriber, this.#now, this.#calls, ownerId, hooks.paused);
       this.#send(request, reply, hooks.upstream);
