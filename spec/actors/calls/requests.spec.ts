@@ -99,6 +99,18 @@ test('read no prompt list when the error code is not about arguments', async () 
   assert.is(lists, 0);
 });
 
+test('read the further pages of a list from an instance that is drained meanwhile', async () => {
+  const handler: InProcessHandler = ({ method, params }) => {
+    if (method !== 'prompts/list') return { tools: [] };
+    if (params?.cursor !== undefined) return { prompts: [{ name: 'two' }] };
+    gateway.drain('t', 'a');
+    return { prompts: [{ name: 'one' }], nextCursor: 'next' };
+  };
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  const { items } = await gateway.list('t', 'prompts');
+  assert.equal(items, [{ name: 'one' }, { name: 'two' }]);
+});
+
 test('cancel a call or a list on the backend when the signal aborts', async () => {
   let cancelled = 0;
   const handler: InProcessHandler = ({ method }, { signal }) => {

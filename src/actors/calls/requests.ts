@@ -89,7 +89,8 @@ export class Requests {
     const items = await gatherPages(field, async (request) => {
       const asked = withOrigin(request, { caller, requestId, tracker });
       const answer = await finalAnswer(this.#exchange(template, asked, bound), signal);
-      bound = { ...rest, instanceId: answer.instanceId }; // a cursor is valid only at its instance
+      // A cursor is valid only at its instance.
+      bound = { ...rest, instanceId: answer.instanceId, isContinuation: true };
       return isUnknownMethod(answer) ? undefined : resultOf(answer, request, 'exactValue');
     });
     return { items, instanceId: bound.instanceId ?? '' };
