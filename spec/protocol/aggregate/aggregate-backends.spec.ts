@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import { firstValueFrom, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { SessionRecord } from '../../../src/domain/client.ts';
+import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
@@ -36,7 +37,10 @@ function setUp() {
   };
   const aggregated = new AggregateBackends({
     templates: () => templates,
-    backendsOf: (template) => (template === 'a' ? a : b),
+    backendsOf: (template) => {
+      if (template === 'a' || template === 'b') return template === 'a' ? a : b;
+      throw templateNotFound(template);
+    },
     callTimeoutMs: () => 30_000,
     listChanges$,
     serverInfo,
@@ -148,6 +152,20 @@ test('reports a template that is added later once to its owners, and then its ch
   assert.equal([ada.received.length, key.received.length], [2, 0]);
   listChanges$.complete();
   assert.equal([ada.isOver(), key.isOver()], [false, false], 'templates complete by themselves');
+});
+
+test('a late change of a deleted template ends no subscription', () => {
+  const { aggregated, listChanges$ } = setUp();
+  const received: string[] = [];
+  const wanted = { lists: new Set<ListField>(['tools']), resources: new Set<string>() };
+  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe({
+    next: ({ method }) => received.push(method),
+    error: ({ code }) => received.push(code),
+  });
+  listChanges$.next({ template: 'deleted', list: 'tools' });
+  mock.timers.tick(5_000);
+  assert.equal(received, ['notifications/tools/list_changed']);
+  subscription.unsubscribe();
 });
 
 test('subscribes to a resource when its template is there', async () => {

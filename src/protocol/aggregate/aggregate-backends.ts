@@ -157,6 +157,7 @@ export class AggregateBackends implements Backends {
     const notified$ = permitted$.pipe(
       map(({ template }) => template),
       startWith(...this.#templates(owner)),
+      filter((template) => this.#templates(owner).includes(template)), // not one that was deleted
       distinct(),
       mergeMap((template) => this.#options.backendsOf(template).changes(owner, profile, own)),
     );
