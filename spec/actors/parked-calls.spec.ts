@@ -5,7 +5,7 @@ import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ParkedCalls } from '../../src/actors/parked-calls.ts';
 import type { ClientQuestion, ClientReply } from '../../src/domain/client.ts';
-import { asGatewayError } from '../../src/domain/errors.ts';
+import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
@@ -25,13 +25,17 @@ const ACCEPTED: ClientReply = { result: { action: 'accept' } };
 class Client {
   readonly received: unknown[] = [];
   asked: ClientQuestion | undefined;
+  error: GatewayError | undefined;
   readonly subscription: Subscription;
 
   constructor(answers$: Observable<Answer | ClientQuestion> | undefined) {
     if (answers$ === undefined) throw new Error('there is no such call');
     this.subscription = answers$.subscribe({
       next: (answer) => this.#hear(answer),
-      error: (thrown: unknown) => this.received.push(asGatewayError(thrown).code),
+      error: (thrown: unknown) => {
+        this.error = asGatewayError(thrown);
+        this.received.push(this.error.code);
+      },
       complete: () => this.received.push('end'),
     });
   }
@@ -187,14 +191,12 @@ test('ends the calls of one owner, and no others', () => {
 });
 
 test('a resumed call fails when the calls of its owner are ended, or the gateway closes', () => {
-  for (const [end, code] of [
-    [() => calls.endOf('ann'), 'BACKEND_UNAVAILABLE'],
-    [() => calls.close(), 'SHUTTING_DOWN'],
-  ] as const) {
+  for (const end of [() => calls.endOf('ann'), () => calls.close()]) {
     const first = park('roots/list');
     const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
     end();
-    assert.equal([second.received, backend.last.isCancelled, calls.size], [[code], true, 0]);
+    assert.equal([second.received, backend.last.isCancelled, calls.size], [['BACKEND_UNAVAILABLE'], true, 0]);
+    assert.is(second.error?.delivered, 'unknown');
   }
 });
 

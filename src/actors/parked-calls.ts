@@ -9,8 +9,8 @@ import { randomBytes } from 'node:crypto';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
 import { type Actor, type AnyActorRef, createActor, setup } from 'xstate';
 import type { ClientQuestion, ClientReply, ServerRequest } from '../domain/client.ts';
-import { backendUnavailable } from '../domain/error-catalogue.ts';
-import { type GatewayError, shuttingDown } from '../domain/errors.ts';
+import { backendUnavailable, callCutOff } from '../domain/error-catalogue.ts';
+import type { GatewayError } from '../domain/errors.ts';
 import { type Answer, isFinal } from '../domain/exchange.ts';
 import { OwnerShares } from '../domain/held-bytes.ts';
 import { RPC } from '../domain/jsonrpc.ts';
@@ -114,7 +114,7 @@ export class ParkedCalls {
   }
 
   close(): Promise<void> {
-    return this.#scheduler.each([...this.#calls.values()], (parked) => parked.end(shuttingDown()));
+    return this.#scheduler.each([...this.#calls.values()], (parked) => parked.end(callCutOff()));
   }
 
   #park(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): ParkedCall {

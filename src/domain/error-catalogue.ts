@@ -358,6 +358,11 @@ export function backendUnavailable(
   });
 }
 
+/** The gateway stops, and the grace time of the call is over: it may have been carried out. */
+export function callCutOff(): GatewayError {
+  return backendUnavailable('the gateway is shutting down', { delivered: 'unknown' });
+}
+
 /** The reason when calls fail, or are not sent, because of the memory bound of incomplete answers. */
 export const ANSWERS_HOLD_TOO_MUCH = 'its incomplete answers reached their memory limit';
 

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { AsyncSubject, Observable, of, Subject, Subscription, tap } from 'rxjs';
 import { LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { sessionLost } from '../../domain/error-catalogue.ts';
+import { callCutOff, sessionLost } from '../../domain/error-catalogue.ts';
 import { type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -318,7 +318,8 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
 
   ended(reason: string): void {
     this.#endReason = reason;
-    const error = sessionLost(reason);
+    // A client that initializes again would be refused: it gets the same error as callers without a session.
+    const error = this.#supervisor.deps.isAccepting() ? sessionLost(reason) : callCutOff();
     for (const route of this.#calls?.values() ?? []) route.refuse(error);
     this.dismiss(error);
     this.#messages?.complete();

@@ -4,8 +4,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ClientProfile } from '../../domain/client.ts';
-import { sessionNotFound } from '../../domain/error-catalogue.ts';
-import { shuttingDown } from '../../domain/errors.ts';
+import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS, tooLongIn } from '../client-bounds.ts';
@@ -114,9 +113,9 @@ export class LegacyEndpoint {
     this.#conversations.find(session.id)?.close(sessionNotFound());
   }
 
-  /** Ends every open stream, and answers every call under way with SHUTTING_DOWN. */
+  /** Ends every open stream, and answers every call under way with BACKEND_UNAVAILABLE. */
   close(): Promise<void> {
-    return this.#conversations.close(shuttingDown());
+    return this.#conversations.close(callCutOff());
   }
 
   #open(session: McpSession, reply: McpReply, lastEventId: string | undefined): void {
