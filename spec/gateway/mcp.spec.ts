@@ -101,6 +101,27 @@ test('finishes the calls of a deleted template, and answers 404 from then on', a
   assert.equal(faults, []);
 });
 
+test('a session with all templates continues when one with a template may not move', async () => {
+  const handler = serving({
+    read: () => text('read'),
+    wait: () => released.promise.then(() => text('waited')),
+  });
+  const loadBalancer = { session_failover: 'never' } as const;
+  for (const id of ['one', 'two'])
+    await gateway.register('c', { id, handler }, { waitMs: 5_000, loadBalancer });
+  const joined = await openSession(gateway, undefined);
+  const read = () => post(undefined, call('c__read'), joined);
+  const waiting = post(undefined, { id: 2, ...call('c__wait') }, joined);
+  while (gateway.stats().activeConnections === 0) await turn();
+  const before = await read();
+  gateway.drain('c', String(before.instanceId?.split('/')[1]));
+  const after = await read();
+  assert.equal([after.status, after.answer.result], [200, text('read')]);
+  assert.is.not(after.instanceId, before.instanceId);
+  released.resolve();
+  assert.is((await waiting).status, 200);
+});
+
 test('reports an internal error, which no client sees, to the operator', async () => {
   const { answer } = await post('a', call('sayTooDeep'), await openSession(gateway, 'a'));
   assert.is(Object(answer.error).code, -32603);

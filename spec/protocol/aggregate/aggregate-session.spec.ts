@@ -1,17 +1,19 @@
 // One client’s session with all templates: the inner sessions it opens, the messages it passes on, and how it ends.
 
 import { mock } from 'node:test';
-import { firstValueFrom, Subject } from 'rxjs';
+import { firstValueFrom, Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { mayUse } from '../../../src/domain/account.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
+import { sessionLost } from '../../../src/domain/error-catalogue.ts';
+import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
-import type { Owner } from '../../../src/protocol/ports.ts';
+import type { McpSession, Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -173,6 +175,35 @@ test('ends the sessions with templates that its owner may not use any more', asy
   assert.equal([a.sessions.length, b.sessions.length, session.ownerId], [1, 1, ADA.id]);
   session.updateOwner(ADA);
   assert.equal(await call('a__x'), { called: { name: 'x' } });
+});
+
+for (const [what, end] of [
+  ['is over', (inner?: McpSession) => inner?.close()],
+  ['takes no new calls', () => undefined],
+] as const) {
+  test(`a call whose inner session ${what} is made in a new one`, async () => {
+    const { a, session, call } = setUp();
+    await call('a__x');
+    const [inner] = a.sessions;
+    const refusing$ = new Observable<never>((subscriber) => {
+      void end(inner);
+      subscriber.error(sessionLost('its instance is gone'));
+    });
+    if (inner !== undefined) inner.exchange = () => refusing$;
+    assert.equal(await call('a__x'), { called: { name: 'x' } });
+    assert.equal(await call('a__x'), { called: { name: 'x' } });
+    assert.equal([a.sessions.length, session.innerSessionIds], [2, ['session-1']]);
+  });
+}
+
+test('a call that may have arrived is not repeated when its inner session ends, and its client keeps the session', async () => {
+  const { a, session, call } = setUp();
+  a.instead = throwError(() => perhapsDelivered(sessionLost('it was ended')));
+  assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  a.instead = throwError(() => sessionLost('its instance is gone'));
+  assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  const found = a.asked.length;
+  assert.equal([found, session.park()], [3, true]);
 });
 
 test('closes an inner session that opens after its owner lost the template', async () => {

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import { backendUnavailable, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
@@ -70,6 +70,16 @@ test('no other instance is asked after a possible delivery, nor at /mcp while th
     backends.last.fail(backendUnavailable('it broke', { delivered }));
     assert.equal([received, session.exchanges.length], [['BACKEND_UNAVAILABLE'], 0]);
   }
+});
+
+test('at /mcp, a client keeps its session when that of its task is over', () => {
+  const { memory, session, ask } = setUp({ template: undefined });
+  memory.begun(ANN, '1', 'one');
+  const inner = sessionOf('ann');
+  session.at = () => inner;
+  const { received } = ask('1');
+  inner.last.fail(sessionLost('its instance is gone'));
+  assert.equal(received, ['BACKEND_UNAVAILABLE']);
 });
 
 test('an unknown task is searched for, and requested in the session if no instance has it', () => {

@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import {
+  catchError,
   defer,
   filter,
   finalize,
@@ -21,7 +22,8 @@ import {
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { backendTimeout, sessionLost } from '../../domain/error-catalogue.ts';
+import { backendTimeout, backendUnavailable, sessionLost } from '../../domain/error-catalogue.ts';
+import { asGatewayError, type GatewayError, hasCode } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { type ListChange, type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
@@ -67,6 +69,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #open = new Map<string, McpSession>();
   readonly #opened = new Subject<McpSession>();
+  readonly #replaced = new Set<McpSession>();
   #holds = 0;
   #listeners = 0;
   #isOver = false;
@@ -191,7 +194,8 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.ended$.complete();
     this.#opened.complete();
     this.#deps.table.remove(this);
-    await Promise.allSettled([...this.#inner.values()].map(async (opening) => (await opening).close()));
+    const all = [...this.#inner.values(), ...this.#replaced];
+    await Promise.allSettled(all.map(async (opening) => (await opening).close()));
   }
 
   #used(): void {
@@ -206,14 +210,41 @@ export class AggregateSession implements McpSession, SessionRecord {
     return aggregateExchange({ request, directory, client: { owner: this.#owner, profile }, toTemplate });
   }
 
-  /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
-  #carry(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<Answer> {
+  /**
+   * A call waits for a session that is being opened until its own deadline. The session is opened in any case. When it takes no
+   * more calls, the call is made in another one, once: the client's own session continues.
+   */
+  #carry(
+    template: string,
+    request: ExchangeRequest,
+    arrivedAtMs: number,
+    mayRepeat = true,
+  ): Observable<Answer> {
     const opening = this.#sessionWith(template);
     const session = this.#open.get(template);
-    if (session !== undefined) return exchangeInSession(session, request);
-    return race(from(opening), this.#late(template, arrivedAtMs)).pipe(
-      switchMap((opened) => exchangeInSession(opened, { ...request, arrivedAtMs })),
+    const session$ =
+      session === undefined ? race(from(opening), this.#late(template, arrivedAtMs)) : of(session);
+    return session$.pipe(
+      switchMap((inner) =>
+        exchangeInSession(inner, { ...request, arrivedAtMs }).pipe(
+          catchError((thrown: unknown) => {
+            if (this.#isOver || !hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
+            if (!mayRepeat || asGatewayError(thrown).delivered !== 'no') throw innerSessionLost(thrown);
+            this.#replace(template, inner);
+            return this.#carry(template, request, arrivedAtMs, false);
+          }),
+        ),
+      ),
     );
+  }
+
+  /** From now on calls are made in another session. Those under way in this one continue there. */
+  #replace(template: string, inner: McpSession): void {
+    if (this.#open.get(template) !== inner) return;
+    this.#open.delete(template);
+    this.#inner.delete(template);
+    this.#replaced.add(inner);
+    inner.ended$.subscribe(() => this.#replaced.delete(inner));
   }
 
   #late(template: string, arrivedAtMs: number): Observable<never> {
@@ -269,6 +300,12 @@ export class AggregateSession implements McpSession, SessionRecord {
   #sendLevel(session: McpSession, request: ExchangeRequest): void {
     session.exchange(request).subscribe({ error: () => undefined });
   }
+}
+
+/** An error that says nothing about the session of the client, which may have another session with the template. */
+export function innerSessionLost(thrown: unknown): GatewayError {
+  const { delivered } = asGatewayError(thrown);
+  return backendUnavailable('the session with its template has ended', { delivered });
 }
 
 /** The messages of a session, which does not expire while they are subscribed to. */

@@ -19,6 +19,7 @@ import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp.ts';
 import { splitInstance, withAggregateInstance } from '../aggregate/aggregate-names.ts';
 import { localAnswer } from '../aggregate/aggregate-requests.ts';
+import { innerSessionLost } from '../aggregate/aggregate-session.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
 import { isTaskId, isTaskMethod, NOT_FOUND, type TaskFinder } from '../task-finder.ts';
 import { exchangeInSession, metaOf, withSessionMetadata } from './legacy-over-modern.ts';
@@ -115,7 +116,13 @@ export class LegacyTasks {
   #within(there: McpSession, location: string, { request, template }: TaskRequest): Observable<Answer> {
     const own = template === undefined ? splitInstance(location)?.template : undefined;
     const answers$ = exchangeInSession(there, this.withTaskCheck(request, there, template ?? own));
-    return own === undefined ? answers$ : answers$.pipe(map(withAggregateInstance(own)));
+    if (own === undefined) return answers$;
+    return answers$.pipe(
+      map(withAggregateInstance(own)),
+      catchError((thrown: unknown) => {
+        throw hasCode(thrown, 'SESSION_NOT_FOUND') ? innerSessionLost(thrown) : thrown;
+      }),
+    );
   }
 
   /** When the instance is gone, or cannot be reached, another instance of the template may have the task. */
