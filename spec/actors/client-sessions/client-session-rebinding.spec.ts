@@ -192,6 +192,23 @@ for (const since of ['before', 'after'] as const) {
   });
 }
 
+test('starts no process after the other for a client that only listens', async () => {
+  harness.setPolicy({ session: 'isolated' });
+  await harness.add('a', { peer: FULL, fields: STDIO });
+  const session = await harness.openSession();
+  listenTo(session);
+  const crash = async () => {
+    harness.upstreams('a').at(-1)?.disconnect();
+    await pass(100);
+  };
+  for (let crashes = 0; crashes < 40; crashes += 1) await crash();
+  assert.is(harness.upstreams('a').length, 2);
+  await pass(5_000);
+  assert.is(harness.upstreams('a').length, 3);
+  await crash();
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+});
+
 test('fails with QUEUE_FULL when 256 calls wait for a move already', async () => {
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession();

@@ -22,6 +22,7 @@ class FakeSession implements ClientSessionDeps {
   bound = true;
   served = false;
   mayMove = true;
+  mayPause = false;
   mayWait = false;
   mayFinish = false;
   isListened = false;

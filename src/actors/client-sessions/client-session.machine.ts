@@ -4,8 +4,9 @@
 //   entering ─┬─ bound ─► serving ── lost ──► moving ── bound ──► serving
 //             └─ new ───► opening ── bound ──► serving      └─ failed ──► unbound ── requested, retryDelay ──► moving
 //
-//   lost:      the conversation is over, or the instance may not be used: the session moves; or, when it may not move, keeps its
-//              binding if no other instance could serve its client, or is finishing while calls are under way there, or ends
+//   lost:      the conversation is over, or the instance may not be used: the session moves, or is unbound for a while if it has just
+//              moved; or, when it may not move, keeps its binding if no other instance could serve its client, or is finishing while
+//              calls are under way there, or ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
 //   upgrade:   from serving to moving and back: a dedicated conversation is needed
 //   end:       from everywhere to ended; so does a failed opening
@@ -15,7 +16,7 @@ import { type Actor, fromPromise, setup } from 'xstate';
 
 /**
  * State of the binding of a session. `serving`: requests may use the binding, if that is usable. `unbound`: no instance took the
- * session. `finishing`: the session may not move; its calls continue where they are, and no new ones are taken.
+ * session, or it pauses. `finishing`: the session may not move; its calls continue where they are, and no new ones are taken.
  */
 export type SessionPhase = 'opening' | 'serving' | 'moving' | 'unbound' | 'finishing' | 'ended';
 
@@ -37,6 +38,8 @@ export interface ClientSessionDeps {
   isBound(): boolean;
   isServed(): boolean;
   readonly mayMove: boolean;
+  /** It has just moved, may move again, and no request waits: a backend that always fails is not opened again without a pause. */
+  readonly mayPause: boolean;
   /** Ending the session would not help: no other instance could serve its client. */
   readonly mayWait: boolean;
   /** The conversation is intact, and calls are under way there. */
@@ -51,7 +54,7 @@ export interface ClientSessionDeps {
 }
 
 /** Wait between two attempts to find an instance for a session whose client listens. */
-const RETRY_DELAY_MS = 5_000;
+export const RETRY_DELAY_MS = 5_000;
 
 export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 
@@ -73,6 +76,7 @@ export const clientSessionMachine = setup({
     isServed: ({ context }) => context.deps.isServed(),
     isListened: ({ context }) => context.deps.isListened,
     mayMove: ({ context }) => context.deps.mayMove,
+    mayPause: ({ context }) => context.deps.mayPause,
     mayWait: ({ context }) => context.deps.mayWait,
     mayFinish: ({ context }) => context.deps.mayFinish,
   },
@@ -109,6 +113,7 @@ export const clientSessionMachine = setup({
       on: {
         lost: [
           { guard: 'isServed', actions: { type: 'enter', params: { phase: 'serving' } } },
+          { guard: 'mayPause', target: 'unbound' },
           { guard: 'mayMove', target: 'moving' },
           { guard: 'mayWait', actions: 'refuse' },
           { guard: 'mayFinish', target: 'finishing' },

@@ -20,6 +20,7 @@ import {
   type ClientSessionActor,
   type ClientSessionDeps,
   clientSessionMachine,
+  RETRY_DELAY_MS,
   type SessionPhase,
 } from './client-session.machine.ts';
 import type { BoundSession, SessionDeps } from './client-session-types.ts';
@@ -49,6 +50,7 @@ export class SessionBinding implements ClientSessionDeps {
   /** Why the session has no usable binding: the error of the next refusal. */
   #failure: GatewayError | undefined;
   #unsafeCalls = 0;
+  #movedAtMs = Number.NEGATIVE_INFINITY;
   #reason = 'its instance is gone';
   #closing: Promise<void> | undefined;
 
@@ -232,6 +234,11 @@ export class SessionBinding implements ClientSessionDeps {
     return mayMove(this.#policy, this.#unsafeCalls);
   }
 
+  get mayPause(): boolean {
+    const sinceMs = this.deps.now() - this.#movedAtMs;
+    return this.mayMove && sinceMs < RETRY_DELAY_MS && (this.#waiting?.size ?? 0) === 0;
+  }
+
   get mayWait(): boolean {
     return this.#binding?.isIntact === true && !hasOthers(this.#group, this.#binding.ref);
   }
@@ -315,6 +322,7 @@ export class SessionBinding implements ClientSessionDeps {
     const before = this.#binding;
     this.#binding = binding;
     this.#first = undefined;
+    if (before !== undefined) this.#movedAtMs = this.deps.now();
     this.#clientState?.moved(binding);
     this.#owner.moved(binding);
     before?.retire();
