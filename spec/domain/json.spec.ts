@@ -170,6 +170,19 @@ test('keeps arrays, objects and unusual numbers as text, also in _meta, and take
   assert.is(fields.b, 1);
 });
 
+test('bounds the depth of fields, also of _meta in _meta', () => {
+  for (const [levels, excess] of [
+    [128, undefined],
+    [129, 'depth'],
+    [100_000, 'depth'],
+  ] as const) {
+    const json = `${'{"_meta":'.repeat(levels)}1${'}'.repeat(levels)}`;
+    const source = scanned(Buffer.from(json), { levels: 128, values: LIMITS.bodyValues });
+    readFields(source, 0, {});
+    assert.is(source.excess, excess);
+  }
+});
+
 test('reads a field named __proto__ as an ordinary field', () => {
   const json = '{"__proto__":{"polluted":true}}';
   const fields = fieldsOf(json);

@@ -70,6 +70,7 @@ export function readFields(
   depth = 1,
 ): number {
   const { bytes } = source;
+  if (depth > source.levels) return exceed(source, 'depth');
   source.left -= 1;
   let at = skipSpace(bytes, start + 1);
   if (bytes[at] === CLOSE_BRACE) return at + 1;
