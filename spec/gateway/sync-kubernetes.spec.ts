@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -197,6 +198,18 @@ test('follows pods through bookmarks, ended watches, forgotten versions, renewed
     notices.every((line) => !line.includes('token')),
     notices.join('\n'),
   );
+});
+
+test('does not ask a cluster without end that has forgotten every version', async () => {
+  const { gateway } = await gatewayOf();
+  await gateway.followDeployments();
+  await cluster.watched();
+  cluster.expireAll();
+  const before = cluster.seen.length;
+  cluster.endWatches();
+  await delay(1_000);
+  const watches = cluster.seen.slice(before).filter((line) => line.startsWith('watch'));
+  assert.ok(watches.length >= 3 && watches.length < 20, `${watches.length}`);
 });
 
 test('a cluster that refuses the token leads to a warning, and removes nothing', async () => {

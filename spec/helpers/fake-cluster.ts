@@ -74,6 +74,11 @@ export class FakeCluster {
     this.#oldest = this.#version;
   }
 
+  /** From now on every version is too old for a watch. */
+  expireAll(): void {
+    this.#oldest = Number.POSITIVE_INFINITY;
+  }
+
   /** Sends a bookmark with a new version to all watches. */
   bookmark(): void {
     this.#version += 1;

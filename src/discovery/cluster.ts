@@ -135,7 +135,8 @@ export class Cluster {
     return String(Object(page.metadata).resourceVersion ?? '');
   }
 
-  /** Reports every change after the version until the signal aborts. SourceError when the server is lost. */
+  /** Reports every change after the version until the signal aborts, or the server has forgotten the version. SourceError when the
+   *  server is lost. */
   async watch(resource: Resource, version: string, onChange: () => void, signal: AbortSignal): Promise<void> {
     let at = version;
     while (!signal.aborted) {
@@ -148,14 +149,9 @@ export class Cluster {
         at = event.version || at;
         if (!event.isBookmark) onChange();
       });
-      if (signal.aborted) return;
-      if (isExpired) {
-        // The events in between are lost: the caller must list everything again.
-        at = await this.version(resource);
-        onChange();
-      } else if (events === 0 && performance.now() - beganAtMs < 1_000) {
+      if (isExpired || signal.aborted) return;
+      if (events === 0 && performance.now() - beganAtMs < 1_000)
         throw new SourceError(`${this.address}: its watch of ${resource.plural} ends at once`);
-      }
     }
   }
 
@@ -172,7 +168,10 @@ export class Cluster {
     try {
       const either = AbortSignal.any([signal, silence.signal]);
       const response = await this.#ask(resource, query, either);
-      if (response.status === 410) return true;
+      if (response.status === 410) {
+        await response.body?.cancel();
+        return true;
+      }
       for await (const line of linesOf(response.body ?? [])) {
         timer.refresh();
         const { type, object } = Object(JSON.parse(line));

@@ -43,19 +43,19 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf, signal }: Discove
       return { origin, ...listingOf({ services, slices, deployments }, hintsOf, originOf) };
     },
     watch: async (onChange, onOpen) => {
-      // The first failure ends the other watches.
-      const failed = new AbortController();
-      const either = AbortSignal.any([signal, failed.signal]);
+      // The first one to end ends the other watches.
+      const ended = new AbortController();
+      const either = AbortSignal.any([signal, ended.signal]);
       const versions = await Promise.all(RESOURCES.map((each) => cluster.version(each)));
       onOpen();
       try {
-        await Promise.all(
+        await Promise.race(
           RESOURCES.map((each, index) =>
             cluster.watch(each, versions[index] ?? '', () => onChange({}), either),
           ),
         );
       } finally {
-        failed.abort();
+        ended.abort();
       }
     },
   };

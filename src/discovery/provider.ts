@@ -32,8 +32,8 @@ export interface Source {
   readonly origin: string;
   /** Rejects with a SourceError when the source does not answer. */
   list(): Promise<Listing>;
-  /** Reports changes until the signal of the context aborts; calls `onOpen` once no further change can be missed. Rejects with a
-   *  SourceError when the source is lost. */
+  /** Reports changes until the signal of the context aborts; calls `onOpen` once no further change can be missed. Resolves earlier
+   *  when changes may have been missed, and must be called again then. Rejects with a SourceError when the source is lost. */
   watch(onChange: (change: SourceChange) => void, onOpen: () => void): Promise<void>;
 }
 
