@@ -39,8 +39,9 @@ async function withTransport(
 export function withRawTransport(
   listener: RequestListener,
   body: (transport: Transport) => Promise<void>,
+  options: Partial<OpenOptions> = {},
 ): Promise<void> {
-  return withRawServer(listener, ({ url }) => withTransport(url, body));
+  return withRawServer(listener, ({ url }) => withTransport(url, body, {}, options));
 }
 
 /** Opens a transport to a fresh fixture server, runs the body, and closes both whatever happens. */

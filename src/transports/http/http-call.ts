@@ -191,7 +191,8 @@ export class HttpCall implements AnswerSink {
     if (polling.emptyAttempts <= MAX_EMPTY_ATTEMPTS && mayResume(ended)) this.#pollLater(polling, ended);
     else if (ended.kind === 'refused' && this.#conversation.session.isLost(ended, this.#id))
       this.#failForLostSession(polling.failure);
-    else this.#fail(isUnreachable(ended) ? perhapsDelivered(ended.failure) : polling.failure);
+    else if (ended.kind === 'broken' && !isSuspicious(ended)) this.#fail(perhapsDelivered(ended.failure));
+    else this.#fail(polling.failure);
   }
 
   /** Requests the rest of the stream after a wait. `ended`: how the stream ended. */
@@ -318,15 +319,13 @@ function isSuspicious(ending: AnswerEnding): boolean {
   return ending.kind === 'refused' && ending.status >= 500;
 }
 
+/** Not after a refused connection, nor after an answer that the gateway broke off: it would come again. */
 function mayResume(ending: AnswerEnding): boolean {
-  if (ending.kind === 'broken') return !isUnreachable(ending);
   if (ending.kind === 'complete') return ending.streamed;
-  return ending.status === 409 || ending.status === 429 || ending.status >= 500;
+  return isSuspicious(ending) || (ending.kind === 'refused' && TEMPORARY.has(ending.status));
 }
 
-function isUnreachable(ending: AnswerEnding): ending is Extract<AnswerEnding, { kind: 'broken' }> {
-  return ending.kind === 'broken' && ending.failure.facts.unreachable === true;
-}
+const TEMPORARY: ReadonlySet<number> = new Set([409, 429]);
 
 export const SESSION_LOST = 'it forgot the session';
 
