@@ -174,6 +174,14 @@ test('a server of neither transport gets one GET more, and the reason names both
   });
 });
 
+test('a server that answers a notification with a stream without end, or not at all, is opened', async () => {
+  for (const answer of [emptyStream, silence]) {
+    await withContact({ ...legacy(refused()), [DONE]: answer }, async (contact) =>
+      assert.equal(await contact.open({ handshakeTimeoutMs: 10_000 }), { outcome: 'legacy', asked: PLAIN }),
+    );
+  }
+});
+
 test('a server that never answers fails after the handshake timeout, with both requests still open', () =>
   withContact({ otherwise: silence }, async (contact) => {
     const memory: OpeningMemory = {};

@@ -7,6 +7,7 @@ import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { AnswerMessage } from '../../domain/jsonrpc.ts';
 import { RPC, requestText } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { type Era, META, type Peer } from '../../domain/mcp.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
 import { ECHOES, eraHeaders, isEcho } from '../handshake.ts';
@@ -64,13 +65,11 @@ export class HttpHandshake implements HandshakeChannel {
   async notify(method: string, params: JsonObject): Promise<void> {
     const body = JSON.stringify({ jsonrpc: '2.0', method, params });
     const headers = this.#headers({ method }, 'legacy');
-    const asked = await ask(
-      (answer) => this.#connection.post(body, headers, answer),
-      undefined,
-      this.#options.signal,
-    );
-    // A server that refuses the notification may still serve calls.
-    if (asked.kind === 'broken') throw asked.failure;
+    const late = AbortSignal.timeout(LIMITS.backgroundMs);
+    const signal = AbortSignal.any([this.#options.signal, late]);
+    const asked = await ask((answer) => this.#connection.post(body, headers, answer), undefined, signal);
+    // A server that refuses the notification, or answers with a stream that stays open, may still serve calls.
+    if (asked.kind === 'broken' && !late.aborted) throw asked.failure;
   }
 
   /** A modern backend that does not answer a method it knows has failed, which says nothing about its era. */
