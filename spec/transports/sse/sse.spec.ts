@@ -164,6 +164,33 @@ test('opens a limited number of streams of one owner at a time, and those of oth
   });
 });
 
+test('ends the posts of answered and cancelled calls to which the server gives no status', async () => {
+  const posts = new Set<ServerResponse>();
+  let stream: ServerResponse | undefined;
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method === 'GET') {
+      stream = response.writeHead(200, { 'content-type': 'text/event-stream' });
+      stream.write('event: endpoint\ndata: /message\n\n');
+      return;
+    }
+    const { id, method, params } = await messageOf(request);
+    if (method === 'tools/call') posts.add(response.on('close', () => posts.delete(response)));
+    else response.writeHead(202).end();
+    const result = { protocolVersion: '2024-11-05', capabilities: {}, content: [] };
+    if (id !== undefined && Object(params).name !== 'silent')
+      stream?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`);
+  };
+  await withRawServer(serve, async ({ url }) => {
+    const transport = await sse.open(definition(url), openOptions());
+    assert.is((await see(transport.exchange(callTool('echo', {})))).end, 'completed');
+    const cancelled = transport.exchange(callTool('silent', {})).subscribe();
+    await until(() => posts.size === 2, 'it is called');
+    cancelled.unsubscribe();
+    await until(() => posts.size === 0, 'the connections are closed');
+    await transport.close();
+  });
+});
+
 test('closing the stream of one client ends no other', async () => {
   await withSse({}, async ({ transport, server }) => {
     const upstream = await openFor(transport);

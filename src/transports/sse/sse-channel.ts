@@ -118,12 +118,11 @@ export class SseChannel extends Channel implements AnswerSink {
     });
   }
 
+  /** Also called after every other end of the exchange: the server need not end its answer to the post. */
   #cancel(exchange: PendingExchange, post: HttpAnswer): void {
-    if (!this.forget(exchange)) return;
-    if (!post.sent) {
-      post.abort();
-      return;
-    }
+    if (post.sent) post.dismiss();
+    else post.abort();
+    if (!this.forget(exchange) || !post.sent) return;
     const params = cancellation(exchange.id, exchange.canceller?.cancelReason);
     // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
     if (exchange.method !== 'initialize') void this.notify(CANCELLED, params);
