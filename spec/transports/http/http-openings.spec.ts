@@ -23,27 +23,27 @@ const test = suite('http openings', { timeoutMs: 30_000 });
 const MANY = 2_000;
 /** The number of openings that fail per turn when many time out together. */
 const PER_TURN = 5;
-/** Longest time of calls that nothing delays, on a busy machine. */
-const PROMPT_MS = 10_000;
 const PATIENCE_MS = 100;
-/** Longer than any opening takes. */
-const HANDSHAKE_MS = 20_000;
+/** Longer than any test takes. */
+const HANDSHAKE_MS = 60_000;
 
 test('hanging openings of one owner delay neither calls nor the openings of others', () =>
   withHanging(async ({ url, hanging }) => {
     const transport = await openTo(url);
-    const opening = Array.from({ length: MANY }, () => codeOf(openHanging(transport)));
+    const ended: unknown[] = [];
+    const opening = Array.from({ length: MANY }, async () => {
+      const code = await codeOf(openHanging(transport));
+      ended.push(code);
+      return code;
+    });
     await until(() => hanging.size === OPENINGS_PER_OWNER, 'all that may be opened at once hang');
-    const startedAtMs = performance.now();
     const answers = Array.from({ length: LIMITS.inFlightPerInstance }, () =>
       see(transport.exchange(callTool('echo', {}))),
     );
     for (const { events } of await Promise.all(answers)) assert.is(textOf(events.at(-1)), 'here');
     const upstream = await transport.openUpstream(noCapability, new AbortController().signal, 'bo');
     assert.is(textOf((await see(upstream?.exchange(callTool('echo', {})) ?? EMPTY)).events.at(-1)), 'here');
-    const tookMs = performance.now() - startedAtMs;
-    assert.ok(tookMs < PROMPT_MS, `${tookMs} ms`);
-    assert.is(hanging.size, OPENINGS_PER_OWNER);
+    assert.equal([hanging.size, ended], [OPENINGS_PER_OWNER, []]);
     await transport.close();
     assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
   }));
@@ -60,11 +60,11 @@ test('refuses an opening when as many wait as its owner may have sessions', () =
 
 test('all openings wait together, once, for a modern backend that never answers initialize', () =>
   withModern(silence, async ({ open, asked }) => {
-    const startedAtMs = performance.now();
-    const all = ['ada', 'bo', 'cy'].map((ownerId) => open(ownerId));
+    const settled: string[] = [];
+    const all = ['ada', 'bo', 'cy'].map((ownerId) => open(ownerId).finally(() => settled.push(ownerId)));
+    await until(() => asked() === 1, 'it is asked');
+    assert.equal(settled, []);
     assert.equal(await Promise.all(all), [undefined, undefined, undefined]);
-    const tookMs = performance.now() - startedAtMs;
-    assert.ok(tookMs >= PATIENCE_MS - 5 && tookMs < PROMPT_MS, `${tookMs} ms`);
     assert.is(await open('dee'), undefined);
     assert.is(asked(), 1);
   }));
