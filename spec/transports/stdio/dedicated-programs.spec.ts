@@ -58,6 +58,13 @@ test('drops a warm program that exits, and does not start another for it', async
   assert.is(await open(), started[2]);
 });
 
+test('does not use a warm program that has closed a pipe', async () => {
+  const { started, open } = make();
+  await open();
+  for (const program of started) program.isDeaf = true;
+  assert.is(await open(), started[2]);
+});
+
 test('starts no warm program for which there is no room', async () => {
   let room = 0;
   const { started, pool, open } = make({ room: () => room });
@@ -190,10 +197,15 @@ class Fake extends Channel {
   readonly #onRequest: OnRequest;
   readonly #gone = Promise.withResolvers<void>();
   endings = 0;
+  isDeaf = false;
 
   constructor(onRequest: OnRequest) {
     super(undefined);
     this.#onRequest = onRequest;
+  }
+
+  override get isUsable(): boolean {
+    return super.isUsable && !this.isDeaf;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): undefined {

@@ -112,7 +112,7 @@ export class DedicatedPrograms {
 
   #take(): Channel {
     if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
-    const [warm] = this.#warm.keys();
+    const warm = [...this.#warm.keys()].find(({ isUsable }) => isUsable);
     if (warm !== undefined) this.#forget(warm);
     return warm ?? this.#start();
   }
