@@ -2,8 +2,10 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { HeldBytes } from '../../../src/domain/held-bytes.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
@@ -17,7 +19,7 @@ import {
 import { multiByteText, nestedText } from '../../fixtures/misbehave.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/turns.ts';
-import { fixture, scripted, withStdio } from './open-stdio.ts';
+import { fixture, node, scripted, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio channel', { timeoutMs: 30_000 });
 
@@ -127,6 +129,17 @@ test('the bytes of a result are those the server wrote, however it writes', () =
       assert.is(Buffer.from(bytes).toString(), '{"n":1.0, "u":"\\u00e9" }');
     },
   ));
+
+test('the memory of half a line is given back when the program has exited', async () => {
+  const held = new HeldBytes({ totalBytes: 1_000_000, ownerBytes: 1_000_000 });
+  const program = node(
+    "process.stdout.write('x'.repeat(100_000), () => setTimeout(() => process.exit(7), 50))",
+  );
+  const channel = new StdioChannel(program, { answers: held.of('a') });
+  await until(() => held.bytes > 100_000, 'half a line is held');
+  await firstValueFrom(channel.closed$);
+  assert.is(held.bytes, 0);
+});
 
 test('a request that is cancelled before it was written is never sent', () =>
   withStdio(fixture(), async (transport) => {

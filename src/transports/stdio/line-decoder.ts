@@ -63,6 +63,12 @@ export class LineDecoder {
     if (start < chunk.length) this.#keep(chunk.subarray(start));
   }
 
+  /** Drops an unfinished line. */
+  close(): void {
+    this.#holding?.release();
+    this.#pieces = [];
+  }
+
   #finish(piece: Buffer): void {
     // Nearly every line lies in one chunk.
     if (this.#bytes === 0 && piece.length <= this.#limitBytes) {

@@ -66,7 +66,10 @@ export class StdioChannel extends Channel {
         ? new Child(program, { onOutput, onPipeClosed, ...options })
         : new ContainerChild(program.container, program, { onOutput, runInContainer, ...options });
     this.#outbox = new Outbox((text, done) => this.#child.write(text, done));
-    void this.#child.exited.then((reason) => this.end({ reason: this.#fault ?? reason, expected: false }));
+    void this.#child.exited.then((reason) => {
+      decoder.close();
+      this.end({ reason: this.#fault ?? reason, expected: false });
+    });
   }
 
   override get isUsable(): boolean {
