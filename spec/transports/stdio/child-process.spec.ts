@@ -1,5 +1,6 @@
 // Real programs as children: their environment, how they end, that nothing they started outlives them, and the tail of stderr.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
@@ -131,6 +132,18 @@ posix('stops a program that ignores the end of its stdin by SIGTERM', async () =
   await says(/ready/);
   await child.stop();
   assert.is(await child.exited, 'killed by SIGTERM');
+});
+
+posix('a program that cannot be killed counts as ended when the stop gives up', async () => {
+  const { child, says } = run("setInterval(() => {}, 1e6); console.log('ready')");
+  await says(/ready/);
+  const pid = Number(child.pid);
+  const kill = mock.method(process, 'kill', () => true);
+  await child.stop();
+  kill.mock.restore();
+  assert.is(await child.exited, 'could not be stopped');
+  assert.ok(isRunning(pid));
+  process.kill(pid, 'SIGKILL');
 });
 
 posix('kills a grandchild that ignores SIGTERM', async () => {

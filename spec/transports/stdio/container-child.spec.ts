@@ -113,6 +113,7 @@ for (const [silentAt, path] of [
       const child = new ContainerChild(place, PROGRAM, { runInContainer, ladder });
       const unanswered = await silence.promise;
       await Promise.all([child.stop(), once(unanswered, 'close')]);
+      assert.equal([await child.exited, child.pid], ['could not be stopped', null]);
     });
   });
 }

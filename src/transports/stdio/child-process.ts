@@ -50,7 +50,7 @@ export interface ChildOptions {
 export class Child {
   /**
    * Resolves with the reason of its end, as a clause: "exited with code 7", "killed by SIGKILL", "could not be started: ENOENT,
-   * there is no program ...". By then all its output has been read. Never rejects.
+   * there is no program ...". By then all its output has been read. It resolves when `stop` gives up, at the latest. Never rejects.
    */
   readonly exited: Promise<string>;
   readonly #process: ChildProcess | undefined;
@@ -61,6 +61,7 @@ export class Child {
   readonly #died: Promise<string>;
   /** Its group has ended, or cannot be stopped. */
   readonly #swept: Promise<void>;
+  readonly #givenUp = Promise.withResolvers<string>();
   #alive = true;
   #stopping: Promise<void> | undefined;
 
@@ -76,7 +77,7 @@ export class Child {
       this.#died = Promise.resolve(`could not be started: ${messageOf(error)}`);
     }
     this.#swept = this.#died.then(() => this.#sweep());
-    this.exited = this.#died.then((reason) => this.#drain(reason));
+    this.exited = Promise.race([this.#died, this.#givenUp.promise]).then((reason) => this.#drain(reason));
     this.#connect(options);
   }
 
@@ -117,6 +118,7 @@ export class Child {
     }
     // Bounded, because even SIGKILL does not end a process that hangs in the kernel.
     await settlesWithin(this.#swept, 2 * terminateMs + LAST_WAIT_MS);
+    this.#givenUp.resolve(NOT_STOPPED);
   }
 
   #kill(signal: 'SIGTERM' | 'SIGKILL'): void {
@@ -168,7 +170,9 @@ export class Child {
 }
 
 /** Longest wait for the effect of SIGKILL. */
-const LAST_WAIT_MS = 1_000;
+export const LAST_WAIT_MS = 1_000;
+/** The end of a program that SIGKILL does not end, such as one of another user. */
+export const NOT_STOPPED = 'could not be stopped';
 /** Longest time between the exit and the end of the pipes. */
 const DRAIN_MS = 500;
 /** No event reports the end of a group: the process table is polled, at growing intervals. */

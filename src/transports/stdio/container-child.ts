@@ -7,7 +7,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import {
   type ChildOptions,
   type KillLadder,
+  LAST_WAIT_MS,
   LineTail,
+  NOT_STOPPED,
   type Program,
   settlesWithin,
 } from './child-process.ts';
@@ -17,11 +19,10 @@ export interface ContainerChildOptions extends Pick<ChildOptions, 'onOutput' | '
   readonly runInContainer: RunInContainer | undefined;
 }
 
-/** Longest wait for the effect of SIGKILL, in ms. */
-const LAST_WAIT_MS = 1_000;
-
 export class ContainerChild {
+  /** As in Child. */
   readonly exited: Promise<string>;
+  readonly #givenUp = Promise.withResolvers<string>();
   readonly #ladder: KillLadder;
   readonly #tail = new LineTail();
   /** Ends what is left of the connections to the engine. */
@@ -42,7 +43,7 @@ export class ContainerChild {
       runInContainer?.(container, [command, ...args], output, this.#over.signal) ??
       Promise.reject(new Error('this gateway runs no programs in containers'));
     this.#started = starting.catch(() => undefined);
-    this.exited = starting.then(
+    const ended = starting.then(
       async (program) => {
         this.#program = program;
         // An engine gives each program its own session, and so its own group.
@@ -59,6 +60,7 @@ export class ContainerChild {
       },
       (thrown) => `could not be started: ${reasonOf(thrown)}`,
     );
+    this.exited = Promise.race([ended, this.#givenUp.promise]);
   }
 
   /** Process id on this machine while it runs; null where it is unknown. */
@@ -96,6 +98,7 @@ export class ContainerChild {
       await settlesWithin(this.exited, LAST_WAIT_MS);
     }
     await settlesWithin(this.#swept, LAST_WAIT_MS);
+    this.#givenUp.resolve(NOT_STOPPED);
     void this.#swept.then(() => this.#over.abort());
   }
 }
