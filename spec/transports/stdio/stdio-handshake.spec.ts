@@ -1,13 +1,24 @@
 // Openings that fail, or are aborted, between the start of the program and the end of the handshake.
 
 import * as assert from 'uvu/assert';
+import type { ContainerProgram, RunInContainer } from '../../../src/domain/deployment.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
 import { withEraMetadata } from '../../../src/transports/handshake.ts';
+import { stdio } from '../../../src/transports/stdio/stdio.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import { type Probe, StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
-import { callTool, cancelledOn, refusal, see, textOf, until } from '../../conformance/transport.ts';
+import {
+  callTool,
+  cancelledOn,
+  instanceDefinition,
+  openOptions,
+  refusal,
+  see,
+  textOf,
+  until,
+} from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, LADDER, node, openStdio, withStarts } from './open-stdio.ts';
@@ -103,6 +114,33 @@ test('starts a broken program twice at its first opening, and once at each later
     }
     assert.equal([await starts(), failures], [6, ['probed', 'unprobed', 'probed', 'unprobed']]);
   }));
+
+test('starts a program in a container again if it exited when it was probed, but not if it cannot be started', async () => {
+  let starts = 0;
+  const runInContainer: RunInContainer = async (_container, [command], { onOutput }) => {
+    starts += 1;
+    if (command === 'missing') throw new Error('no such program');
+    const exit = Promise.withResolvers<string>();
+    const write: ContainerProgram['write'] = (line, done) => {
+      done();
+      const { id, method } = JSON.parse(line.split('\n')[0] ?? '');
+      const result = { protocolVersion: '2025-11-25', capabilities: {} };
+      if (method === 'server/discover') exit.resolve('exited with code 1');
+      else if (id !== undefined) onOutput(Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`));
+    };
+    const end = () => exit.resolve('exited with code 0');
+    return { pid: undefined, exited: exit.promise, write, endInput: end, signal: async () => end() };
+  };
+  const container = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };
+  const memory: OpeningMemory = {};
+  const open = (command: string) =>
+    stdio.open(instanceDefinition({ command, container }), openOptions({ memory, runInContainer }));
+  await refusal(open('missing'));
+  assert.equal([starts, memory], [1, {}]);
+  const transport = await open('server');
+  assert.equal([starts, transport.peer.era, memory.era], [3, 'legacy', 'legacy']);
+  await transport.close();
+});
 
 test('starts a program that is known to be legacy once per opening, and never probes it again', () =>
   withStarts(async (counted, starts) => {

@@ -81,6 +81,11 @@ export class Child {
     this.#connect(options);
   }
 
+  /** Final once it has exited. */
+  get wasStarted(): boolean {
+    return this.#process?.pid !== undefined;
+  }
+
   /** Process id while it runs, else null. */
   get pid(): number | null {
     return this.#alive ? (this.#process?.pid ?? null) : null;

@@ -63,6 +63,11 @@ export class ContainerChild {
     this.exited = Promise.race([ended, this.#givenUp.promise]);
   }
 
+  /** As in Child. */
+  get wasStarted(): boolean {
+    return this.#program !== undefined;
+  }
+
   /** Process id on this machine while it runs; null where it is unknown. */
   get pid(): number | null {
     return this.#hasExited ? null : (this.#program?.pid ?? null);

@@ -41,7 +41,7 @@ export class StdioChannel extends Channel {
   /** As in Upstream: set after the handshake. */
   pid: number | undefined;
   readonly isIndependent: boolean;
-  readonly #child: Pick<Child, 'exited' | 'pid' | 'lastLines' | 'addLine' | 'write' | 'stop'>;
+  readonly #child: Pick<Child, 'exited' | 'wasStarted' | 'pid' | 'lastLines' | 'addLine' | 'write' | 'stop'>;
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
   /** Why nothing more can be sent although the child still runs. */
@@ -70,6 +70,10 @@ export class StdioChannel extends Channel {
       decoder.close();
       this.end({ reason: this.#fault ?? reason, expected: false });
     });
+  }
+
+  get wasStarted(): boolean {
+    return this.#child.wasStarted;
   }
 
   override get isUsable(): boolean {

@@ -12,6 +12,7 @@ import type { Channel } from '../channel.ts';
 import type { HandshakeAnswer, HandshakeChannel, HandshakeOptions } from '../handshake.ts';
 import type { OpeningMemory, OpenOptions } from '../transport.ts';
 import { settlesWithin } from './child-process.ts';
+import type { StdioChannel } from './stdio-channel.ts';
 
 export interface StdioHandshakeOptions
   extends Pick<HandshakeOptions, 'client' | 'profile' | 'mayBeModern'>,
@@ -44,14 +45,13 @@ const LATE_MS = 250;
  * with the probe unanswered is started once more, within the same time, without a probe. `memory` keeps the results.
  * Rejects like `openOnPipe`.
  */
-export async function openShared<C extends Channel>(start: () => C, options: SharedOpening): Promise<C> {
+export async function openShared<C extends StdioChannel>(start: () => C, options: SharedOpening): Promise<C> {
   const { memory, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
   const giveUpAt = performance.now() + options.handshakeTimeoutMs;
   const probe: Probe | undefined = isProbedNext(memory)
     ? { probeTimeoutMs, outcome: 'unanswered' }
     : undefined;
   const channel = start();
-  const wasStarted = channel.diagnostics().pid !== null;
   try {
     const first = probe === undefined ? 'legacy' : 'probe';
     await openOnPipe(channel, { ...options, first }, probe);
@@ -59,7 +59,7 @@ export async function openShared<C extends Channel>(start: () => C, options: Sha
     return channel;
   } catch (thrown) {
     if (options.signal.aborted) throw thrown;
-    const isAgain = noteProbeFailure(memory, probe?.outcome, wasStarted) && channel.hasFailed;
+    const isAgain = noteProbeFailure(memory, probe?.outcome, channel.wasStarted) && channel.hasFailed;
     const leftMs = giveUpAt - performance.now();
     if (!isAgain || leftMs <= 0) throw thrown;
     return openShared(start, { ...options, handshakeTimeoutMs: leftMs });
