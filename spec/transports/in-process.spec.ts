@@ -99,6 +99,21 @@ test('turns every thrown value into a JSON-RPC error', async () => {
   }
 });
 
+test('fails the call of a function that gives values which are not JSON', async () => {
+  const handlers: readonly InProcessHandler[] = [
+    () => ({ count: 1n }),
+    (_, { notify }) => notify('notifications/message', Object({ data: 1n })),
+    () => {
+      throw Object.assign(new Error('wrong'), { code: -32000, data: 1n });
+    },
+  ];
+  for (const handler of handlers) {
+    const { events } = await see((await open(handler)).exchange({ method: 'ping' }));
+    const codes = events.map((event) => event.kind === 'error' && event.error.code);
+    assert.equal(codes, [-32603]);
+  }
+});
+
 test('counts a notification that comes after the answer', async () => {
   let notifyLater = (): void => {};
   const transport = await open((_, { notify }) => {

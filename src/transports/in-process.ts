@@ -7,6 +7,7 @@ import { inspect } from 'node:util';
 import type { Unsubscribable } from 'rxjs';
 import type { ClientProfile } from '../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
+import { messageOf } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../domain/json.ts';
@@ -103,7 +104,8 @@ class InProcessTransport extends Channel implements Transport {
 
   async #answer(call: InProcessCall): Promise<FinalEvent> {
     const { signal } = call.cancellation;
-    const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
+    const notify = (method: string, params: JsonObject): void =>
+      this.#notify(call, method, plain(params ?? {}));
     try {
       // Parsed from the text, so that the function gets plain JSON values only.
       const { method, params } = JSON.parse(call.exchange.text);
@@ -148,7 +150,16 @@ function errorOfThrown(thrown: unknown): JsonRpcError {
   if (!hasCode(thrown)) return { code: RPC.internalError, message };
   const { code, data } = thrown;
   const error = { code, message: typeof thrown.message === 'string' ? thrown.message : message };
-  return data === undefined ? error : { ...error, data };
+  try {
+    return data === undefined ? error : { ...error, data: plain(data) };
+  } catch (notJson) {
+    return { code: RPC.internalError, message: messageOf(notJson) };
+  }
+}
+
+/** The value as it arrives when it is sent. Throws for a value that is not JSON. */
+function plain<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value));
 }
 
 /** `String` throws for an object without a prototype. */
