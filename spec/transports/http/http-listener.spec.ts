@@ -104,6 +104,21 @@ test('gives up where the stream is not offered', async () => {
   }
 });
 
+test('takes a 404 for the loss of the session once the stream was open', async () => {
+  let asked = 0;
+  await listening(
+    (_, response) => {
+      asked += 1;
+      if (asked === 1) response.writeHead(200, { 'content-type': 'text/event-stream' }).end(event);
+      else response.writeHead(404).end('session not found');
+    },
+    async ({ received, gets }) => {
+      await until(() => received.length === 2, 'the session is lost');
+      assert.equal([received[1], gets()], ['forgotten', 2]);
+    },
+  );
+});
+
 test('opens no stream at servers without sessions', async () => {
   await listening(
     () => assert.unreachable(),

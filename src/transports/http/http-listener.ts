@@ -34,6 +34,7 @@ export class HttpListener implements AnswerSink {
   #waitMs: number;
   #lastEventId = '';
   #isListening = false;
+  #wasOpen = false;
   /** Callbacks to be called once the stream is open or has failed; undefined when no stream is being opened. */
   #waiting: Set<() => void> | undefined;
 
@@ -81,6 +82,7 @@ export class HttpListener implements AnswerSink {
   }
 
   began(): void {
+    this.#wasOpen ||= this.#answer?.status === 200;
     this.#resumeWaiting();
   }
 
@@ -94,7 +96,7 @@ export class HttpListener implements AnswerSink {
     const retryMs = this.#answer?.retryMs;
     this.#keepEventId();
     this.#resumeWaiting();
-    if (isSessionLost(ending)) {
+    if (isSessionLost(ending, this.#wasOpen)) {
       this.#sink.sessionLost();
       return;
     }
@@ -142,9 +144,9 @@ export class HttpListener implements AnswerSink {
   }
 }
 
-/** A 404 without JSON-RPC may come from a server that has no such path. */
-function isSessionLost(ending: AnswerEnding): boolean {
-  return ending.kind === 'refused' && ending.status === 404 && ending.error !== undefined;
+/** A 404 without JSON-RPC may come from a server that never offered the stream. */
+function isSessionLost(ending: AnswerEnding, wasOpen: boolean): boolean {
+  return ending.kind === 'refused' && ending.status === 404 && (wasOpen || ending.error !== undefined);
 }
 
 /** False when the server does not offer the stream (405) or does not know the session. */
