@@ -27,7 +27,6 @@ const test = suite('stdio handshake', { timeoutMs: 30_000 });
 
 /** The probe may take half of the handshake timeout, which is never reached. */
 const PATIENT = { probeTimeoutMs: 60_000 };
-const LONG_MS = 20_000;
 const EXITS_WHEN_ASKED = node("process.stdin.once('data', () => process.exit(3))");
 /** Does not wait for a program to start. */
 const IMPATIENT = { probeTimeoutMs: 10 };
@@ -64,9 +63,8 @@ for (const how of ['garbage', 'silence', 'exit'] as const) {
     assert.equal([memory.era, memory.failure], ['legacy', undefined]);
     await stillWorks(first);
     await first.close();
-    const startedAt = performance.now();
-    const again = await openStdio(program, { memory, handshakeTimeoutMs: 3 * LONG_MS }, PATIENT);
-    assert.ok(performance.now() - startedAt < LONG_MS, `${performance.now() - startedAt} ms`);
+    // An unanswered probe would take longer than a test may.
+    const again = await openStdio(program, { memory, handshakeTimeoutMs: 120_000 }, PATIENT);
     assert.is(again.peer.era, 'legacy');
     assert.is(again.diagnostics().unmatchedMessages, 0, 'it was not probed');
     assert.is(memory.era, 'legacy');
