@@ -1,6 +1,7 @@
 // Only one living process at a time may be a node of a database. Files with real processes, servers with simulated time.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { statSync, writeFileSync } from 'node:fs';
 import { mock } from 'node:test';
@@ -68,6 +69,8 @@ test.run();
 
 const server = suite('claim of a node on a server');
 const NODE = 'web-1:8080';
+/** The row of the node. */
+const NAME = `node.${hash('sha256', NODE).slice(0, 32)}`;
 const claims: NodeClaim[] = [];
 server.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 server.after.each(async () => {
@@ -137,13 +140,37 @@ server('reports when another process has taken over the node of one that was sto
   state.isAway = true;
   const next = claim(settings, 'process 8 on web-1');
   await pass(11_000);
-  await next;
+  const taken = await next;
   state.isAway = false;
-  await pass(3_500);
+  await pass(6_500);
+  await pass(12_000);
   assert.equal(said, [
     'process 8 on web-1 has taken over the node "web-1:8080": stop one of the two, because both run the programs of the node',
   ]);
+  await taken.release();
+  await pass(3_500);
+  const third = thrownBy(claim(settings));
+  await pass(4_000);
+  assert.instance(await third, ConfigError, 'the first process has the node again');
 });
+
+server(
+  'keeps the node when an older copy of the database brings back the row of an earlier run',
+  async () => {
+    const { settings } = new MemoryStore();
+    const earlier = await claim(settings, 'process 7 on web-1');
+    const row = await settings.read(NAME);
+    await earlier.release();
+    const said: string[] = [];
+    claims.push(await claimNodeOfServer(settings, NODE, { onNotice: (line) => said.push(line) }));
+    await pass(4_000);
+    await settings.exchange(NAME, await settings.read(NAME), row);
+    const next = thrownBy(claim(settings));
+    await pass(12_000);
+    assert.instance(await next, ConfigError);
+    assert.equal(said, []);
+  },
+);
 
 server.run();
 
