@@ -1,6 +1,7 @@
 // Runs the operations of the store on its database: in order, with a timeout, repeated after a conflict, with
 // errors that tell whether the database was available. Its only table is the revision.
 
+import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
@@ -16,8 +17,8 @@ export const REVISION = 'registry';
 
 /** The row of the table `settings` that a probe writes and deletes. */
 const PROBE = 'probe';
-/** About the size of a large row. */
-const PROBE_BYTES = 64 * 1024;
+/** Bytes of that row, which are 64 kB as text: about the size of a large row. */
+const PROBE_BYTES = 48 * 1024;
 
 /** Longest pause before a statement is repeated after a conflict, in ms. */
 const LONGEST_PAUSE_MS = 50;
@@ -59,7 +60,10 @@ export class OrmSession {
   #connecting: Promise<Orm> | undefined;
   /** A lost connection is never returned to its pool, and closing the pool would wait for it. */
   #hasLostConnection = false;
-  /** The file had no space for the last change: an answer to a query does not prove that changes succeed again. */
+  /**
+   * The last change failed, perhaps for lack of space, or because the server is read-only now: an answer to a query does not prove
+   * that changes succeed again.
+   */
   #refusesChanges = false;
   #isClosed = false;
   #synchronizing: NodeJS.Timeout | undefined;
@@ -141,15 +145,15 @@ export class OrmSession {
   }
 
   /**
-   * Resolves when the database answers. A file that had no space for the last change still answers queries,
-   * so a large row is written: a small one may fit into the present pages of the journal.
+   * Resolves when the database answers. A database that had no space for the last change still answers queries,
+   * so a large row is written: a small one may fit into the present pages. Random, because PostgreSQL compresses it.
    */
   async probe(): Promise<void> {
     if (!this.#refusesChanges) {
       await this.run((em, { revision }) => em.findOneOrFail(revision, { name: REVISION }));
       return;
     }
-    const row = { name: PROBE, value: 'x'.repeat(PROBE_BYTES) };
+    const row = { name: PROBE, value: randomBytes(PROBE_BYTES).toString('base64url') };
     await this.write(async (em, { settings }) => {
       await em.nativeDelete(settings, { name: PROBE });
       await em.insert(settings, row);
@@ -197,7 +201,7 @@ export class OrmSession {
       this.#refusesChanges = false;
       return result;
     } catch (thrown) {
-      this.#refusesChanges = this.database.isFile && hasCode(thrown, 'DATABASE_UNAVAILABLE');
+      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#refusesChanges = true;
       throw thrown;
     }
   }
