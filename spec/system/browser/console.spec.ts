@@ -166,6 +166,10 @@ inBrowser('drains, resumes and changes the weight of an instance', async () => {
   await page.keyboard.press('Enter');
   await page.getByText('first has the weight 7.').waitFor();
   assert.is((await listed(admin))['everything/first']?.weight, 7);
+  await page.getByLabel('Weight of first').fill('0');
+  await page.keyboard.press('Enter');
+  await page.getByText('greater than or equal to 1').waitFor();
+  assert.is(await page.getByLabel('Weight of first').inputValue(), '7');
 });
 
 inBrowser('lists the session of a client, and ends it', async () => {
@@ -283,7 +287,7 @@ inBrowser('loads nothing from other origins and violates no rule of its policy',
   const elsewhere = watched.requests.filter((each) => !each.startsWith(url()) && !each.startsWith('data:'));
   assert.equal(elsewhere, []);
   // Chromium logs refusals, and a gateway that was killed, is away or starts.
-  const expected = /status of (?:40[134]|503)|ERR_CONNECTION_(?:REFUSED|RESET)|ERR_INCOMPLETE|^failed: /;
+  const expected = /status of (?:40[134]|422|503)|ERR_CONNECTION_(?:REFUSED|RESET)|ERR_INCOMPLETE|^failed: /;
   assert.equal(
     watched.complaints.filter((complaint) => !expected.test(complaint)),
     [],
