@@ -214,6 +214,17 @@ test('keeps both changes of two nodes at the same moment, and does not revive a 
   assert.equal(await database.listInstances(), []);
 });
 
+test('deletes no template in which another node registers an instance at the same moment', async () => {
+  await a.registry.ensureTemplate('r', { timeout: 5 });
+  await received(b);
+  b.store.turns = () => 5;
+  const deleted = codeOf(b.registry.deleteTemplate('r'));
+  for (let left = 7; left > 0; left -= 1) await turn();
+  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  assert.is(await deleted, 'VALIDATION_ERROR');
+  assert.equal(await database.listTemplates(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
+});
+
 test('writes a setting that is unchanged here when another node has changed it', async () => {
   await a.registry.ensureTemplate('r', { timeout: 5 });
   await received(b);

@@ -189,9 +189,15 @@ export class Registry {
    */
   deleteTemplate(template: string): Promise<void> {
     return this.#change(async () => {
-      await this.#refresh();
-      this.#active.refuseNonEmpty(template);
-      await this.#write(this.#store.deleteTemplate(template));
+      let revision: number | undefined;
+      do {
+        revision = await this.#refresh();
+        this.#active.refuseNonEmpty(template);
+        // Not deleted: it was not stored, or another node was faster, whose change may be an instance.
+      } while (
+        !(await this.#write(this.#store.deleteTemplate(template, revision))) &&
+        revision !== (await this.#refresh())
+      );
       this.#active.deleteTemplate(template);
     });
   }

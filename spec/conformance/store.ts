@@ -163,7 +163,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     );
   });
 
-  declare('saves at a revision only while it is the present one', async (store) => {
+  declare('saves and deletes at a revision only while it is the present one', async (store) => {
     const before = await store.revision();
     const template = { name: 'demo', loadBalancer: {} };
     assert.is(await store.saveInstance(smallest, before), true);
@@ -171,6 +171,8 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal([late, await store.revision()], [[false, false], before + 1]);
     assert.equal([await store.listInstances(), await store.listTemplates()], [[smallest], []]);
     assert.is(await store.saveTemplate(template, before + 1), true);
+    assert.is(await store.deleteTemplate('demo', before + 1), false);
+    assert.is(await store.deleteTemplate('demo', before + 2), true);
   });
 
   declare('gives back any text: hostile ones, an empty and a long one', async (store) => {

@@ -44,7 +44,8 @@ export class MemoryStore implements Store {
     return true;
   }
 
-  async deleteTemplate(name: string): Promise<boolean> {
+  async deleteTemplate(name: string, atRevision = this.#revision): Promise<boolean> {
+    if (atRevision !== this.#revision) return false;
     const existed = this.#templates.delete(name);
     if (existed) this.#changed();
     return existed;

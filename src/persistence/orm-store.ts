@@ -55,9 +55,10 @@ export class OrmStore implements Store {
     }, atRevision);
   }
 
-  deleteTemplate(name: string): Promise<boolean> {
+  deleteTemplate(name: string, atRevision?: number): Promise<boolean> {
     return this.#session.changeIf(
       async (em, { templates }) => (await em.nativeDelete(templates, { name })) > 0,
+      atRevision,
     );
   }
 

@@ -21,8 +21,8 @@ export interface Store {
   listTemplates(): Promise<TemplateSettings[]>;
   /** Inserts or replaces by name. Changes nothing and resolves with false when the revision is not `atRevision`. Default: any. */
   saveTemplate(settings: TemplateSettings, atRevision?: number): Promise<boolean>;
-  /** Stored instances of the template stay. False when there was no such template. */
-  deleteTemplate(name: string): Promise<boolean>;
+  /** Stored instances of the template stay. False when there was no such template. `atRevision`: as in `saveTemplate`. */
+  deleteTemplate(name: string, atRevision?: number): Promise<boolean>;
   /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**
