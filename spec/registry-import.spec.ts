@@ -1,6 +1,7 @@
 // Imports of a registry file: the instances of the file follow it, all others stay as they are.
 
 import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../src/domain/errors.ts';
 import type { InstanceInput } from '../src/domain/instance.ts';
 import type { LoadBalancerSettings } from '../src/domain/template.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
@@ -71,6 +72,13 @@ test('reports an invalid entry, imports the others, and does not remove its inst
     ['b', 'file', 'f1', 4],
   ]);
   assert.equal(await store.listInstances(), registry.active.definitions());
+});
+
+test('stops when the database is unavailable, which is no problem of an entry', async () => {
+  store.failing.add('saveInstance');
+  store.failure = () => databaseUnavailable(new Error('away'));
+  assert.is(await codeOf(importAll([entry('a', 'f1'), entry('b', 'f1')])), 'DATABASE_UNAVAILABLE');
+  assert.is(store.calls.filter((method) => method === 'saveInstance').length, 1);
 });
 
 test('imports the first of two entries with the same id, and reports the other', async () => {

@@ -13,14 +13,18 @@ import type {
   SyncRules,
 } from './domain/deployment.ts';
 import { validationFailed } from './domain/error-catalogue.ts';
-import { asGatewayError } from './domain/errors.ts';
+import { asGatewayError, databaseUnavailable, hasCode } from './domain/errors.ts';
 import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
+import { definedFields } from './domain/json.ts';
 import { TemplateId } from './domain/template.ts';
 import { compileShape } from './domain/validation.ts';
 import type { FileContents, FileEntry, ImportReport } from './registry/registry-types.ts';
 import type { Registry } from './registry.ts';
 
-/** Adds new instances, replaces changed ones, removes missing ones. Skips one that cannot be registered, with the reason. */
+/**
+ * Adds new instances, replaces changed ones, removes missing ones. Skips one that cannot be registered, with the reason.
+ * DATABASE_UNAVAILABLE.
+ */
 export async function syncListing(
   registry: Registry,
   { origin, deployments, skipped }: Listing,
@@ -55,12 +59,14 @@ export async function syncListing(
           skip('it was deregistered; a new deployment adds it again');
           continue;
         }
-        const { input, container } = deployment;
-        if (!isDryRun)
-          await registry.register(template, { ...input, id }, { source: 'sync', fingerprint, container });
+        const { container } = deployment;
+        // Operators set weight and metadata; the source has none.
+        const { weight, metadata } = existing ?? {};
+        const input = { ...definedFields({ weight, metadata }), ...deployment.input, id };
+        if (!isDryRun) await registry.register(template, input, { source: 'sync', fingerprint, container });
         report[existing === undefined ? 'added' : 'changed'].push({ template, id, name });
       } catch (thrown) {
-        skip(asGatewayError(thrown).message);
+        skip(reasonAgainst(thrown));
       }
     }
   }
@@ -72,6 +78,14 @@ export async function syncListing(
   }
   return report;
 }
+
+/** Why one instance cannot be registered. Throws DATABASE_UNAVAILABLE, which concerns all of them and ends by itself. */
+function reasonAgainst(thrown: unknown): string {
+  if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw databaseUnavailable(thrown, 'no', INCOMPLETE);
+  return asGatewayError(thrown).message;
+}
+
+const INCOMPLETE = 'The sync is incomplete: repeat it.';
 
 /** True for an instance that sync added from this source, or from a part of it: `k8s:1a2b/` contains `k8s:1a2b/mcp-servers`. */
 export function cameFrom(origin: string, { source, fingerprint = '' }: InstanceDefinition): boolean {
@@ -98,7 +112,7 @@ const contentsShape = compileShape(
   'body',
 );
 
-/** The same for a registry file. An unusable entry is a problem, not a failure. VALIDATION_ERROR for malformed contents. */
+/** The same for a registry file. An unusable entry is a problem, not a failure. VALIDATION_ERROR for malformed contents, DATABASE_UNAVAILABLE. */
 export async function importContents(
   registry: Registry,
   contents: FileContents,
@@ -126,7 +140,7 @@ export async function importContents(
     try {
       report[await importEntry(registry, { ...entry, input: { ...entry.input, id } }, isDryRun)].push(name);
     } catch (thrown) {
-      report.problems.push(`${name}: ${asGatewayError(thrown).message}`);
+      report.problems.push(`${name}: ${reasonAgainst(thrown)}`);
     }
   }
   if (contents.isPartial === true) return report;

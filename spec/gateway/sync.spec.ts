@@ -1,10 +1,14 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { failingStore } from '../helpers/failing-store.ts';
 import { type FakeContainer, type FakeEngine, startFakeEngine } from '../helpers/fake-engine.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('sync with container engines');
@@ -131,6 +135,18 @@ test('changes and removes only what it added itself, and nothing in a dry run', 
   assert.equal(last.added, []);
 });
 
+test('keeps weight and metadata of an instance whose container gets another port', async () => {
+  const web = (port: string) => ({ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', port) } });
+  const engine = await engineWith(web('1001'));
+  const gateway = await gatewayAt([engine.address]);
+  await gateway.sync();
+  await gateway.changeInstance('web', 'web-aa000000', { weight: 7, metadata: { zone: 'a' } });
+  engine.containers = [web('2001')];
+  assert.is((await gateway.sync()).changed.length, 1);
+  const { endpoint, weight, metadata } = gateway.instance('web', 'web-aa000000').definition;
+  assert.equal([endpoint, weight, metadata], ['http://127.0.0.1:2001/mcp', 7, { zone: 'a' }]);
+});
+
 test('removes no instance of an engine that cannot be reached', async () => {
   const [near, far] = [
     await engineWith({ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }),
@@ -174,6 +190,30 @@ test('follows an engine: adds started and removes ended containers, also after i
   ];
   engine.emit('health_status: unhealthy', 'bb');
   assert.is(await removed, 'web-bb000000');
+});
+
+test('registers a container that started while the database was unavailable', async () => {
+  const engine = await engineWith();
+  const store = failingStore();
+  const notices: string[] = [];
+  const env = { DOCKER_HOST: engine.address, CONTAINER_HOST: engine.address };
+  const discovery = { env, onNotice: (line: string) => notices.push(line) };
+  const gateway = await gatewayAt([], { store, discovery });
+  await gateway.followDeployments();
+  await engine.followed();
+  store.failure = () => databaseUnavailable(new Error('away'));
+  store.failing.add('saveInstance');
+  engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
+  engine.emit('start', 'aa');
+  await eventually(
+    async () => notices.length,
+    (length) => length > 0,
+  );
+  assert.is(notices[0], 'sync: The database does not answer. The sync is incomplete: repeat it.');
+  assert.is(await codeOf(gateway.sync()), 'DATABASE_UNAVAILABLE');
+  const registered = next(gateway, 'instance.registered');
+  store.failing.clear();
+  assert.is(await registered, 'web-aa000000');
 });
 
 test('finds nothing in a gateway without discovery options', async () => {
