@@ -41,6 +41,9 @@ export async function readRegistryFile(path: string): Promise<RegistryContents> 
     const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
     throw new RegistryFileError(`registry file ${path}: ${reason}`, { cause: thrown });
   }
+  // An editor empties the file before it writes, and a full disk leaves it so. It must not remove every instance.
+  if (text === '')
+    throw new RegistryFileError(`registry file ${path}: it is empty; write {} for no instances`);
   return parseRegistryDocument(text, path);
 }
 
