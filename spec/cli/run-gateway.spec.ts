@@ -5,7 +5,7 @@ import { EventEmitter, once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import { UsageError } from '../../src/cli/failures.ts';
+import { CommandFailure, UsageError } from '../../src/cli/failures.ts';
 import { killOwnChildren, runGateway } from '../../src/cli/run-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
@@ -100,7 +100,6 @@ test('ends with a usage error when the port, the registry file or the database c
   const refusals = [
     { port: new URL(await serve(() => {})).port },
     { 'registry-file': 'nothing-is-here.json' },
-    { database: 'postgresql://127.0.0.1:1/db' },
     { database: 'nothing://a' },
     { database: 'sqlite:///no-such-folder/gateway.db' },
   ];
@@ -109,6 +108,13 @@ test('ends with a usage error when the port, the registry file or the database c
     assert.instance(await thrownBy(ended), UsageError);
     assert.equal(signals.eventNames(), [], 'signals are given back');
   }
+});
+
+test('fails, with a code after which systemd starts it again, while the database server is away', async () => {
+  const { ended } = run({ port: '0', database: 'postgresql://127.0.0.1:1/db' });
+  const failure = await thrownBy(ended);
+  assert.instance(failure, CommandFailure);
+  assert.match(String(failure), 'PostgreSQL at 127.0.0.1:1 cannot be reached');
 });
 
 test.run();

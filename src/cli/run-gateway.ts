@@ -15,7 +15,7 @@ import { ownCommand, VERSION } from '../domain/version.ts';
 import { ListenError } from '../listeners.ts';
 import { CipherError } from '../persistence/cipher.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
-import { DamagedFileError, StoreOpenError } from '../persistence/open.ts';
+import { DamagedFileError, DatabaseAwayError, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
 import { type RunningServer, startServer } from '../server.ts';
 import { killGroup } from '../transports/stdio/process-group.ts';
@@ -121,6 +121,8 @@ function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
   return isDemo && !isChosen ? 'warn' : logLevel;
 }
 
+/** Errors of a database that become failures: systemd starts the gateway again after these, not after usage errors. */
+const FAILURES = [DamagedFileError, DatabaseAwayError];
 /** Errors that only a change of settings, files or the machine corrects become usage errors. */
 const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, ConfigError];
 
@@ -135,7 +137,7 @@ async function start(
     const onEvents = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
     return await startServer(config, { log, onEvents, build: VERSION, folder, isTerminal, signal });
   } catch (error) {
-    if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
+    if (FAILURES.some((kind) => error instanceof kind) || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
     if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind)) {
       const more =

@@ -5,6 +5,9 @@ import { booleanOption } from '../database.ts';
 import { correctLiterals, withoutContinuedLines } from '../mikro-orm-patches.ts';
 import { isNetworkError } from '../store-errors.ts';
 
+/** Number of the error when another process holds the migration lock. */
+const LOCK_HELD = 51_000;
+
 export const mssql: Database = {
   kind: 'mssql',
   label: 'SQL Server',
@@ -65,7 +68,7 @@ export const mssql: Database = {
       await execute(
         `declare @granted int; exec @granted = sp_getapplock @Resource = N'stagedoor', @LockMode = 'Exclusive', ` +
           `@LockOwner = 'Transaction', @LockTimeout = ${waitMs}; ` +
-          `if @granted < 0 throw 51000, 'another process holds the migration lock', 1;`,
+          `if @granted < 0 throw ${LOCK_HELD}, 'it holds the migration lock', 1;`,
       );
     },
   },
@@ -73,7 +76,7 @@ export const mssql: Database = {
   failure: ({ code, number, message }) => {
     if (number === 4060 || number === 911) return 'no-database';
     if (number === 18456 || number === 18452 || number === 18488) return 'credentials';
-    if (number === 1205 || number === 1222 || number === 3960) return 'conflict';
+    if (number === 1205 || number === 1222 || number === 3960 || number === LOCK_HELD) return 'conflict';
     if (code === 'ELOGIN') return message.includes('Cannot open database') ? 'no-database' : 'credentials';
     if (UNAVAILABLE.has(number) || UNAVAILABLE_CODES.has(code) || isNetworkError(code)) return 'unavailable';
     return /connection lost|connection is closed|socket hang up|timeout/i.test(message)

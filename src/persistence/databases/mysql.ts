@@ -58,7 +58,9 @@ export const mysql: Database = {
       const [row] = await execute(
         `select get_lock(${lockName(database)}, ${Math.ceil(waitMs / 1000)}) as granted`,
       );
-      if (Number(row?.granted) !== 1) throw new Error('another process holds the migration lock');
+      // The number of a lock that was not granted in time.
+      if (Number(row?.granted) !== 1)
+        throw Object.assign(new Error('it holds the migration lock'), { errno: 1205 });
     },
     release: async (execute, database) => {
       await execute(`select release_lock(${lockName(database)})`);
