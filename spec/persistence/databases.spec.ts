@@ -2,7 +2,7 @@
 // The servers: spec/system/databases.
 
 import * as assert from 'uvu/assert';
-import type { Database, DatabaseFailure } from '../../src/persistence/database.ts';
+import { type Database, type DatabaseFailure, failureOf } from '../../src/persistence/database.ts';
 import { mssql } from '../../src/persistence/databases/mssql.ts';
 import { mysql } from '../../src/persistence/databases/mysql.ts';
 import { oracle } from '../../src/persistence/databases/oracle.ts';
@@ -62,7 +62,7 @@ const FAILURES: [Database, Partial<Record<DatabaseFailure | 'of the statement', 
     {
       'no-database': [4060, 911],
       credentials: [18456],
-      conflict: [1205, 1222, 3960],
+      conflict: [1205, 1222, 51_000, 3960],
       unavailable: [6005, 40613, 10928, 1105, 3906, 'ESOCKET', 'ETIMEOUT', 'ECONNCLOSED', 'ECONNREFUSED'],
       'of the statement': [2627, 2601, 208, 102, 'EREQUEST'],
     },
@@ -214,8 +214,9 @@ test('MySQL names the lock after its database, and fails when it is not granted'
   await mysql.lock.take(answering(1), 1_500, `a'b\\`);
   assert.is(asked[0], `select get_lock(concat('stagedoor.', sha1(x'6127625c')), 2) as granted`);
   for (const granted of [0, null]) {
-    const refused = mysql.lock.take(answering(granted), 1, 'x');
-    assert.match(String(await thrownBy(refused)), 'another process');
+    const refused = await thrownBy(mysql.lock.take(answering(granted), 1, 'x'));
+    assert.match(String(refused), 'another process');
+    assert.is(failureOf(mysql, refused), 'conflict', 'a start is repeated');
   }
 });
 

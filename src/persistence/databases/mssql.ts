@@ -68,7 +68,7 @@ export const mssql: Database = {
       await execute(
         `declare @granted int; exec @granted = sp_getapplock @Resource = N'stagedoor', @LockMode = 'Exclusive', ` +
           `@LockOwner = 'Transaction', @LockTimeout = ${waitMs}; ` +
-          `if @granted < 0 throw ${LOCK_HELD}, 'it holds the migration lock', 1;`,
+          `if @granted < 0 throw ${LOCK_HELD}, 'another process holds the migration lock', 1;`,
       );
     },
   },

@@ -60,7 +60,7 @@ export const mysql: Database = {
       );
       // The number of a lock that was not granted in time.
       if (Number(row?.granted) !== 1)
-        throw Object.assign(new Error('it holds the migration lock'), { errno: 1205 });
+        throw Object.assign(new Error('another process holds the migration lock'), { errno: 1205 });
     },
     release: async (execute, database) => {
       await execute(`select release_lock(${lockName(database)})`);
