@@ -246,6 +246,41 @@ test('an import removes no programs of other nodes', async () => {
   assert.is(b.registry.active.find('r', 'x')?.nodeId, 'a');
 });
 
+test('an import leaves alone what another node registered through the API a moment ago', async () => {
+  const entry = (id: string, fingerprint: string) => ({
+    template: 'r',
+    fingerprint,
+    input: { ...ENDPOINT, id },
+  });
+  await importContents(a.registry, { templates: [], entries: [entry('x', 'f1'), entry('y', 'f1')] });
+  await received(b);
+  for (const id of ['x', 'y']) await a.registry.register('r', { ...ENDPOINT, id });
+  const report = await importContents(b.registry, { templates: [], entries: [entry('x', 'f2')] });
+  assert.equal([report.changed, report.removed], [[], []]);
+  const stored = await database.listInstances();
+  assert.equal(
+    stored.map(({ id, source }) => [id, source]),
+    [
+      ['x', 'api'],
+      ['y', 'api'],
+    ],
+  );
+});
+
+test('a deregistration lasts when another node imported a new entry a moment ago', async () => {
+  const imported = (fingerprint: string) =>
+    importContents(a.registry, {
+      templates: [],
+      entries: [{ template: 'r', fingerprint, input: { ...ENDPOINT, id: 'x' } }],
+    });
+  await imported('f1');
+  await received(b);
+  await imported('f2');
+  await b.registry.deregister('r', 'x');
+  await received(a);
+  assert.equal((await imported('f2')).keptAway, ['r/x']);
+});
+
 test('serves the known instances while the database is down, and catches up afterwards', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   await received(b);

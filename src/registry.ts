@@ -88,6 +88,8 @@ export class Registry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const { member, replaced } = await this.#change(async () => {
+      // Of a file or of sync: the API of another node may have registered this instance meanwhile.
+      if (options.fingerprint !== undefined) await this.#refresh();
       // First, so that nothing is stored for an instance that is refused.
       await this.#refuseExposing(this.#define(template, input, options));
       const areSettingsStored = await this.#saveSettings(template, options.loadBalancer ?? {});
@@ -125,7 +127,7 @@ export class Registry {
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
-      if (this.#active.find(template, id) === undefined) await this.#refresh();
+      await this.#refresh();
       const { fingerprint } = this.#deps.fleet.member(template, id).definition;
       // Before the deletion: a tombstone alone changes nothing, but a deletion without one would not last.
       if (fingerprint !== undefined)
@@ -137,6 +139,7 @@ export class Registry {
   /** Removes an instance that its file or sync no longer has. False when it is gone, has another source, or runs on another node. */
   withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
     return this.#change(async () => {
+      await this.#refresh();
       const found = this.#active.find(template, id);
       if (found?.source !== source || !this.#active.runsHere(found)) return false;
       await this.#remove(template, id);
