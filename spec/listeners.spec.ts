@@ -98,6 +98,23 @@ test('refuses a request with two Host headers, and accepts one with a single one
   );
 });
 
+test('refuses a target that is neither a path nor a URL, and serves the others', async () => {
+  const port = portOf(await open([0], { serve: ({ url }, response) => void response.end(`target ${url}`) }));
+  const answerTo = (target: string) =>
+    sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+  // The path of all but the last two cannot be read: the parser throws, or returns null.
+  for (const target of [
+    ...['http://[/', 'http://]/', 'http://[::1]a/', 'http://?', 'http://%@a/', '//@[/#', '/#a'],
+    ...['foo://a/', '*a'],
+  ])
+    assert.match(await answerTo(target), /^HTTP\/1\.1 400 /, target);
+  for (const target of [
+    ...['/', '//a@[', '/%', "/a[]\\^`{|}'", '/?a=http://[/', '*', 'http://a', 'HTTP://localhost:80/a?b'],
+    ...['https://[::1]:8080', 'http://127.0.0.1?a'],
+  ])
+    assert.match(await answerTo(target), `target ${target}`, target);
+});
+
 test('cuts a client that sends its body too slowly, and still serves others', async () => {
   const ends: string[] = [];
   const listeners = await open([0], {

@@ -122,7 +122,7 @@ class Listener {
       if (response.destroyed) return; // its client disconnected while it waited
       if (this.#isDraining) response.setHeader('Connection', 'close');
       if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
-      else if (hasSeveralHosts(request)) refuseHeaders(response, 400);
+      else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
       else serve(request, response);
     };
     const server = createServer(limits, (request, response) => {
@@ -179,6 +179,12 @@ class Listener {
     clearTimeout(cut);
   }
 }
+
+/**
+ * A path, `*`, or a URL with a plain host. For some other targets, such as `http://[/` and `//@[#`, koa throws wherever the path
+ * is read, also where nothing catches it. Source: RFC 9112 section 3.2.
+ */
+const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?(?:[/?][^#\s]*)?)$/i;
 
 /** Node keeps the first `Host`, a proxy may keep the last. Source: RFC 9112 section 3.2. */
 function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
