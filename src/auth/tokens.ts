@@ -11,6 +11,8 @@ import { LIMITS } from '../domain/limits.ts';
 
 const ALGORITHM = 'HS256';
 const ISSUER = 'stagedoor';
+/** The ids in a token, which queries contain: no database accepts any text. */
+const ID = /^[A-Za-z0-9-]{1,64}$/;
 
 interface TokenClaims {
   readonly userId: string;
@@ -66,10 +68,14 @@ export class Tokens {
   /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */
   async read(token: string): Promise<TokenClaims> {
     const { sub, jti, exp, credentials_at: credentialsAt } = await verified(token, this.#key, this.#now());
-    const isOurs = typeof sub === 'string' && typeof jti === 'string' && typeof exp === 'number';
+    const isOurs = isId(sub) && isId(jti) && typeof exp === 'number';
     if (!isOurs || typeof credentialsAt !== 'number') throw invalidCredentials();
     return { userId: sub, id: jti, credentialsAtMs: credentialsAt, expiresAtMs: exp * 1000 };
   }
+}
+
+function isId(claim: unknown): claim is string {
+  return typeof claim === 'string' && ID.test(claim);
 }
 
 async function verified(
