@@ -20,6 +20,7 @@ import type { ErrorCode } from '../domain/errors.ts';
 import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/exchange.ts';
 import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
 import { isFields, type JsonFields } from '../domain/json.ts';
+import { cutText } from '../domain/text.ts';
 import type {
   AttemptDetails,
   AttemptTrace,
@@ -115,8 +116,8 @@ export class RequestSpan implements RequestTrace {
         startTime: this.#clock.startMs,
         attributes: {
           ...(mcp === undefined ? {} : mcpAttributes(mcp.method, nameIn(mcp))),
-          ...(mcp?.id === undefined ? {} : { 'jsonrpc.request.id': String(mcp.id).slice(0, NAME_UNITS) }),
-          ...(typeof revision === 'string' ? { 'mcp.protocol.version': revision.slice(0, NAME_UNITS) } : {}),
+          ...(mcp?.id === undefined ? {} : { 'jsonrpc.request.id': shown(String(mcp.id)) }),
+          ...(typeof revision === 'string' ? { 'mcp.protocol.version': shown(revision) } : {}),
           'network.transport': 'tcp',
           'network.protocol.name': 'http',
         },
@@ -278,17 +279,19 @@ function nameIn({ method, params }: Pick<McpRequestInfo, 'method' | 'params'>): 
 
 function nameOf(method: string, name: string | undefined): string {
   const text = name === undefined ? method : `${method} ${name}`;
-  return text.slice(0, 2 * NAME_UNITS);
+  return cutText(text, 2 * NAME_UNITS);
+}
+
+/** Whole characters: half of a surrogate pair is no valid text for a collector. */
+function shown(text: string): string {
+  return cutText(text, NAME_UNITS);
 }
 
 function mcpAttributes(method: string, name: string | undefined): Attributes {
-  const attributes: Attributes = { 'mcp.method.name': method.slice(0, NAME_UNITS) };
+  const attributes: Attributes = { 'mcp.method.name': shown(method) };
   if (method === 'tools/call') attributes['gen_ai.operation.name'] = 'execute_tool';
   if (name !== undefined)
-    attributes[method === 'prompts/get' ? 'gen_ai.prompt.name' : 'gen_ai.tool.name'] = name.slice(
-      0,
-      NAME_UNITS,
-    );
+    attributes[method === 'prompts/get' ? 'gen_ai.prompt.name' : 'gen_ai.tool.name'] = shown(name);
   return attributes;
 }
 
