@@ -3,8 +3,8 @@
 
 import { once } from 'node:events';
 import { createServer as createTcpServer } from 'node:net';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { LIMITS } from '../../../src/domain/limits.ts';
 import { http, openHttp } from '../../../src/transports/http/http.ts';
 import type { Closed, OpenOptions } from '../../../src/transports/transport.ts';
 import { callTool, failure, refusal, see, transportConformance, until } from '../../conformance/transport.ts';
@@ -119,9 +119,10 @@ test('closes without waiting for a backend that cannot be reached to delete the 
   await withBackend({}, async ({ transport, server }) => {
     left.push(server);
     await server.refuse();
-    const start = performance.now();
+    // The longest wait never ends.
+    mock.method(AbortSignal, 'timeout', () => new AbortController().signal);
     await transport.close();
-    assert.ok(performance.now() - start < LIMITS.backgroundMs);
+    mock.restoreAll();
   });
   assert.is(left[0]?.sessions.size, 1);
 });
