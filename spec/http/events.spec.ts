@@ -8,6 +8,7 @@ import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { StreamEvent, StreamReader } from '../../src/http/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
 import { type EventRate, type ReadOptions, RecentEvents } from '../../src/http/sse/recent-events.ts';
+import { stdioServerPath } from '../fixtures/programs.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
 import { modern, openSession, toolCall } from '../helpers/http-mcp.ts';
@@ -105,6 +106,17 @@ test('sends callers without the scope admin their own calls only, without argume
   const all = await eventsFor(app.admin, '?type=exchange.finished');
   assert.equal(all.length, 2);
   assert.not.match(JSON.stringify([mine, all]), 'a-secret');
+});
+
+test('shows the processes that serve a caller only to admins, like the records of instances', async () => {
+  const command = { id: 'program', command: process.execPath, args: [stdioServerPath] };
+  const isolated = { waitMs: 20_000, loadBalancer: { session: 'isolated' } as const };
+  await app.gateway.register('own', command, isolated);
+  await openSession(app, '/mcp/own', { credentials: app.user });
+  const namesFor = async (who: Credentials) =>
+    (await eventsFor(who, '?template=own&type=session,upstream')).map(({ name }) => name);
+  assert.equal(await namesFor(app.admin), ['upstream.opened', 'session.opened']);
+  assert.equal(await namesFor(app.user), ['session.opened']);
 });
 
 test('sends an API key for some templates only the events of these', async () => {

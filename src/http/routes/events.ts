@@ -89,8 +89,12 @@ function typesIn(list: string): ReadonlySet<string> {
   return new Set(wanted.has(SAMPLED) ? [...selected, SAMPLED] : selected);
 }
 
-/** Admins read all events of their templates; other callers read their own calls and sessions. */
+/**
+ * Admins read all events of their templates; other callers read their own calls and sessions, but not the conversations with backends
+ * that serve them: these events say how instances are run.
+ */
 function mayRead(principal: Principal, event: GatewayEvent): boolean {
   if ('template' in event && !mayUse(principal, event.template)) return false;
-  return mayDo(principal, ['admin']) || ('principal' in event && event.principal === principal.id);
+  if (mayDo(principal, ['admin'])) return true;
+  return 'principal' in event && event.principal === principal.id && groupOf(event.type) !== 'upstream';
 }
