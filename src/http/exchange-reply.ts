@@ -138,14 +138,14 @@ function eventOf(event: Exclude<RestEvent, { kind: 'error' }>, instanceId: strin
   if (event.kind === 'result')
     return { name: 'result', data: event.result.bytes, instanceId, essential: true };
   const { method, params } = event;
-  const name = EVENT_NAMES[method] ?? 'notification';
+  const name = EVENT_NAMES.get(method) ?? 'notification';
   return { name, data: JSON.stringify({ method, params }), instanceId };
 }
 
-const EVENT_NAMES: Readonly<Record<string, string>> = {
-  'notifications/progress': 'progress',
-  'notifications/message': 'log',
-};
+const EVENT_NAMES: ReadonlyMap<string, string> = new Map([
+  ['notifications/progress', 'progress'],
+  ['notifications/message', 'log'],
+]);
 
 /** Reports do not contain lists. */
 const NO_RESULT = JsonText.ofValue({});

@@ -51,7 +51,8 @@ export function visibleStats(
   if (viewer.templates === undefined) return stats;
   const { clients } = stats;
   const templates = [...clients.templates].filter(([template]) => mayUse(viewer, template));
-  const metrics = servers.flatMap(({ definition }) => stats.instances[definition.serverId] ?? []);
+  const ids = new Set(servers.map(({ definition }) => definition.serverId));
+  const metrics = Object.entries(stats.instances).flatMap(([id, counts]) => (ids.has(id) ? counts : []));
   const totalRequests = metrics.reduce((sum, { requests }) => sum + requests, 0);
   const mean = (of: (instance: (typeof metrics)[number]) => number): number =>
     totalRequests === 0

@@ -92,11 +92,13 @@ test('return a result unchanged, and send its events in the format that the clie
   };
   await serveTool('plain', (_request, { notify }) => {
     notify('notifications/progress', { progress: 1, total: 2 });
+    notify('constructor', {});
     return result;
   });
   const plain = JSON.stringify(result);
   const stream =
     'event: progress\ndata: {"method":"notifications/progress","params":{"progress":1,"total":2}}\n\n' +
+    'event: notification\ndata: {"method":"constructor","params":{}}\n\n' +
     `event: result\ndata: ${plain}\n\n`;
   for (const [accept, isStream] of [
     ['text/event-stream', true],

@@ -108,6 +108,9 @@ test('show a key for some templates the sums and weighted means of these, withou
   assert.equal(objectOr(view.load_balancer).active_connections, { one: 0, two: 0 });
   const none = await stats(await app.key(['gateway:read'], ['nothing']));
   assert.equal([none.total_requests, none.error_rate, none.average_response_time_ms], [0, 0, 0]);
+  await app.serve('idle', 'constructor');
+  const idle = await stats(await app.key(['gateway:read'], ['idle']));
+  assert.equal([idle.total_requests, idle.error_rate, idle.average_response_time_ms], [0, 0, 0]);
 });
 
 test.run();
