@@ -155,17 +155,17 @@ function contentOf(option: string, folder: string, written: string): string {
 }
 
 function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFailure {
-  // More lines of the program are shown below.
-  const reason = shownReasonOf(record).replace(/; last output: .*$/s, '');
+  const reason = shownReasonOf(record);
   const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
-  const lines = lastWords(itemsOf(record.stderr).map(String), LAST_LINES);
+  // The reason of a program without a session has its last lines.
+  const lines = reason === '' ? lastWords(itemsOf(record.stderr).map(String), LAST_LINES) : [];
   return new CommandFailure(
     `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
     { details: lines.length === 0 ? [] : ['Last output:', ...lines.map((line) => `  ${printable(line)}`)] },
   );
 }
 
-/** Lines of a failed program that are shown; its record has all kept lines. */
+/** Lines of a program without a reason that are shown; its record has all kept lines. */
 const LAST_LINES = 5;
 
 export const deregister: CommandDefinition = {
