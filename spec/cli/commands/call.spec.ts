@@ -70,6 +70,7 @@ const TYPED: readonly (readonly [words: readonly string[], expected: object])[] 
   // Values of another type are sent as they were written: the server refuses them.
   [['text=a=b', 'count=7.5', 'flag=yes', 'list={}'], { text: 'a=b', count: '7.5', flag: 'yes', list: '{}' }],
   [['count=seven', '__proto__=1'], JSON.parse('{"count":"seven","__proto__":"1"}')],
+  [['[k]=1'], { '[k]': '1' }],
 ];
 
 test('sends each argument in the type that the schema of the tool declares', async () => {
@@ -130,6 +131,7 @@ test('refuses invalid arguments, tools and templates with one line', async () =>
   const cases: [string, number, RegExp][] = [
     ['odd show {"a":', 2, /: the arguments must be one JSON object: /],
     ['odd show [1]', 2, /: the arguments must be one JSON object such as /],
+    ['odd show {k}=1', 2, /; an argument whose name begins with "\{" has to be a member of such an object$/],
     ['odd show a=1 b', 2, /key=value, not "b"$/],
     ['odd show a=1 a=2', 2, /: argument a can be given only once$/],
     ['odd shwo a=1', 1, /: odd has no tool "shwo"; did you mean "show"\?$/],

@@ -151,8 +151,8 @@ async function readArguments(
     const checked = checkedObject(text, 'standard input');
     return async () => checked;
   }
-  // A single word that begins like JSON is never read as a pair.
-  if (second === undefined && /^\s*[{["]/.test(first)) {
+  // A single word that begins like an object is never read as a pair: it may be JSON with an error.
+  if (second === undefined && (/^\s*[{"]/.test(first) || jsonIn(first) !== undefined)) {
     const checked = checkedObject(first, 'the arguments');
     return async () => checked;
   }
@@ -197,7 +197,9 @@ function checkedObject(text: string, what: string): string {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`${what} must be one JSON object: ${messageOf(error)}`, {
+    const isPair = /^\{[^"]*=/.test(text);
+    const advice = '; an argument whose name begins with "{" has to be a member of such an object';
+    throw new UsageError(`${what} must be one JSON object: ${messageOf(error)}${isPair ? advice : ''}`, {
       cause: error,
     });
   }
