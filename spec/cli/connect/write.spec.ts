@@ -208,11 +208,18 @@ const PLACES = {
   goose: '.config/goose/config.yaml',
   codex: '.codex/config.toml',
 };
+const REPEATED_ENTRY = '{"mcpServers": {"weather": {}, "other": {}, "weather": {}}}';
 const OWN_TABLE = '[mcp_servers.weather]\nurl = "x"\n';
 for (const [what, kind, text, reason] of [
   ['broken JSON', 'cursor', '{ "mcpServers": {', /is not JSON: .* in line 1/],
   ['a list', 'cursor', '[]', /has no object at its top/],
   ['a section of another type', 'cursor', '{"mcpServers": 3}', /has no object at mcpServers/],
+  ['a section that is there twice', 'cursor', '{"mcpServers": {}, "mcpServers": {}}', /"mcpServers" twice/],
+  ['an entry that is there twice', 'cursor', REPEATED_ENTRY, /has "weather" twice at mcpServers: remove one/],
+  [
+    'an entry with a member that is there twice',
+    ...(['cursor', '{"mcpServers": {"weather": {"url": "a", "url": "b"}}}', /has "url" twice/] as const),
+  ],
   ['broken YAML', 'goose', 'a: [', /is not YAML/],
   ['a YAML document that is not a map', 'goose', 'hello\n', /has no map at its top/],
   ['an unresolved YAML alias', 'goose', 'a: *b\n', /is not YAML: Unresolved alias .*b/],

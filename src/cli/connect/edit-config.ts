@@ -47,13 +47,13 @@ export function editedConfig(text: string, edit: ConfigEdit): string {
 function editedJson(text: string, { file, template, connection }: ConfigEdit): string {
   const tree = parsed(text);
   for (let depth = 0; depth <= file.section.length; depth += 1) {
-    const node = findNodeAtLocation(tree, file.section.slice(0, depth));
+    const node = nodeAt(tree, file.section.slice(0, depth));
     if (node !== undefined && node.type !== 'object') {
       throw new CommandFailure(`has no object at ${file.section.slice(0, depth).join('.') || 'its top'}`);
     }
   }
   const path = [...file.section, template];
-  const present = findNodeAtLocation(tree, path);
+  const present = nodeAt(tree, path);
   if (connection === undefined) return removed(text, path);
   const entry = file.entry(connection);
   if (present === undefined) return inserted(text, tree, path, entry);
@@ -64,7 +64,7 @@ function editedJson(text: string, { file, template, connection }: ConfigEdit): s
 
   /** Replaces members one by one, so that the others stay. */
   function merged(before: string, at: string[], value: unknown): string {
-    const node = findNodeAtLocation(parsed(before), at);
+    const node = nodeAt(parsed(before), at);
     if (isJsonObject(value) && node?.type === 'object') {
       return Object.entries(value).reduce((sum, [name, each]) => merged(sum, [...at, name], each), before);
     }
@@ -86,9 +86,21 @@ function parsed(text: string): Node {
   throw new CommandFailure(`is not JSON: ${first && printParseErrorCode(first.error)} in line ${line}`);
 }
 
+/** The node at the path. Refuses a member that is there twice: clients read the last one, and `modify` changes the first. */
+function nodeAt(tree: Node, path: readonly string[]): Node | undefined {
+  for (const [depth, name] of path.entries()) {
+    const parent = findNodeAtLocation(tree, path.slice(0, depth));
+    const found = parent?.children?.filter(({ children: [key] = [] }) => key?.value === name) ?? [];
+    if (parent?.type !== 'object' || found.length < 2) continue;
+    const where = path.slice(0, depth).join('.') || 'its top';
+    throw new CommandFailure(`has "${name}" twice at ${where}: remove one`);
+  }
+  return findNodeAtLocation(tree, [...path]);
+}
+
 /** Removes this member with its lines; the comments of neighbouring members stay. */
 function removed(text: string, path: string[]): string {
-  const property = findNodeAtLocation(parsed(text), path)?.parent;
+  const property = nodeAt(parsed(text), path)?.parent;
   if (property === undefined) return text;
   const from = property.offset;
   const [behind = ''] = /^[ \t]*,/.exec(text.slice(from + property.length)) ?? [];
@@ -110,11 +122,11 @@ function removed(text: string, path: string[]): string {
 /** Adds a member at the end of its object, on separate lines; the members before it keep their format. */
 function inserted(text: string, tree: Node, path: readonly string[], value: unknown): string {
   let depth = path.length - 1;
-  while (findNodeAtLocation(tree, path.slice(0, depth)) === undefined) depth -= 1;
+  while (nodeAt(tree, path.slice(0, depth)) === undefined) depth -= 1;
   const name = path[depth] ?? '';
   const inner = path.slice(depth + 1).reduceRight<unknown>((sum, each) => ({ [each]: sum }), value);
   const at = [...path.slice(0, depth), name];
-  const last = findNodeAtLocation(tree, path.slice(0, depth))?.children?.at(-1);
+  const last = nodeAt(tree, path.slice(0, depth))?.children?.at(-1);
   if (last === undefined) return set(text, at, inner);
   const [indent = ''] = /[^\n]*$/.exec(text.slice(0, last.offset)) ?? [];
   if (indent.trim() !== '') return set(text, at, inner);
