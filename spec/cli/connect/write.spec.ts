@@ -191,6 +191,34 @@ test('replaces the entry of the same name in a YAML list, or appends it, also to
   assert.is(parseYaml(read(home('.config/goose/config.yaml'))).extensions.weather.uri, entry.url);
 });
 
+test('keeps the line ends of YAML and TOML', async () => {
+  for (const [kind, name, before] of [
+    [
+      'goose',
+      '.config/goose/config.yaml',
+      '# mine\r\nextensions:\r\n  developer:\r\n    enabled: true # on\r\n',
+    ],
+    ['codex', '.codex/config.toml', '# mine\r\nmodel = "x"\r\n'],
+  ] as const) {
+    const path = put(name, before);
+    await write(kind, '--write', '--yes');
+    assert.match(read(path), 'weather');
+    assert.not.match(read(path), /[^\r]\n/);
+    assert.match((await write(kind, '--write', '--yes')).out, 'needs no change');
+    await write(kind, '--remove', '--yes');
+    assert.is(read(path), before);
+  }
+});
+
+test('removes nothing for a name that no template can have', async () => {
+  const path = put('.codex/config.toml', '[mcp_servers.a]\nurl = "x"\n');
+  const person = { env: { HOME: home() }, folder: home() };
+  for (const name of ['a(', '.']) {
+    const { out } = await gateway.runAt(person, 'connect', name, '--llm', 'codex', '--remove', '--yes');
+    assert.is(out, `${path} needs no change for ${name}`);
+  }
+});
+
 test('appends to TOML and changes nothing else', async () => {
   const before = '# mine\nmodel = "x"\n\n[mcp_servers.weather-eu]\ncommand = "other" # theirs\n';
   const path = put('.codex/config.toml', before);

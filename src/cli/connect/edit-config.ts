@@ -35,6 +35,8 @@ const OWN_MEMBERS: readonly string[] = [
 export function editedConfig(text: string, edit: ConfigEdit): string {
   const { file, connection } = edit;
   if (text.trim() === '' && connection === undefined) return text;
+  const hasCrlf = text.includes('\r\n') && !/[^\r]\n/.test(text);
+  if (hasCrlf) return editedConfig(text.replaceAll('\r\n', '\n'), edit).replaceAll('\n', '\r\n');
   if (text.trim() === '' && connection !== undefined && file.format !== 'toml') {
     return `${configText(file, connection)}\n`;
   }
@@ -130,19 +132,18 @@ function inserted(text: string, tree: Node, path: readonly string[], value: unkn
   if (last === undefined) return set(text, at, inner);
   const [indent = ''] = /[^\n]*$/.exec(text.slice(0, last.offset)) ?? [];
   if (indent.trim() !== '') return set(text, at, inner);
-  const { eol, insertSpaces, tabSize } = formatOf(text);
-  const written = JSON.stringify(inner, null, insertSpaces ? tabSize : '\t').replaceAll('\n', eol + indent);
+  const { insertSpaces, tabSize } = formatOf(text);
+  const written = JSON.stringify(inner, null, insertSpaces ? tabSize : '\t').replaceAll('\n', `\n${indent}`);
   const end = last.offset + last.length;
   // A comment at the end of the line belongs to the member before it.
   const [behind = '', comma = '', comment = ''] = /^(,?)([ \t]*\/\/[^\r\n]*)?/.exec(text.slice(end)) ?? [];
-  const member = `${eol}${indent}${JSON.stringify(name)}: ${written}${comma}`;
+  const member = `\n${indent}${JSON.stringify(name)}: ${written}${comma}`;
   return `${text.slice(0, end)},${comment}${member}${text.slice(end + behind.length)}`;
 }
 
 function formatOf(text: string): { insertSpaces: boolean; tabSize: number; eol: string } {
   const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
-  const eol = text.includes('\r\n') ? '\r\n' : '\n';
-  return { insertSpaces: !indent.includes('\t'), tabSize: indent.length, eol };
+  return { insertSpaces: !indent.includes('\t'), tabSize: indent.length, eol: '\n' };
 }
 
 // --- YAML ----------------------------------------------------------------------------------------------------------------
@@ -216,12 +217,12 @@ const NOT_OURS =
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
   const name = section.join('.');
   const plain = lines.map((line) => line.replace(/[\s"']/g, ''));
-  const entry = new RegExp(`^\\[?${name}\\.${template}[\\].=]`);
-  const member = new RegExp(`^${template}[.=]`);
+  const begins = (line: string, words: readonly string[]) => words.some((word) => line.startsWith(word));
+  const entry = `${name}.${template}`;
   return plain.some(
     (line) =>
-      line.startsWith(`${name}=`) ||
-      entry.test(line) ||
-      (line.startsWith(`[${name}]`) && plain.some((other) => member.test(other))),
+      begins(line, [`${name}=`, `${entry}.`, `${entry}=`, `[${entry}]`, `[${entry}.`]) ||
+      (line.startsWith(`[${name}]`) &&
+        plain.some((other) => begins(other, [`${template}.`, `${template}=`]))),
   );
 }
