@@ -4,6 +4,7 @@ import {
   chmodSync,
   closeSync,
   existsSync,
+  fchownSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
@@ -36,8 +37,14 @@ export function writePrivateFile(
   }
 }
 
-/** The same with this mode, in an existing folder. Throws the error of the file system. */
-export function replaceFile(path: string, text: string, mode: number, isUnchanged: () => boolean): boolean {
+/** The same with this mode, in an existing folder. `owner`: a user other than this one. Throws the error of the file system. */
+export function replaceFile(
+  path: string,
+  text: string,
+  mode: number,
+  isUnchanged: () => boolean,
+  owner?: { readonly uid: number; readonly gid: number },
+): boolean {
   const draft = `${path}.${process.pid}.tmp`;
   rmSync(draft, { force: true }); // left by a killed process with the same number
   try {
@@ -46,6 +53,7 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
     try {
       writeFileSync(file, text);
       fsyncSync(file);
+      if (owner !== undefined) fchownSync(file, owner.uid, owner.gid);
     } finally {
       closeSync(file);
     }

@@ -2,6 +2,7 @@
 
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -276,6 +277,19 @@ test('refuses to change a read-only file', async () => {
   const refused = await complaint(write('cursor', '--write', '--yes'));
   assert.match(refused, `${path} is read-only; nothing was changed`);
   assert.is(read(path), '{}');
+});
+
+const asRoot = test.needs(process.getuid?.() === 0, 'only root can become another user');
+
+asRoot('changes nothing when the file would belong to another user afterwards', async () => {
+  const path = put('.cursor/mcp.json', '{}');
+  chownSync(path, 1234, 1234);
+  chmodSync(path, 0o666);
+  for (const folder of [home(), home('.cursor')]) chmodSync(folder, 0o777);
+  process.seteuid?.(65534);
+  const { code, err } = await write('cursor', '--write', '--yes').finally(() => process.seteuid?.(0));
+  assert.equal([code, read(path), filesOf(home('.cursor'))], [1, '{}', ['mcp.json']]);
+  assert.match(err, `${path} cannot be written (EPERM); nothing was changed`);
 });
 
 test('follows a symbolic link, and refuses a loop of links and a folder', async () => {

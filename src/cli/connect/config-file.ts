@@ -1,7 +1,7 @@
 // `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation
 // and writes it. The file is replaced as a whole or not at all, and a copy of the old file is kept.
 
-import { chownSync, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
@@ -74,13 +74,13 @@ function writeConfig({ path, text: before, mode }: ConfigText, after: string): s
   try {
     if (before === undefined) mkdirSync(dirname(path), { recursive: true });
     else copyFileSync(path, backup);
-    const owner = before === undefined ? undefined : statSync(path);
+    const found = before === undefined ? undefined : statSync(path);
+    // The command may run as root on a file of another user.
+    const owner = found?.uid === process.getuid?.() ? undefined : found;
     const isStillSame = () => readConfig(path).text === before;
-    if (!replaceFile(path, after, mode, isStillSame)) {
+    if (!replaceFile(path, after, mode, isStillSame, owner)) {
       throw new CommandFailure(`${path} was changed by another program meanwhile; run the command again`);
     }
-    // The command may run as root on a file of another user.
-    if (owner !== undefined && owner.uid !== process.getuid?.()) chownSync(path, owner.uid, owner.gid);
   } catch (error) {
     rmSync(backup, { force: true });
     if (error instanceof CommandFailure) throw error;
