@@ -78,7 +78,10 @@ export function newFilePath(folder: string, written: string, isForced?: boolean)
     throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
   }
   // A broken link exists, too.
-  if (isForced !== true && lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isFile() && !found.isSymbolicLink())
+    throw new CommandFailure(`${path} is not a file`);
+  if (isForced !== true && found !== undefined) {
     throw new CommandFailure(
       `${path} already exists${isForced === undefined ? '' : '; --force replaces it'}`,
     );
