@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { serving } from '../../helpers/function-backend.ts';
 import { Program } from '../../helpers/program.ts';
+import { fetchFor } from '../../helpers/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER, printed, runCommand, serverFor } from './against-gateway.ts';
 
@@ -15,6 +16,7 @@ const gateway = gatewayFor(test, { withAccounts: true }, async ({ server: { gate
 });
 
 const serve = serverFor(test);
+const replaceFetch = fetchFor(test);
 
 test('shows one line for each past event', async () => {
   const out = await printed(gateway.run('gateway events'));
@@ -92,6 +94,21 @@ test('resumes after the last event when the connection breaks', async () => {
   assert.equal([code, asked], [0, [undefined, 'run-1']]);
   assert.match(out, /^ +t1\n +t2$/);
   assert.match(err, /^lost the connection to [^\n]+; reconnecting\n[^\n]+ has ended the stream$/);
+});
+
+test('waits for a gateway that does not answer after its connection broke', async () => {
+  const stream = { headers: { 'content-type': 'text/event-stream' } };
+  const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
+  const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+  const scenes: (() => Promise<Response>)[] = [
+    async () => new Response(broken, stream),
+    () => Promise.reject(new TypeError('fetch failed', { cause })),
+    async () => new Response('data: {"type":"back"}\n\n', stream),
+  ];
+  replaceFetch(() => scenes.shift()?.() ?? Promise.reject(new Error('no further request')));
+  const { code, out, err } = await runCommand(['gateway', 'events', '-f', '--url', 'http://127.0.0.1:9']);
+  assert.is(code, 0, err);
+  assert.match(out, 'back');
 });
 
 test.run();

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
+import { CommandFailure } from '../failures.ts';
 import { fieldText } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, type Remote, StreamBroken } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
@@ -69,8 +70,11 @@ async function show(
       if (signal?.aborted === false) terminal.note(`${gateway.url} has ended the stream`);
       return;
     } catch (error) {
-      if (signal === undefined || !(error instanceof StreamBroken) || tries >= TRIES) throw error;
-      terminal.note(`${error.message}; reconnecting`);
+      const isBroken = error instanceof StreamBroken;
+      // A gateway that is being started again may also refuse a request.
+      const mayTry = isBroken || (error instanceof CommandFailure && tries > 0);
+      if (signal === undefined || !mayTry || tries >= TRIES) throw error;
+      if (isBroken) terminal.note(`${error.message}; reconnecting`);
       await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
   }
