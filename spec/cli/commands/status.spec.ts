@@ -65,6 +65,14 @@ test('status shows only the health without a login', async () => {
   assert.match((await gateway.run('gateway status')).out, /^requests +0, 0 in flight$/m);
 });
 
+test('status shows only the health with a key that may not read more', async () => {
+  const env = { STAGEDOOR_API_KEY: await gateway.newKey('tools:call') };
+  const { code, out, err } = await gateway.runAt({ env }, 'gateway status');
+  assert.is(code, 0, err);
+  assert.match(out, /^status +healthy$/m);
+  assert.match(err, /^only its health is shown: .*\(INSUFFICIENT_PERMISSIONS\)$/);
+});
+
 test('show unhealthy instances with their reason', async () => {
   const { gateway: facade } = gateway.server;
   const down = firstValueFrom(facade.on('instance.unhealthy'));

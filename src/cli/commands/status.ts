@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
-import { NotLoggedIn, UsageError } from '../failures.ts';
+import { CommandFailure, GatewayRefusal, NotLoggedIn, UsageError } from '../failures.ts';
 import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../remote.ts';
@@ -81,7 +81,7 @@ export const status: CommandDefinition = {
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
     const [health, details] = await Promise.all([gateway.health(), detailsOf(gateway)]);
-    const isLocked = details instanceof NotLoggedIn;
+    const isLocked = details instanceof CommandFailure;
     const shown = isLocked ? {} : { stats: fields(details.stats) };
     const report: GatewayReport = { url: gateway.url, health, ...shown };
     const records = isLocked ? [] : instancesOf(details.registry);
@@ -97,14 +97,14 @@ const SERVING: readonly string[] = ['healthy', 'degraded'];
 interface GatewayReport {
   readonly url: string;
   readonly health: Fields;
-  /** Absent without a login. */
+  /** Absent without a login, and for callers that may not read it. */
   readonly stats?: Fields;
 }
 
-/** Health needs no account: a script that only checks the gateway may have none. */
-function detailsOf(gateway: Remote): Promise<GatewaySample | NotLoggedIn> {
+/** Health needs no account: a script that only checks the gateway may have none, or one with other permissions. */
+function detailsOf(gateway: Remote): Promise<GatewaySample | CommandFailure> {
   return sampleOf(gateway).catch((error: unknown) => {
-    if (error instanceof NotLoggedIn) return error;
+    if (error instanceof NotLoggedIn || error instanceof GatewayRefusal) return error;
     throw error;
   });
 }
