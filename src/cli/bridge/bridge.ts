@@ -200,6 +200,7 @@ export class Bridge {
       else if (read.kind === 'result') this.#remember(message);
     } else if (Array.isArray(jsonIn(data.toString('utf8'))))
       for (const id of message.ids) this.#pending.delete(idKey(id));
+    else if (read === undefined) return this.#options.log('a message that is not JSON-RPC was dropped');
     await this.#options.write(oneLine(data));
   }
 
@@ -294,15 +295,17 @@ export class Bridge {
     let lastEventId = '';
     while (!signal.aborted) {
       const session = this.#session;
-      const response = await this.#options.link.send(this.#get(session, lastEventId, signal));
-      if (response.status === 404 && session?.id !== undefined) {
+      const sent = this.#options.link.send(this.#get(session, lastEventId, signal));
+      // A gateway that was unreachable for too long may still have the session.
+      const response = await sent.catch((error: unknown) => void this.#report(error));
+      if (response?.status === 404 && session?.id !== undefined) {
         await response.arrayBuffer();
         return this.#reopen(session); // which opens this stream again
       }
-      if (!response.ok) return void (await response.arrayBuffer()); // the server sends no other messages
-      const end = await readMessages(response, (data) => this.#options.write(oneLine(data)));
-      lastEventId = end.lastEventId || lastEventId;
-      await delay(end.retryMs ?? RETRY_MS, undefined, { signal });
+      if (response?.ok === false) return void (await response.arrayBuffer()); // the server sends no other messages
+      const end = response && (await readMessages(response, (data) => this.#options.write(oneLine(data))));
+      lastEventId = end?.lastEventId || lastEventId;
+      await delay(end?.retryMs ?? RETRY_MS, undefined, { signal });
     }
   }
 
