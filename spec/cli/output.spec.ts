@@ -27,6 +27,14 @@ test('draws a table that fits the terminal, with all of its text', () => {
   }
 });
 
+test('cuts no letters that take two columns of a narrow terminal', () => {
+  const text = '日本語の説明文です。'.repeat(8);
+  const rows = [{ name: '一覧', text }];
+  const drawn = table(recordingTerminal({ columns: 50 }), { NAME: 'name', TEXT: 'text' }, rows);
+  const letters = drawn.split('\n').slice(1).join('').replaceAll(' ', '');
+  assert.is(letters, `一覧${text}`);
+});
+
 test('omits columns that are empty or zero in every row on a terminal, unless it is wide or piped', () => {
   const headings = { NAME: 'name', CALLS: 'calls', FAILED: () => '0.0 %', REASON: () => '' } as const;
   const rows = [

@@ -81,7 +81,7 @@ function fittingWidths(
   rows: readonly (readonly string[])[],
 ): readonly number[] | undefined {
   const natural = (rows[0] ?? []).map((_, index) =>
-    Math.max(...rows.map((row) => stripVTControlCharacters(row[index] ?? '').length)),
+    Math.max(...rows.map((row) => widthOf(row[index] ?? ''))),
   );
   const total = (widths: readonly number[]) => widths.reduce((sum, width) => sum + width + GAP, -GAP);
   if (columns === undefined || total(natural) <= columns) return undefined;
@@ -97,7 +97,19 @@ function fittingWidths(
 /** The cell with words that are wider than the column split. Text in colour stays unchanged. */
 function withShortWords(cell: string, width: number | undefined): string {
   if (width === undefined || cell.includes('\u001b')) return cell;
-  return cell.replace(/\S+/g, (word) => (word.match(new RegExp(`.{1,${width}}`, 'gu')) ?? []).join('\n'));
+  return cell.replace(/\S+/g, (word) => {
+    const letters = Math.floor(width / (widthOf(word) > word.length ? 2 : 1));
+    return (word.match(new RegExp(`.{1,${letters}}`, 'gu')) ?? []).join('\n');
+  });
+}
+
+/** Letters of East Asian scripts and emoji, which take two columns. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/gu;
+
+/** The columns that a text takes on a terminal. */
+function widthOf(text: string): number {
+  return stripVTControlCharacters(text).replace(WIDE, '##').length;
 }
 
 /** `name  value` lines with the values in one column, which is wrapped on a terminal; none for an empty value. */
