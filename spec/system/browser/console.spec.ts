@@ -205,6 +205,8 @@ inBrowser('creates an API key, shows it once, and revokes it', async () => {
   const holder = caller(url(), { 'X-API-Key': key ?? '' });
   assert.is((await holder('GET /mcp/everything/tools/list')).status, 200);
   await page.getByRole('button', { name: 'Revoke nightly build' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await page.locator('[aria-label="Revoke nightly build"]:focus').click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await page.getByText('nightly build is revoked.').waitFor();
   assert.equal(statusAndCode(await holder('GET /mcp/everything/tools/list')), [401, 'INVALID_CREDENTIALS']);

@@ -1,4 +1,4 @@
-// Modal dialogs, with the element of the browser, which keeps the focus inside and restores it.
+// Modal dialogs, with the element of the browser, which keeps the focus inside.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
@@ -16,7 +16,10 @@ export function Dialog({ title, onClose, isDrawer = false, children }: DialogPro
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
+    const opener = document.activeElement as HTMLElement | null;
     dialog.current?.showModal();
+    // The browser restores the focus when a dialog is closed, not when it is removed.
+    return () => opener?.focus();
   }, []);
   return (
     <dialog
