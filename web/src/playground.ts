@@ -35,6 +35,8 @@ export interface Run {
   readonly error: string | undefined;
   /** Undefined while it runs or waits for answers. */
   readonly durationMs: number | undefined;
+  /** Closes the connection of the call, which cancels it at the server. */
+  readonly cancellation: AbortController;
 }
 
 const KEPT_RUNS = 50;
@@ -45,7 +47,6 @@ const MOST_PAGES = 100;
 /** Newest first. */
 export const history = signal<readonly Run[]>([]);
 let lastId = 0;
-let cancellation: AbortController | undefined;
 
 export async function listItems(template: string, kind: ItemKind): Promise<readonly Item[]> {
   if (kind === 'tools') return (await listTools(template)).map(toolItem);
@@ -80,6 +81,7 @@ export async function start(template: string, item: Item, values: JsonObject): P
   const run: Run = {
     ...{ id: lastId, template, item, values, startedAt: Date.now() },
     ...{ progress: undefined, messages: [], answer: undefined, error: undefined, durationMs: undefined },
+    cancellation: new AbortController(),
   };
   history.value = [run, ...history.value].slice(0, KEPT_RUNS);
   await send(run, paramsOf(item, values));
@@ -91,11 +93,6 @@ export async function reply(run: Run, replies: Readonly<Record<string, Reply>>):
   const params = continued(paramsOf(run.item, run.values), run.answer, replies);
   update(run.id, { answer: undefined });
   await send(run, params);
-}
-
-/** Closes the connection of the running call, which cancels it at the server. */
-export function cancel(): void {
-  cancellation?.abort();
 }
 
 /** The same call for a shell, on the plain HTTP API. */
@@ -111,9 +108,8 @@ export function curlOf(template: string, item: Item, values: JsonObject): string
 
 const METHODS = { tools: 'tools/call', resources: 'resources/read', prompts: 'prompts/get' } as const;
 
-async function send({ id, template, item, values, startedAt }: Run, params: JsonObject): Promise<void> {
-  const own = new AbortController();
-  cancellation = own;
+async function send(run: Run, params: JsonObject): Promise<void> {
+  const { id, template, item, values, startedAt, cancellation } = run;
   try {
     const answer = await request({
       template,
@@ -121,13 +117,13 @@ async function send({ id, template, item, values, startedAt }: Run, params: Json
       params,
       name: String(params.name ?? params.uri),
       headers: item.kind === 'tools' ? repeated(item.schema, values) : {},
-      signal: own.signal,
+      signal: cancellation.signal,
       onNotification: (method, notified) => note(id, method, notified),
     });
     const isOver = answer.questions.length === 0;
     update(id, { answer, ...(isOver ? { durationMs: Date.now() - startedAt } : {}) });
   } catch (thrown) {
-    const error = own.signal.aborted ? 'You cancelled the call.' : textOf(thrown);
+    const error = cancellation.signal.aborted ? 'You cancelled the call.' : textOf(thrown);
     update(id, { error, durationMs: Date.now() - startedAt });
   }
 }

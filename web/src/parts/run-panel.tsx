@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { clock, milliseconds } from '../format.ts';
 import type { JsonObject, Question, Reply } from '../mcp.ts';
-import { cancel, curlOf, history, type Item, type Run, reply, start } from '../playground.ts';
+import { curlOf, history, type Item, type Run, reply, start } from '../playground.ts';
 import { controlOf, initialValue } from '../schema.ts';
 import { CopyButton } from './copy.tsx';
 import { Icon } from './icon.tsx';
@@ -25,8 +25,9 @@ export function RunPanel({ template, item }: RunPanelProps) {
     Object(mine[0]?.values ?? initialValue(item.schema)),
   );
   const [isRaw, setRaw] = useState(false);
-  const [shown, setShown] = useState<number | undefined>();
-  const run = mine.find(({ id }) => id === shown) ?? mine[0];
+  /** A new object for each choice, so that the text of the arguments begins again. */
+  const [shown, setShown] = useState<Pick<Run, 'id'> | undefined>();
+  const run = mine.find(({ id }) => id === shown?.id) ?? mine[0];
   const isRunning = run !== undefined && run.durationMs === undefined;
   const hasForm = controlOf(item.schema).kind === 'object';
   return (
@@ -63,6 +64,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
         ) : (
           (hasForm || takesAnything(item)) && (
             <JsonInput
+              key={shown}
               label="Arguments as JSON"
               rows={8}
               value={values}
@@ -77,7 +79,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
             {VERBS[item.kind]}
           </button>
           {isRunning && run.answer === undefined && (
-            <button type="button" onClick={cancel}>
+            <button type="button" onClick={() => run.cancellation.abort()}>
               Cancel
             </button>
           )}
@@ -90,7 +92,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
           runs={mine}
           shown={run}
           onShow={(chosen) => {
-            setShown(chosen.id);
+            setShown({ id: chosen.id });
             setValues(chosen.values);
           }}
         />
