@@ -42,6 +42,7 @@ export class Calls {
 
   clear(): void {
     this.#calls.clear();
+    this.isPaused.value = false;
     this.shown.value = [];
     this.missed.value = 0;
   }
@@ -57,7 +58,9 @@ export class Calls {
   }
 
   add(event: GatewayEvent): void {
-    const key = text(event.call) ?? `${event.at} ${event.template} ${event.method}`;
+    const key = String(event.call);
+    // After a restart the gateway counts its calls from 1 again.
+    if (event.type === 'exchange.started') this.#calls.delete(key);
     const call = this.#calls.get(key) ?? started(key, event);
     this.#calls.set(key, after(call, event));
     if (this.#calls.size > KEPT_CALLS) {

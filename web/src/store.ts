@@ -156,6 +156,7 @@ function addSample(sample: Sample): void {
 /** Events may have been lost; the first sample of a stream is complete. */
 function onConnect(): void {
   readAll();
+  if (samples.value.length > 0) noteSessions();
   templateSamples.value = new Map();
   instanceSamples.value = new Map();
 }

@@ -252,6 +252,10 @@ inBrowser('creates an API key, shows it once, and revokes it', async () => {
 
 inBrowser('reports that the connection is lost, and reconnects after a restart of the gateway', async () => {
   const { page } = watched;
+  const activity = await browser.open();
+  await activity.page.goto(`${url()}/console/activity`);
+  const calls = activity.page.locator('.calls .row');
+  await calls.first().waitFor();
   await follow('Overview');
   await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
   gateway.program.signal('SIGTERM');
@@ -261,6 +265,23 @@ inBrowser('reports that the connection is lost, and reconnects after a restart o
   await startGateway();
   await page.getByText('Live', { exact: true }).waitFor();
   await page.getByText('All healthy: 1 instance in 1 template.').waitFor();
+  await activity.page.getByText('Live', { exact: true }).waitFor();
+  // The gateway counts its calls from 1 again.
+  await admin('POST /mcp/everything/tools/call', { name: 'test_error_handling', arguments: {} });
+  await calls.first().getByText('test_error_handling').waitFor();
+  await activity.page.close();
+});
+
+inBrowser('shows no session of a gateway that was killed', async () => {
+  const { page } = watched;
+  await LegacyClient.open(gateway.wire, '/mcp/everything', { headers: credentials });
+  await follow('Sessions');
+  await page.getByText('1 session', { exact: true }).waitFor();
+  gateway.program.signal('SIGKILL');
+  await gateway.program.end();
+  await gateway.remove();
+  await startGateway();
+  await page.getByText('No client has a session.').waitFor();
 });
 
 inBrowser('reports a lost connection when the stream goes silent, and reconnects', async () => {

@@ -50,7 +50,7 @@ export function ActivityPage() {
               <option key={each}>{each}</option>
             ))}
           </select>
-          <button type="button" aria-pressed={isPaused} onClick={() => calls.pause(!isPaused)}>
+          <button type="button" onClick={() => calls.pause(!isPaused)}>
             {isPaused ? 'Go on' : 'Pause'}
           </button>
         </div>
