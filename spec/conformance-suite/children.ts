@@ -1,13 +1,12 @@
 // The programs that a conformance run starts: the suites, and HTTP instances of the fixture. Each has a deadline and is ended.
 
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { type Started, startNode } from '../../bench/children.ts';
 import { type EverythingOptions, everythingProgram } from '../fixtures/everything-server.ts';
 import { type Check, readChecks } from './checks.ts';
 import type { ClientSuite, ConformanceSuite } from './suites.ts';
@@ -16,9 +15,6 @@ import type { ClientSuite, ConformanceSuite } from './suites.ts';
 const suiteMs = 60_000;
 /** The same for one scenario of a client, above the client's own limit; the longest takes 2 s. */
 const scenarioMs = 25_000;
-/** Longest time of a fixture to listen, and to end after SIGTERM, in ms. */
-const startMs = 15_000;
-const endMs = 3_000;
 
 const { resolve } = createRequire(import.meta.url);
 
@@ -76,31 +72,17 @@ async function run(
   }
 }
 
-/** An instance of the fixture in a separate process. The caller ends it. */
-export interface FixtureProcess {
-  readonly url: string;
-  end(): Promise<void>;
+/** Starts the fixture over HTTP on a free port, in a separate process. The caller stops it. */
+export async function startFixture(options: EverythingOptions): Promise<FixtureProcess> {
+  const { args } = everythingProgram(options);
+  const { announced, pid, stop } = await startNode(
+    [...args, '--http', '--port', '0'],
+    /listening on (http\S+)/,
+  );
+  return { url: announced[1] ?? '', pid, stop };
 }
 
-/** Starts the fixture over HTTP on a free port. */
-export async function startFixture(options: EverythingOptions): Promise<FixtureProcess> {
-  const { command, args } = everythingProgram(options);
-  const child = spawn(command, [...args, '--http', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const end = async (): Promise<void> => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const late = setTimeout(() => child.kill('SIGKILL'), endMs);
-    child.kill('SIGTERM');
-    await once(child, 'close');
-    clearTimeout(late);
-  };
-  try {
-    const lines = createInterface({ input: child.stdout });
-    const [line] = await once(lines, 'line', { signal: AbortSignal.timeout(startMs) });
-    const url = /http\S+/.exec(String(line))?.[0];
-    if (url === undefined) throw new Error(`the fixture says no URL: ${line}`);
-    return { url, end };
-  } catch (error) {
-    await end();
-    throw error;
-  }
+/** A running instance of the fixture. */
+export interface FixtureProcess extends Pick<Started, 'pid' | 'stop'> {
+  readonly url: string;
 }

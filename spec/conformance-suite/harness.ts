@@ -61,7 +61,7 @@ async function instanceOf(
   // A check waits 600 ms for a call that needs a new process.
   if (transport === 'stdio') return { id: name, ...everythingProgram({ name, era }), env_vars: QUICK_START };
   const fixture = await startFixture({ name, era });
-  closing.push(fixture.end);
+  closing.push(fixture.stop);
   return { id: name, endpoint: fixture.url };
 }
 

@@ -57,7 +57,7 @@ async function runServers(
   try {
     for (const suite of suites) await rows.runDirect('direct', suite, runSuite(suite, fixture.url, stop));
   } finally {
-    await fixture.end();
+    await fixture.stop();
   }
   const rowOf = (target: string, suite: ConformanceSuite, allowed: readonly Allowance[] = []): Row => {
     return { target, suite, allowed, run: (url) => runSuite(suite, url, stop) };

@@ -1,24 +1,23 @@
 // The backends of the chaos journey: programs that the gateway runs, and HTTP servers in separate processes, which can be
 // killed, suspended, and started again on the same port.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
+import { listening, type Started, startNode } from '../../../bench/children.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/programs.ts';
 import { type SseFixture, startSseServer } from '../../fixtures/sse-server.ts';
 import type { InstanceBody } from '../../helpers/mcp-program.ts';
+import { isRunning } from '../../helpers/processes.ts';
 
 /** Attempts to start an HTTP server, and the pause between them. */
 const attempts = 20;
 const againMs = 250;
 
-/** An HTTP server of the fixture. The caller ends it. */
+/** An HTTP server of the fixture. The caller stops it. */
 class ChaosServer {
   readonly name: string;
   readonly #era: string;
-  #port = 0;
-  #child: ChildProcess | undefined;
+  #port = '0';
+  #running: Started | undefined;
   #starting: Promise<void> | undefined;
 
   private constructor(name: string, era: string) {
@@ -36,55 +35,48 @@ class ChaosServer {
     return `http://127.0.0.1:${this.#port}/mcp`;
   }
 
-  /** Starts it on its port, unless it runs; repeats that if it is killed meanwhile or its port is still in use. */
+  /** Starts it on its port, unless it runs; repeats that while its port is still in use. */
   async revive(): Promise<void> {
-    if (this.#child?.exitCode === null && this.#child.signalCode === null) return this.#starting;
-    this.#starting = this.#startAtLast();
+    if (this.#running !== undefined && isRunning(this.#running.pid)) return;
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = undefined;
+    });
     await this.#starting;
   }
 
   kill(): void {
-    this.#child?.kill('SIGKILL');
+    this.#signal('SIGKILL');
   }
 
   /** Suspends it for `ms`; its sockets stay open. */
   async freeze(ms: number): Promise<void> {
-    const child = this.#child;
-    child?.kill('SIGSTOP');
+    this.#signal('SIGSTOP');
     await delay(ms);
-    child?.kill('SIGCONT');
+    this.#signal('SIGCONT');
   }
 
-  async end(): Promise<void> {
-    const child = this.#child;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
+  async stop(): Promise<void> {
+    this.kill();
+    await this.#running?.stop();
   }
 
-  async #startAtLast(): Promise<void> {
-    for (let attempt = 0; attempt < attempts; attempt += 1) {
-      if (await this.#start()) return;
-      await delay(againMs);
-    }
-    throw new Error(`${this.name} does not start`);
+  /** Does nothing when it has ended. */
+  #signal(name: NodeJS.Signals): void {
+    if (this.#running !== undefined && isRunning(this.#running.pid)) process.kill(this.#running.pid, name);
   }
 
-  /** False when it ended instead. */
-  async #start(): Promise<boolean> {
+  async #start(): Promise<void> {
     const words = [`--name=${this.name}`, `--era=${this.#era}`, '--answers=sse', `--port=${this.#port}`];
-    const child = spawn(process.execPath, [httpServerPath, ...words], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    this.#child = child;
-    const [line] = await Promise.race([
-      once(createInterface({ input: child.stdout }), 'line'),
-      once(child, 'exit'),
-    ]);
-    const port = /^listening (\d+)$/.exec(String(line))?.[1];
-    if (port !== undefined) this.#port = Number(port);
-    return port !== undefined;
+    for (let left = attempts; ; left -= 1) {
+      try {
+        this.#running = await startNode([httpServerPath, ...words], listening);
+        this.#port = this.#running.announced[1] ?? '';
+        return;
+      } catch (error) {
+        if (left === 0) throw error;
+        await delay(againMs);
+      }
+    }
   }
 }
 
@@ -133,7 +125,7 @@ export async function startBackends(): Promise<ChaosBackends> {
       { template: 'far', body: { id: 'far-a', endpoint: far.url, transport: 'sse' } },
     ],
     close: async () => {
-      await Promise.all([...servers.map((server) => server.end()), far.close()]);
+      await Promise.all([...servers.map((server) => server.stop()), far.close()]);
     },
   };
 }

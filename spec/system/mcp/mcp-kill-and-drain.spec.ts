@@ -9,7 +9,6 @@ import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Answer, field } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
 import {
   change,
   type InstanceBody,
@@ -17,7 +16,6 @@ import {
   register,
   startHarness,
 } from '../../helpers/mcp-program.ts';
-import { Wire } from '../../helpers/mcp-wire.ts';
 import { canFindProcesses, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
@@ -94,7 +92,7 @@ for (const plan of PLANS) {
       harness = await startedAgain(harness, sessions, plan, () => startHarness(options));
     } finally {
       await harness.remove();
-      for (const fixture of fixtures) await fixture.end();
+      for (const fixture of fixtures) await fixture.stop();
     }
   });
 }
@@ -108,7 +106,7 @@ async function killed(
   fixture?: FixtureProcess,
 ): Promise<void> {
   await change(harness.admin, template, { session_failover: 'auto' });
-  const pids = fixture === undefined ? pidsNamed(harness, 'one') : [await pidOf(fixture)];
+  const pids = fixture === undefined ? pidsNamed(harness, 'one') : [fixture.pid];
   assert.ok(pids.length > 0);
   const { there, elsewhere } = split(sessions, 'one');
   await during(sessions, () => {
@@ -251,13 +249,4 @@ function pidsNamed({ program }: McpHarness, name: string): number[] {
     const words = readProcessFile(pid, 'cmdline').split('\0');
     return words[words.indexOf('--name') + 1] === name;
   });
-}
-
-/** The pid that the fixture reports. */
-async function pidOf({ url }: FixtureProcess): Promise<number> {
-  const wire = new Wire(url);
-  const client = await LegacyClient.open(wire, '/mcp');
-  const { pid } = JSON.parse(textOf(await client.call('test_instance')));
-  wire.close();
-  return pid;
 }

@@ -40,7 +40,7 @@ test.before(async () => {
 });
 test.after(async () => {
   await harness.remove();
-  await far.end();
+  await far.stop();
 });
 
 needsProcesses(`${abandoned} of them leave no memory, files or processes once expired`, async () => {
