@@ -1,6 +1,5 @@
-// The real servers that specs use. Each is searched once per run, in this order: the URL in the environment
-// (TEST_POSTGRESQL_URL, TEST_MARIADB_URL, TEST_REDIS_URL), the default port of this machine, a private one started from
-// installed binaries, which ends with the run (STAGEDOOR_PRIVATE_SERVICES=1 skips the second).
+// The real servers that specs use. Each is searched once per run: the URL in the environment (TEST_POSTGRESQL_URL,
+// TEST_MARIADB_URL, TEST_REDIS_URL), else a private one that is started from installed binaries and ends with the run.
 
 import { randomBytes } from 'node:crypto';
 import { executeSql } from './services/sql.ts';

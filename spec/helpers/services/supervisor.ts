@@ -7,7 +7,7 @@ import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { answers, findDefault, variableOf } from './find.ts';
+import { answers, variableOf } from './find.ts';
 import { type PrivateServer, startPrivate } from './private-server.ts';
 import type { ServiceAnswer, ServiceName } from './supervised.ts';
 
@@ -31,8 +31,6 @@ async function find(): Promise<ServiceAnswer> {
     await answers(name, url);
     return { url };
   }
-  const local = process.env.STAGEDOOR_PRIVATE_SERVICES === '1' ? undefined : await findDefault(name);
-  if (local !== undefined) return { url: local };
   const started = await startPrivate(name, makeFolder);
   if (typeof started === 'string') return { skip: started };
   server = started;

@@ -94,7 +94,6 @@ function startOwner(name: ServiceName): Owner {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     env: {
       ...process.env,
-      STAGEDOOR_PRIVATE_SERVICES: '1',
       [`TEST_${name.toUpperCase()}_URL`]: '',
       TMPDIR: scratch,
     },
