@@ -16,10 +16,6 @@ export const samples: Readonly<Record<string, RuleSample>> = {
   'imports go downward through the layers only': {
     bad: [
       ['src/domain/a.ts', `import { b } from '../balancing/b.ts';`],
-      ['src/actors/a.ts', `export { b } from '../auth/b.ts';`],
-      ['src/actors/a.ts', `const b = await import('../gateway.ts');`],
-      ['src/actors/a.ts', `export type A = import('../http/b.ts').B;`],
-      ['src/config.ts', `import { b } from './persistence/store.ts';`],
       ['src/gateway.ts', `import {\n  b,\n  c,\n} from './server.ts';`],
       ['src/index.ts', `import { b } from './http/app.ts';`],
       ['src/cli/a.ts', `import b from '../../package.json' with { type: 'json' };`],
@@ -29,9 +25,6 @@ export const samples: Readonly<Record<string, RuleSample>> = {
   'a library stays in its room': {
     bad: [
       ['src/http/a.ts', `import { setup } from 'xstate';`],
-      ['src/actors/a.ts', `import type { Context } from '@koa/router';`],
-      ['src/gateway.ts', `const { MikroORM } = await import('@mikro-orm/core');`],
-      ['src/domain/a.ts', `import { map } from 'rxjs/operators';`],
       ['src/domain/a.ts', `import { join } from 'node:path';`],
       ['src/gateway.ts', `import pad from 'left-pad';`],
     ],
@@ -57,10 +50,7 @@ export const samples: Readonly<Record<string, RuleSample>> = {
     bad: [['src/gateway.ts', '// line\n'.repeat(451)]],
   },
   'no file is called utils': {
-    bad: [
-      ['src/http/utils.ts', ''],
-      ['spec/helpers/util.ts', ''],
-    ],
+    bad: [['src/http/utils.ts', '']],
   },
   'nothing is cast through unknown': {
     bad: [['src/a.ts', 'f(a as unknown as B);']],
@@ -72,21 +62,14 @@ export const samples: Readonly<Record<string, RuleSample>> = {
     ],
   },
   'nothing is left for later in a comment': {
-    bad: [
-      ['src/a.ts', '// TODO mend'],
-      ['src/a.ts', '/** FIXME */'],
-    ],
+    bad: [['src/a.ts', '// TODO mend']],
   },
   'actors set no timers': {
-    bad: [
-      ['src/actors/a.ts', 'setTimeout(f, 1);'],
-      ['src/actors/a.ts', 'globalThis.setInterval(f, 1);'],
-    ],
+    bad: [['src/actors/a.ts', 'setTimeout(f, 1);']],
   },
   'no catch is empty': {
     bad: [
       ['src/a.ts', 'try { a(); } catch {}'],
-      ['src/a.ts', 'try { a(); } catch (error) {\n}'],
       ['spec/a.ts', 'a().catch(() => {});'],
     ],
   },
@@ -94,11 +77,8 @@ export const samples: Readonly<Record<string, RuleSample>> = {
     bad: [
       ['src/a.ts', 'let count = 0;'],
       ['src/a.ts', 'export const a = new Map();'],
-      ['src/a.ts', 'const a: Map<string, string> = new Map();'],
       ['src/a.ts', 'const a = new WeakMap<object, string>();'],
-      ['src/a.ts', 'const a = new BehaviorSubject(1);'],
       ['src/a.ts', 'const a: string[] = [];'],
-      ['src/a.ts', 'export const a: Record<string, string> = {};'],
     ],
   },
   'a unit spec does not wait for real time': {
