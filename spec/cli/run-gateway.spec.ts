@@ -11,7 +11,7 @@ import { loadConfig } from '../../src/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
-import { thrownBy } from '../helpers/outcome.ts';
+import { messageOf, rejects, thrownBy } from '../helpers/outcome.ts';
 import { isRunning } from '../helpers/processes.ts';
 import { suite } from '../helpers/suite.ts';
 import { serverFor } from './commands/against-gateway.ts';
@@ -117,9 +117,19 @@ test('fails, with a code after which systemd starts it again, while the database
   assert.match(String(failure), 'PostgreSQL at 127.0.0.1:1 cannot be reached');
 });
 
+test('stops what it has started when it cannot announce that it is ready', async () => {
+  const onReady = () => {
+    throw new Error('no space');
+  };
+  const { ended, listening } = run({ port: '0' }, {}, onReady);
+  const url = await listening;
+  assert.match(await messageOf(ended, Error), 'no space');
+  await rejects(fetch(`${url}/livez`), TypeError, /fetch failed/);
+});
+
 test.run();
 
-function run(flags: Record<string, string | boolean>, options: RecordingOptions = {}) {
+function run(flags: Record<string, string | boolean>, options: RecordingOptions = {}, onReady = () => {}) {
   const folder = options.folder ?? tmpdir();
   const config = loadConfig({
     flags: { host: '127.0.0.1', database: 'memory://', auth: false, ...flags },
@@ -138,6 +148,7 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
     terminal,
     log,
     stop: { source: signals },
+    onReady,
     exit: () => {},
   });
 

@@ -73,11 +73,11 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     });
     if (server === undefined) return exitCodeOf(await stop.first);
     isStarted = true;
-    keepGarbageYoung();
-    announce(server, config, terminal, log);
-    options.onReady?.(server);
-    if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
     try {
+      keepGarbageYoung();
+      announce(server, config, terminal, log);
+      options.onReady?.(server);
+      if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
       const reason = await runUntilStopped(demo, stop.first);
       if (!starting.signal.aborted) terminal.print(stoppingText(reason, config));
       return exitCodeOf(reason);
