@@ -52,6 +52,7 @@ test('writes the key into the snippet when it is given', async () => {
   const { out, err } = await connect('weather --llm vscode --http --key sd_given_key');
   assert.match(out, '"X-API-Key": "sd_given_key"');
   assert.match(err, '--key - reads standard input');
+  assert.is((await connect('weather --llm vscode --key sd_given_key --quiet')).err, '');
   const piped = await gateway.runAt({ line: 'sd_piped_key' }, 'connect weather --llm curl --key -');
   assert.match(piped.out, "'X-API-Key: sd_piped_key'");
   assert.is(piped.err, '');

@@ -44,6 +44,7 @@ test('shows changed settings of a template, and warns of an invalid file', async
   const { err } = await gateway.run('gateway sync');
   assert.match(err, `warning: registry file ${file}: not YAML: `);
   assert.match(err, 'its instances are left unchanged');
+  assert.is((await gateway.run('gateway sync --quiet')).err, '');
 });
 
 test.run();

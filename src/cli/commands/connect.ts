@@ -69,7 +69,7 @@ export const connect: CommandDefinition = {
     if (path === undefined) terminal.print(text);
     else {
       writePrivateFile(path, `${text}\n`);
-      terminal.complain(`wrote ${path}`);
+      terminal.note(`wrote ${path}`);
     }
     return report(integrations, input, terminal);
   },
@@ -148,7 +148,7 @@ async function keyOf(input: CommandInput, terminal: Terminal): Promise<string | 
   const written = input.text('key');
   if (written === undefined) return undefined;
   if (written !== '-') {
-    terminal.complain(
+    terminal.note(
       'warning: a key on the command line can be read by other users; --key - reads standard input',
     );
   }
@@ -187,7 +187,7 @@ function textOf(
     ({ connection }) => connection.transport === 'stdio' && connection.program === 'bridge',
   );
   if (usesBridge && bridgeReason !== undefined && !isFile) {
-    terminal.complain(`the snippet starts the bridge to the gateway: ${bridgeReason}`);
+    terminal.note(`the snippet starts the bridge to the gateway: ${bridgeReason}`);
   }
   return integrations.map((each) => description(each, terminal)).join('\n\n\n');
 }

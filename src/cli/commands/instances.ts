@@ -302,7 +302,7 @@ export const sync: CommandDefinition = {
     const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
     const done = fields(answer);
     printResult(input, terminal, answer, () => summary(terminal, done));
-    for (const warning of itemsOf(done.warnings)) terminal.complain(`warning: ${warning}`);
+    for (const warning of itemsOf(done.warnings)) terminal.note(`warning: ${warning}`);
     return itemsOf(done.reached).length > 0 ? 0 : 1;
   },
 };

@@ -125,7 +125,7 @@ async function localTemplates(input: CommandInput, terminal: Terminal): Promise<
   ]);
   const { templatesFolder } = readSettings(input, terminal);
   const { templates, problems } = await readCatalogue(templatesFolder);
-  for (const problem of problems) terminal.complain(`warning: ${problem}`);
+  for (const problem of problems) terminal.note(`warning: ${problem}`);
   return templates.map(({ environment, command, args, endpoint, config_schema, ...shown }) => ({
     ...shown,
     ...(config_schema === undefined ? {} : { config_schema: withoutSecrets(config_schema) }),
