@@ -58,6 +58,15 @@ test('list and show read local definitions without a gateway', async () => {
   assert.is(unknown, 'stagedoor: template "mien" not found; did you mean "mine"?');
 });
 
+test('list and show refuse options that have no effect', async () => {
+  for (const command of ['list', 'show mine']) {
+    const orphan = await complaint(run(`${command} --templates-dir x`), 2);
+    assert.is(orphan, 'stagedoor: --templates-dir requires --local');
+    const both = await complaint(run(`${command} --local --url http://127.0.0.1:1`), 2);
+    assert.is(both, 'stagedoor: --local cannot be combined with --url');
+  }
+});
+
 const init = (...more: string[]) =>
   run('init search', '--description', 'Searches.', '--command', 'node server.js', ...more);
 const ADD = 'add search --templates-dir templates';

@@ -274,6 +274,7 @@ export const bridge: CommandDefinition = {
   examples: ['bridge everything', 'bridge everything --url https://mcp.example.com'],
   run: async (input, terminal) => {
     // The gateway need not run yet: a bridge waits for it.
+    input.refuseBoth('env', 'url');
     const name = input.text('env');
     const env =
       name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));

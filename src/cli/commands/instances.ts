@@ -215,12 +215,19 @@ export const restart: CommandDefinition = {
   options: { ...restartInstance.options, ...DAEMON_OPTIONS },
   examples: ['gateway restart', ...(restartInstance.examples ?? [])],
   run: async (input, terminal) => {
-    if (input.positionals.length === 2) return restartInstance.run(input, terminal);
-    if (input.positionals.length === 1) {
+    const { length } = input.positionals;
+    if (length === 1) {
       throw new UsageError(
         'missing required argument <id>; without arguments the gateway in the background restarts',
       );
     }
+    const others = length === 0 ? ['url', 'json'] : ['config', 'database', 'state-dir'];
+    const foreign = others.find((name) => input.has(name));
+    if (foreign !== undefined) {
+      const relation = length === 0 ? 'requires' : 'cannot be combined with';
+      throw new UsageError(`--${foreign} ${relation} <template> and <id>`);
+    }
+    if (length === 2) return restartInstance.run(input, terminal);
     const { requireDaemon, restartDaemon } = await import('../background/start-daemon.ts');
     const config = readSettings(input, terminal);
     const daemon = await requireDaemon(await daemonFiles(config, terminal));

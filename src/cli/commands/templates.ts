@@ -94,7 +94,7 @@ async function templatesOf(
   terminal: Terminal,
   tag: string | undefined,
 ): Promise<readonly Fields[]> {
-  if (input.has('local')) {
+  if (readsLocally(input)) {
     const records = await localTemplates(input, terminal);
     return records.filter(({ tags }) => tag === undefined || (Array.isArray(tags) && tags.includes(tag)));
   }
@@ -105,7 +105,7 @@ async function templatesOf(
 }
 
 async function templateOf(input: CommandInput, terminal: Terminal, id: string): Promise<Fields> {
-  if (!input.has('local')) {
+  if (!readsLocally(input)) {
     const gateway = await gatewayOf(input, terminal);
     return fields(await gateway.request(`/gateway/templates/${encodeURIComponent(id)}`));
   }
@@ -115,6 +115,13 @@ async function templateOf(input: CommandInput, terminal: Terminal, id: string): 
   const ids = records.map((record) => String(record.id));
   const advice = didYouMean(id, ids) ?? `"${ownCommand('template list --local')}" shows all`;
   throw new CommandFailure(`template "${id}" not found; ${advice}`);
+}
+
+function readsLocally(input: CommandInput): boolean {
+  input.refuseBoth('local', 'url');
+  const isLocal = input.has('local');
+  if (!isLocal && input.has('templates-dir')) throw new UsageError('--templates-dir requires --local');
+  return isLocal;
 }
 
 async function localTemplates(input: CommandInput, terminal: Terminal): Promise<readonly Fields[]> {
