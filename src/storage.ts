@@ -3,7 +3,6 @@
 
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { encryptionKeys, localSecret, type SigningSecret, sharedSecret } from './auth/signing-secret.ts';
 import type { Config } from './config.ts';
@@ -12,7 +11,7 @@ import type { DatabaseDescription } from './persistence/database-url.ts';
 import { describeDatabase } from './persistence/database-url.ts';
 import { type OpenStoreOptions, openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
-import type { ProtectedPath } from './templates/command-exposure.ts';
+import { homeFolder, type ProtectedPath } from './templates/command-exposure.ts';
 
 export interface Storage {
   readonly store: Store;
@@ -86,6 +85,6 @@ function passwordFileName({ kind, file, printable }: DatabaseDescription): strin
 
 /** Source: XDG Base Directory Specification. */
 function userStateFolder(env: Readonly<Record<string, string | undefined>>): string {
-  const base = env.XDG_STATE_HOME || env.LOCALAPPDATA || join(homedir(), '.local', 'state');
+  const base = env.XDG_STATE_HOME || env.LOCALAPPDATA || join(homeFolder(env), '.local', 'state');
   return join(base, 'stagedoor');
 }

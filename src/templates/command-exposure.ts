@@ -43,9 +43,22 @@ export async function exposureOf(
   const written = [...new Set([command, ...args].flatMap(valuesOf))];
   const named: NamedPath[] = [
     ...(workingDir === undefined ? [] : [{ text: workingDir, path: folder }]),
-    ...written.map((text) => ({ text, path: pathOf(text, folder, program.env.HOME ?? homedir()) })),
+    ...written.map((text) => ({
+      text,
+      path: pathOf(text, folder, program.env.HOME ?? homeFolder(process.env)),
+    })),
   ];
   return Promise.race([firstExposure(named, paths), delay(LOOK_MS, UNANSWERED, { ref: false })]);
+}
+
+/** `HOME`, else the folder of the account; `/`, as in containers, for a user without an account. */
+export function homeFolder(env: Readonly<Record<string, string | undefined>>): string {
+  if (env.HOME) return env.HOME;
+  try {
+    return homedir();
+  } catch {
+    return '/'; // the system knows no such user
+  }
 }
 
 interface NamedPath {

@@ -1,5 +1,6 @@
 // The tokens that `gateway login` stores, and the credentials that are sent to each gateway.
 
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -12,6 +13,7 @@ import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { writePrivateFile } from '../../../src/cli/private-file.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';
+import { binPath } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('credentials');
@@ -91,7 +93,7 @@ test('fails with one line when the file cannot be read or written', async () => 
   const read = () => new CredentialsFile(folder('taken')).valid(nowMs);
   await rejects(read, CommandFailure, /taken cannot be read \(EISDIR\)$/);
   const keep = () => new CredentialsFile(below).store(url, token, nowMs);
-  await rejects(keep, CommandFailure, /cannot be (read|written) \(ENOTDIR\)$/);
+  await rejects(keep, CommandFailure, /cannot be written \((ENOTDIR|EEXIST)\)$/);
 });
 
 test('are stored in the configuration folder of the user', () => {
@@ -145,6 +147,25 @@ test('names the login command, or the rejected variable, when the gateway refuse
   loggedIn({ ...token, expires_at: before });
   assert.equal(requestCredentials(url, env).headers, {});
   assert.is(refused(url), `the login of ada at ${url} expired at ${before}${login('ada')}`);
+});
+
+test('finds no token below a home that is no folder', () => {
+  writeFileSync(folder('home'), '');
+  assert.is(new CredentialsFile(credentialsPath({ HOME: folder('home') })).find(url), undefined);
+});
+
+const asRoot = test.needs(
+  process.getuid?.() === 0,
+  'only root can start a program as a user without an account',
+);
+
+asRoot('needs no home folder to check the machine', () => {
+  const env = { PATH: process.env.PATH };
+  const words = [binPath, 'doctor', '--state-dir', '/', '--port', '0', '--database', 'memory://'];
+  const nobody = { env, cwd: '/', uid: 54_321, gid: 54_321, encoding: 'utf8' } as const;
+  const { stdout, stderr } = spawnSync(process.execPath, words, nobody);
+  assert.is(stderr, '');
+  assert.match(stdout, /^ok +node/);
 });
 
 test.run();

@@ -2,12 +2,12 @@
 // its owner can read), and the gateways that have a name in environments.json.
 
 import { readFileSync, statSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { didYouMean } from '../../config/nearest.ts';
 import { codeOf } from '../../domain/errors.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
+import { homeFolder } from '../../templates/command-exposure.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure, NotLoggedIn, UsageError } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
@@ -22,7 +22,7 @@ export interface StoredToken {
 
 /** The path of the tokens: `stagedoor/credentials.json` in the user's configuration folder. */
 export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform = process.platform): string {
-  const home = env.HOME || homedir();
+  const home = homeFolder(env);
   const named = (platform === 'win32' ? env.APPDATA : env.XDG_CONFIG_HOME) ?? '';
   // A relative path must be ignored. Source: XDG Base Directory Specification.
   const folder = isAbsolute(named) ? named : join(home, '.config');
@@ -87,7 +87,7 @@ export class CredentialsFile {
       return readFileSync(this.path, 'utf8');
     } catch (error) {
       const code = codeOf(error);
-      if (code === 'ENOENT') return '';
+      if (code === 'ENOENT' || code === 'ENOTDIR') return '';
       throw new CommandFailure(`${this.path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
     }
   }

@@ -2,10 +2,10 @@
 // and writes it. The file is replaced as a whole or not at all, and a copy of the old file is kept.
 
 import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
 import { codeOf } from '../../domain/errors.ts';
+import { homeFolder } from '../../templates/command-exposure.ts';
 import type { CommandInput } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { replaceFile } from '../private-file.ts';
@@ -27,7 +27,7 @@ export function locate(
   platform: NodeJS.Platform = process.platform,
 ): string {
   const path = platform === 'win32' ? windows : platform === 'darwin' ? macos : linux;
-  const home = env.HOME || homedir();
+  const home = homeFolder(env);
   const known: Readonly<Record<string, string | undefined>> = {
     USERPROFILE: env.USERPROFILE || home,
     APPDATA: env.APPDATA || join(home, 'AppData', 'Roaming'),
