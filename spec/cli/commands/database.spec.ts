@@ -184,7 +184,7 @@ withDocument('export writes a file that only its owner can read, in the format o
 withDocument('export creates no folder, and replaces a file only with --force', async () => {
   mkdirSync(folder('taken', 'full'), { recursive: true });
   const taken = await complaint(run('export --file taken --force'));
-  assert.match(taken, /^stagedoor: .*taken cannot be written \(\w+\)$/);
+  assert.is(taken, `stagedoor: ${folder('taken')} is not a file`);
 
   const why = `there is no folder ${folder('nope')}`;
   const line = `stagedoor: ${folder('nope', 'x.json')} cannot be written: ${why}`;
@@ -199,6 +199,9 @@ withDocument('export creates no folder, and replaces a file only with --force', 
   const forced = await run('export --file there.json --force --with-secrets');
   assert.equal([forced.code, forced.err], [0, `wrote ${path}, 3 instances`]);
   assert.equal(JSON.parse(readFileSync(path, 'utf8')), document);
+  const itself = await complaint(run('export --file gateway.db --force'), 2);
+  assert.is(itself, `stagedoor: --file must not be the database itself, ${folder('gateway.db')}`);
+  assert.is((await run('status')).code, 0);
   assert.is(await complaint(run('export --force'), 2), 'stagedoor: --force requires --file');
 });
 

@@ -82,8 +82,10 @@ export const dbExport: CommandDefinition = {
     const { document, withheld, unreadable } = await withDatabase(
       readSettings(input, terminal),
       terminal,
-      async ({ store }) =>
-        registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets }),
+      async ({ store, name }) => {
+        if (path === name) throw new UsageError(`--file must not be the database itself, ${path}`);
+        return registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets });
+      },
     );
     // A backup must be complete: a gap would be noticed only when it is restored.
     if (unreadable.length > 0) throw new CommandFailure(unreadable.slice(0, MOST_NAMED).join('; '));
