@@ -49,8 +49,15 @@ test('shows help on every level', () => {
   assert.equal(read('gateway', '-h'), { kind: 'overview', group: 'gateway', isRequested: true });
   assert.equal(read('gateway'), { kind: 'overview', group: 'gateway', isRequested: false });
   assert.equal(read(), { kind: 'overview', group: undefined, isRequested: false });
-  const line = read('gateway', 'start', '--port', '--help');
-  assert.is(line.kind === 'help' && line.command.name, 'gateway start');
+  assert.equal(read('help', 'gateway'), { kind: 'overview', group: 'gateway', isRequested: true });
+  assert.equal(read('gateway', 'help'), { kind: 'overview', group: 'gateway', isRequested: true });
+  for (const words of [
+    ['gateway', 'start', '--port', '--help'],
+    ['help', 'gateway', 'start'],
+  ]) {
+    const line = read(...words);
+    assert.is(line.kind === 'help' && line.command.name, 'gateway start');
+  }
 });
 
 const refusals: readonly (readonly [string, string, RegExp])[] = [

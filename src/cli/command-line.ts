@@ -18,14 +18,14 @@ export type CommandLine =
 /** Finds the command of `argv` in the table and reads its options. Throws UsageError naming the nearest match. */
 export function readCommandLine(commands: readonly Command[], argv: readonly string[]): CommandLine {
   const [first, ...afterFirst] = argv;
+  // Users also write `help gateway start`, `gateway help` and `version`.
+  if (first === 'help') return readCommandLine(commands, [...afterFirst, '--help']);
   const group = commands.some(({ name }) => name.startsWith(`${first} `)) ? first : undefined;
   const [word, ...rest] = group === undefined ? argv : afterFirst;
 
   if (word === undefined) return { kind: 'overview', group, isRequested: false };
-  if (isHelp(word)) return { kind: 'overview', group, isRequested: true };
+  if (isHelp(word) || word === 'help') return { kind: 'overview', group, isRequested: true };
   if (isVersion(word)) return { kind: 'version' };
-  // Users also try these words without dashes.
-  if (group === undefined && word === 'help') return { kind: 'overview', group, isRequested: true };
   if (group === undefined && word === 'version') return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
   const command = commands.find((candidate) => candidate.name === name || candidate.alias === name);
