@@ -112,3 +112,20 @@ export class CommandInput {
     throw new UsageError(`--${name} must be a whole number from ${minimum} to ${maximum}, not "${text}"`);
   }
 }
+
+/** The pairs of a repeatable option, each name once. */
+export function pairsOf(
+  option: string,
+  words: readonly string[],
+  { form = 'KEY=VALUE', pattern = /^([^=]+)=(.*)$/s } = {},
+): ReadonlyMap<string, string> {
+  const pairs = new Map<string, string>();
+  for (const word of words) {
+    const [, name, value] = pattern.exec(word) ?? [];
+    if (name === undefined || value === undefined)
+      throw new UsageError(`--${option} takes ${form}, not "${word}"`);
+    if (pairs.has(name)) throw new UsageError(`--${option} ${name} can be given only once`);
+    pairs.set(name, value);
+  }
+  return pairs;
+}

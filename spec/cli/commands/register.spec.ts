@@ -107,6 +107,7 @@ test('refuses missing, invalid and incompatible options', async () => {
     ['', /missing --endpoint <url> or --command <line>/],
     ['--endpoint http://a --working-dir .', /--working-dir and --env require --command/],
     ['--endpoint http://a --env A=1', /--working-dir and --env require --command/],
+    ['--command a --env A=1 --env A=2', /--env A can be given only once/],
     ['--command a --env A', /--env takes KEY=VALUE, not "A"/],
     ['--command a --header A=1', /--header requires --endpoint/],
     ['--endpoint http://a --header A', /--header takes NAME=VALUE, not "A"/],

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { type Connection, type ConnectKind, locationText } from '../../connect/kind.ts';
 import { namedEnvironment, requestCredentials, withEnvironment } from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
-import type { CommandDefinition, CommandInput } from '../command.ts';
+import { type CommandDefinition, type CommandInput, pairsOf } from '../command.ts';
 import type { Connections } from '../connect/find-connection.ts';
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -109,7 +109,8 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   input.refuseBoth('stdio', 'http');
   const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
   const words = input.texts('env');
-  const variables = Object.fromEntries(words.filter((word) => word.includes('=')).map(assignment));
+  const assignments = words.filter((word) => word.includes('='));
+  const variables = Object.fromEntries(pairsOf('env', assignments, { pattern: VARIABLE }));
   const [name, second] = words.filter((word) => !word.includes('='));
   if (second !== undefined)
     throw new UsageError(`--env can name only one environment, not both "${name}" and "${second}"`);
@@ -138,11 +139,7 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   return { connections, transport, env };
 }
 
-function assignment(word: string): [string, string] {
-  const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s.exec(word) ?? [];
-  if (name === undefined || value === undefined) throw new UsageError(`--env takes KEY=VALUE, not "${word}"`);
-  return [name, value];
-}
+const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
 
 async function keyOf(input: CommandInput, terminal: Terminal): Promise<string | undefined> {
   const written = input.text('key');

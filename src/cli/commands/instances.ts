@@ -9,7 +9,7 @@ import { lastWords } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
-import type { CommandDefinition, CommandInput } from '../command.ts';
+import { type CommandDefinition, type CommandInput, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { printable, printResult, stateWord, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
@@ -81,9 +81,9 @@ function instanceOf(input: CommandInput, { folder }: Terminal): object {
     );
   }
   const workingDir = input.text('working-dir');
-  const variables = pairsOf(input, 'env');
-  const headers = pairsOf(input, 'header', { form: 'NAME=VALUE', folder });
-  const metadata = pairsOf(input, 'metadata');
+  const variables = recordOf(input, 'env');
+  const headers = recordOf(input, 'header', { form: 'NAME=VALUE', folder });
+  const metadata = recordOf(input, 'metadata');
   if (command === undefined && (workingDir !== undefined || variables !== undefined)) {
     throw new UsageError('--working-dir and --env require --command');
   }
@@ -111,15 +111,15 @@ function serverOf(input: CommandInput, { folder }: Terminal): object {
   );
   if (foreign !== undefined)
     throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
-  const variables = pairsOf(input, 'env');
+  const variables = recordOf(input, 'env');
   const weight = weightOf(input);
   return {
     config: {
-      ...pairsOf(input, 'config', { folder }),
+      ...recordOf(input, 'config', { folder }),
       ...(variables === undefined ? {} : { env_vars: variables }),
       ...(input.has('force') ? { force: true } : {}),
     },
-    instance_metadata: { ...pairsOf(input, 'metadata'), ...(weight === undefined ? {} : { weight }) },
+    instance_metadata: { ...recordOf(input, 'metadata'), ...(weight === undefined ? {} : { weight }) },
   };
 }
 
@@ -128,17 +128,15 @@ function weightOf(input: CommandInput): number | undefined {
 }
 
 /** The pairs of a repeatable option; undefined without any. With a `folder`, `KEY=@file` takes the value from a file. */
-function pairsOf(
+function recordOf(
   input: CommandInput,
   option: string,
   { form = 'KEY=VALUE', folder }: { form?: string; folder?: string } = {},
 ): Readonly<Record<string, string>> | undefined {
-  const pairs = input.texts(option).map((text) => {
-    const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-    if (name === undefined || value === undefined)
-      throw new UsageError(`--${option} takes ${form}, not "${text}"`);
-    return [name, folder !== undefined && value.startsWith('@') ? contentOf(option, folder, value) : value];
-  });
+  const pairs = [...pairsOf(option, input.texts(option), { form })].map(([name, value]) => [
+    name,
+    folder !== undefined && value.startsWith('@') ? contentOf(option, folder, value) : value,
+  ]);
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
