@@ -1,6 +1,7 @@
 // A command: its data for help and parsing, the function that runs it, and its input as the user typed it. The
 // file of a command must be cheap to import, since `--help` imports all of them: `run` loads heavy modules.
 
+import { timestampOf } from '../domain/text.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -128,4 +129,17 @@ export function pairsOf(
     pairs.set(name, value);
   }
   return pairs;
+}
+
+const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+/**
+ * A time such as `2027-01-31T00:00:00Z`, a day such as `2027-01-31`, which is its beginning in UTC, or a span such as `2h` from
+ * `nowMs` on, in ms since 1970; NaN for any other text. `unitMs`: the letters of a span; a negative value counts back.
+ */
+export function timeOf(text: string, nowMs: number, unitMs: Readonly<Record<string, number>>): number {
+  const [, count, letter = ''] = /^(\d{1,6})([a-z])$/.exec(text) ?? [];
+  const unit = unitMs[letter];
+  if (unit !== undefined) return nowMs + Number(count) * unit;
+  return timestampOf(ISO_DAY.test(text) ? `${text}T00:00Z` : text);
 }

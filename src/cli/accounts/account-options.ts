@@ -18,8 +18,8 @@ import {
   Username,
 } from '../../domain/account.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isCleanText, timestampOf } from '../../domain/text.ts';
-import type { CommandInput } from '../command.ts';
+import { isCleanText } from '../../domain/text.ts';
+import { type CommandInput, timeOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -89,15 +89,13 @@ function checked<T>(schema: TSchema, value: T, rule: string): T {
 
 const HOUR_MS = 3_600_000;
 const UNIT_MS: Readonly<Record<string, number>> = { h: HOUR_MS, d: 24 * HOUR_MS, w: 7 * 24 * HOUR_MS };
-const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
  * Reads `2027-01-31T00:00:00Z` as it is, `2027-01-31` as the start of that day in UTC, and `12h`, `30d` and
  * `8w` as spans from now. Returns ISO 8601 in UTC. Throws UsageError.
  */
 export function readExpiry(written: string, nowMs: number = Date.now()): string {
-  const [, count, unit = ''] = /^(\d{1,5})([hdw])$/.exec(written) ?? [];
-  const atMs = count === undefined ? timeOf(written) : nowMs + Number(count) * (UNIT_MS[unit] ?? 0);
+  const atMs = timeOf(written, nowMs, UNIT_MS);
   if (Number.isNaN(atMs)) {
     throw new UsageError(
       `--expires takes a time such as 2027-01-31T00:00:00Z, a day such as 2027-01-31, or a span such as 12h, 30d or 8w, not "${written}"`,
@@ -105,11 +103,6 @@ export function readExpiry(written: string, nowMs: number = Date.now()): string 
   }
   if (atMs <= nowMs) throw new UsageError(`--expires must be in the future, not "${written}"`);
   return new Date(atMs).toISOString();
-}
-
-/** NaN for any text that is no time. */
-function timeOf(written: string): number {
-  return timestampOf(ISO_DAY.test(written) ? `${written}T00:00Z` : written);
 }
 
 // --- passwords -------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
 import { type Fields, fields, listOf } from '../answers.ts';
-import type { CommandDefinition, CommandInput } from '../command.ts';
+import { type CommandDefinition, type CommandInput, timeOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { type Columns, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../remote.ts';
@@ -24,7 +24,8 @@ export const audit: CommandDefinition = {
     '--tool <name>': 'Calls of this tool',
     '--outcome <word>': 'Calls with this outcome: result, tool_error, error, failed, cancelled',
     '--status <number>': 'Entries with this HTTP status',
-    '--from <time>': 'Entries of this time or later: ISO 8601, or an age such as 90s, 15m, 2h, 7d',
+    '--from <time>':
+      'Entries of this time or later: 2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or an age such as 90s, 15m, 2h, 7d',
     '--to <time>': 'Entries before this time',
     ...WIDE_OPTION,
     ...CLIENT_OPTIONS,
@@ -56,21 +57,20 @@ function queryOf(input: CommandInput): URLSearchParams {
   const query = new URLSearchParams();
   for (const name of FILTERS) {
     const value = input.text(name);
-    if (value !== undefined) query.set(name, name === 'from' || name === 'to' ? timeOf(name, value) : value);
+    if (value !== undefined)
+      query.set(name, name === 'from' || name === 'to' ? isoTimeOf(name, value) : value);
   }
   return query;
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const AGE_MS = { s: -1_000, m: -60_000, h: -3_600_000, d: -86_400_000 };
 
-/** A date alone means its beginning, in UTC. */
-function timeOf(name: string, text: string): string {
-  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  if (count !== undefined) return new Date(Date.now() - Number(count) * (UNIT_MS[unit] ?? 0)).toISOString();
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime()))
-    throw new UsageError(`--${name} must be a time or an age such as 2h, not "${text}"`);
-  return time.toISOString();
+function isoTimeOf(name: string, text: string): string {
+  const atMs = timeOf(text, Date.now(), AGE_MS);
+  if (!Number.isNaN(atMs)) return new Date(atMs).toISOString();
+  throw new UsageError(
+    `--${name} must be a time such as 2027-01-31T00:00:00Z or an age such as 2h, not "${text}"`,
+  );
 }
 
 const COLUMNS: Columns<Fields> = {
