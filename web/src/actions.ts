@@ -34,15 +34,15 @@ export function deregister({ template_name: template, id }: Instance): Promise<b
   }, `${id} is deregistered.`);
 }
 
-/** Null resets a setting to the default of the gateway. */
+/** Null resets a setting to the default of the gateway. A refused change is undone on the page by the read. */
 export function setBalancer(
   template: string,
   settings: Readonly<Record<string, string | number | null>>,
 ): Promise<boolean> {
-  return attempt(async () => {
-    await change('PATCH', `gateway/templates/${template}`, settings);
-    readAll();
-  }, `The settings of ${template} are in force.`);
+  return attempt(
+    () => change('PATCH', `gateway/templates/${template}`, settings),
+    `The settings of ${template} are in force.`,
+  ).finally(readAll);
 }
 
 function pathOf({ template_name: template, id }: Instance): string {

@@ -201,9 +201,9 @@ function addressOf({ endpoint, command: program, args, transport }: Instance): s
 function Weight({ instance }: { readonly instance: Instance }) {
   const draft = useSignal<string | undefined>(undefined);
   if (!mayWrite.value) return <Cell name="weight">{instance.weight}</Cell>;
-  const save = async (text: string): Promise<void> => {
-    // The gateway says why it refuses a weight.
-    if (text !== '') await setWeight(instance, Number(text));
+  const save = async (input: HTMLInputElement): Promise<void> => {
+    if (!input.reportValidity()) return;
+    if (input.valueAsNumber !== instance.weight) await setWeight(instance, input.valueAsNumber);
     draft.value = undefined;
   };
   return (
@@ -211,6 +211,7 @@ function Weight({ instance }: { readonly instance: Instance }) {
       <span class="key">weight</span>
       <input
         type="number"
+        required
         min={1}
         max={1_000}
         aria-label={`Weight of ${instance.id}`}
@@ -218,7 +219,7 @@ function Weight({ instance }: { readonly instance: Instance }) {
         onInput={(event) => {
           draft.value = event.currentTarget.value;
         }}
-        onChange={(event) => void save(event.currentTarget.value)}
+        onChange={(event) => void save(event.currentTarget)}
       />
     </label>
   );
@@ -255,14 +256,17 @@ const FAILOVER = ['auto', 'always', 'never'];
 function Balancer({ name, balancer }: { readonly name: string; readonly balancer: LoadBalancer }) {
   const { strategy, session, session_failover, health_check_interval, max_retries, timeout } = balancer;
   const set = (setting: keyof LoadBalancer) => (event: Event) => {
-    const { value, type } = event.currentTarget as HTMLInputElement | HTMLSelectElement;
-    if (value !== '') void setBalancer(name, { [setting]: type === 'number' ? Number(value) : value });
+    const control = event.currentTarget as HTMLInputElement | HTMLSelectElement;
+    if (!control.reportValidity()) return;
+    const { value, type } = control;
+    void setBalancer(name, { [setting]: type === 'number' ? Number(value) : value });
   };
   const isFixed = !mayWrite.value;
   const numberOf = (value: number, setting: keyof LoadBalancer, min: number, max: number) => (
     <input
       key={value}
       type="number"
+      required
       min={min}
       max={max}
       defaultValue={String(value)}
