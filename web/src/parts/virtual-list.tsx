@@ -34,11 +34,13 @@ export function VirtualList<T>({ items, keyOf, rowHeight, label, children }: Vir
     };
   }, [isWhole]);
 
-  const first = isWhole ? 0 : Math.max(0, Math.floor(view.top / rowHeight) - OVERSCAN);
-  const last = isWhole ? items.length : Math.ceil((view.top + view.height) / rowHeight) + OVERSCAN;
-  const shown = items.slice(first, last);
+  const count = isWhole ? items.length : Math.ceil(view.height / rowHeight) + 2 * OVERSCAN;
+  // A filter may leave fewer rows than were above the visible ones.
+  const top = Math.min(Math.floor(view.top / rowHeight) - OVERSCAN, items.length - count);
+  const first = Math.max(0, top);
+  const shown = items.slice(first, first + count);
   const before = first * rowHeight;
-  const after = Math.max(0, items.length - first - shown.length) * rowHeight;
+  const after = (items.length - first - shown.length) * rowHeight;
   return (
     <div ref={box} class={isWhole ? 'list' : 'list scrolls'} tabIndex={isWhole ? undefined : 0}>
       <ul aria-label={label} style={{ paddingTop: `${before}px`, paddingBottom: `${after}px` }}>
