@@ -8,6 +8,7 @@ import { gzipSync } from 'node:zlib';
 import axe from 'axe-core';
 import type { Locator, Page } from 'playwright-core';
 import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
@@ -105,7 +106,11 @@ inBrowser('have no finding of axe in dialogs, results and at sign-in', async () 
   };
   for (const name of ['New user', 'New key', 'Change', 'Delete']) {
     await open('users');
-    await page.getByRole('button', { name, exact: true }).and(page.locator(':enabled')).first().click();
+    await page
+      .getByRole('button', { name: new RegExp(`^${name}`) })
+      .and(page.locator(':enabled'))
+      .first()
+      .click();
     await page.getByRole('dialog').waitFor();
     await look();
   }
@@ -230,6 +235,38 @@ inBrowser('show the audit log, and filter it by tool, action and actor', async (
   await page.getByLabel('Who').fill('nobody');
   await page.keyboard.press('Enter');
   await page.getByText('No entry matches.').waitFor();
+  await page.getByRole('button', { name: 'Clear all' }).click();
+  await page.getByLabel('Action').fill('tools/call');
+  await page.getByLabel('Tool').fill('test_simple_text');
+  await page.keyboard.press('Enter');
+  await rows.getByRole('button', { name: 'test_simple_text' }).first().click();
+  await drawer.getByRole('link', { name: 'admin' }).click();
+  await page.waitForURL(/audit\?actor=[^&]*$/);
+  assert.is(await page.getByLabel('Tool').inputValue(), '');
+});
+
+inBrowser('offer a registration by definition only for a template that has one', async () => {
+  const { page } = watched;
+  await open('register?template=filesystem');
+  await page.getByRole('button', { name: 'As the template says' }).click();
+  await page.getByLabel(/^Template/).fill('other');
+  await page.getByLabel(/^URL/).waitFor();
+});
+
+inBrowser('name the least length of a password', async () => {
+  const { page } = watched;
+  await open('users');
+  await page.getByRole('button', { name: 'New user' }).click();
+  await page.getByText(`At least ${LIMITS.passwordCharacters} characters.`).waitFor();
+});
+
+inBrowser('show new calls after a return to the page that was paused', async () => {
+  const { page } = watched;
+  await open('activity');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('link', { name: 'Overview', exact: true }).click();
+  await page.getByRole('link', { name: 'Activity' }).click();
+  await page.locator('.calls .row').first().waitFor();
 });
 
 inBrowser('show the settings with unit and source, and change the log level', async () => {
@@ -239,8 +276,10 @@ inBrowser('show the settings with unit and source, and change the log level', as
   await row('auth.access_token_expire_minutes').getByText('60 minutes').waitFor();
   await row('auth.enabled').getByText('Environment').waitFor();
   assert.not.match((await page.locator('main').textContent()) ?? '', 'surface');
+  await page.getByLabel('Log level').focus();
   await page.getByLabel('Log level').selectOption('error');
   await row('log_level').getByText('Until the next start').waitFor();
+  await page.locator('[aria-label="Log level"]:focus').waitFor();
   assert.is(Object((await admin('GET /gateway/log-level')).body).level, 'error');
   await page.getByLabel('Log level').selectOption('info');
   await row('log_level').getByText('Default').waitFor();

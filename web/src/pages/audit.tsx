@@ -1,5 +1,6 @@
 // The audit log, for admins: changes, sign-ins and calls of tools, with filters in the address of the page.
 
+import { useMemo } from 'preact/hooks';
 import { clock, day, milliseconds } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
 import { DetailRow } from '../parts/detail-row.tsx';
@@ -61,13 +62,17 @@ export function AuditPage() {
   const pages = usePages<Entry, 'entries'>(`gateway/audit?${wanted}`, 'entries');
   const { items, error, reload, isBusy } = pages;
   const open = items?.find(({ id }) => id === params.get('entry'));
+  const asOf = useMemo(() => clock(Date.now()), [items]);
   return (
     <>
       <div class="title">
         <h1>Audit log</h1>
-        <button type="button" disabled={isBusy} onClick={reload}>
-          Read again
-        </button>
+        <div class="actions">
+          {items && <span class="muted">As of {asOf}</span>}
+          <button type="button" disabled={isBusy} onClick={reload}>
+            Read again
+          </button>
+        </div>
       </div>
       <Filters isUsed={wanted.size > 0} />
       {error !== undefined && <Failure text={error} onRetry={reload} />}
@@ -113,16 +118,10 @@ function Filters({ isUsed }: { readonly isUsed: boolean }) {
   return (
     <details class="panel padded" open={isUsed || !isNarrow.value}>
       <summary>Filter</summary>
-      {/* A new form for each set of filters, so that its fields show those of the address. */}
-      <form
-        key={String(isUsed)}
-        class="columns filters"
-        onChange={set}
-        onSubmit={(event) => event.preventDefault()}
-      >
+      <form class="columns filters" onChange={set} onSubmit={(event) => event.preventDefault()}>
         {Object.entries(TEXTS).map(([name, [label, example]]) => (
           <Field key={name} label={label}>
-            <input name={name} type="search" placeholder={example} defaultValue={params.get(name) ?? ''} />
+            <input name={name} type="search" placeholder={example} value={params.get(name) ?? ''} />
           </Field>
         ))}
         <Field label="Outcome of a call">
@@ -137,7 +136,7 @@ function Filters({ isUsed }: { readonly isUsed: boolean }) {
         </Field>
         {Object.entries(TIMES).map(([name, label]) => (
           <Field key={name} label={label}>
-            <input name={name} type="datetime-local" defaultValue={localTime(params.get(name))} />
+            <input name={name} type="datetime-local" value={localTime(params.get(name))} />
           </Field>
         ))}
       </form>

@@ -51,7 +51,8 @@ export function RegisterPage() {
   if (!mayWrite.value) return <Empty title="Your account may not register instances." />;
 
   const definition = data?.is_defined ? data : undefined;
-  const kind = chosen.value ?? (definition === undefined ? 'endpoint' : 'definition');
+  const usual = definition === undefined ? 'endpoint' : 'definition';
+  const kind = chosen.value === 'definition' ? usual : (chosen.value ?? usual);
   const schema = definition?.config_schema ?? {};
   const run = async (action: 'test' | 'save', form: HTMLFormElement): Promise<void> => {
     busy.value = action;

@@ -74,7 +74,7 @@ export function SettingsPage() {
           <h2 id={group}>{group}</h2>
           <ul class="panel list">
             {settings.map((setting) => (
-              <SettingRow key={setting.name + setting.value} {...setting} onChanged={reload} />
+              <SettingRow key={setting.name} {...setting} onChanged={reload} />
             ))}
           </ul>
         </section>

@@ -154,6 +154,7 @@ interface UserRowProps {
 function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
   const { id, username, email, role, templates, is_active: isActive } = user;
   const isFixed = isOpen.value || id === account.value?.user_id;
+  const toggling = isActive ? 'Switch off' : 'Switch on';
   const toggle = async (): Promise<void> => {
     const done = `${username} may ${isActive ? 'no longer ' : ''}sign in.`;
     await attempt(() => change('PATCH', `auth/users/${id}`, { is_active: !isActive }), done);
@@ -169,13 +170,31 @@ function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
       <span>{role === 'admin' ? 'Administrator' : 'User'}</span>
       <Cell name="templates">{templates === null ? 'all templates' : templates.join(', ') || 'none'}</Cell>
       <span class="actions end">
-        <button type="button" class="small" disabled={isOpen.value} onClick={onChange}>
+        <button
+          type="button"
+          class="small"
+          aria-label={`Change ${username}`}
+          disabled={isOpen.value}
+          onClick={onChange}
+        >
           Change
         </button>
-        <button type="button" class="small" disabled={isFixed} onClick={() => void toggle()}>
-          {isActive ? 'Switch off' : 'Switch on'}
+        <button
+          type="button"
+          class="small"
+          aria-label={`${toggling} ${username}`}
+          disabled={isFixed}
+          onClick={() => void toggle()}
+        >
+          {toggling}
         </button>
-        <button type="button" class="small danger" disabled={isFixed} onClick={onDelete}>
+        <button
+          type="button"
+          class="small danger"
+          aria-label={`Delete ${username}`}
+          disabled={isFixed}
+          onClick={onDelete}
+        >
           Delete
         </button>
       </span>

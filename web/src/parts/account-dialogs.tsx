@@ -106,7 +106,7 @@ export function NewUser({ onClose, onDone }: { readonly onClose: () => void; rea
       <Field label="Email" isRequired>
         <input name="email" required autocomplete="off" />
       </Field>
-      <Field label="Password" isRequired hint="At least 12 characters.">
+      <Field label="Password" isRequired hint="At least 8 characters.">
         <input name="password" type="password" required autocomplete="new-password" />
       </Field>
       <RoleField />

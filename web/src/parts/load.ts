@@ -83,8 +83,9 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
     }
     setBusy(false);
   };
+  const isCurrent = shown?.path === path;
   const reload = (): void => {
-    void read({ path, items: [], next: null }, shown?.path === path ? shown.items.length : 0);
+    void read({ path, items: [], next: null }, isCurrent ? shown.items.length : 0);
   };
   useEffect(() => {
     reload();
@@ -92,7 +93,6 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
       round.current += 1;
     };
   }, [path, key]);
-  const more =
-    shown === undefined || shown.next === null ? undefined : () => void read(shown, shown.items.length + 1);
+  const more = isCurrent && shown.next !== null ? () => void read(shown, shown.items.length + 1) : undefined;
   return { items: shown?.items, error, reload, more, isBusy };
 }
