@@ -3,7 +3,7 @@
 import { computed } from '@preact/signals';
 import { connection } from './events.ts';
 import { percent, plural } from './format.ts';
-import { instanceSamples, isBehind, minuteOf, templateSamples, templates } from './store.ts';
+import { isBehind, minuteOf, templateSamples, templates } from './store.ts';
 import type { Instance } from './types.ts';
 
 export interface Problem {
@@ -67,10 +67,7 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
     if (ejection === null) continue;
     yield { level: 'warn', template, text: `${id} gets no calls for now.`, detail: ejection.reason };
   }
-  const restarting = wanted.filter(
-    ({ server_id, restarts }) =>
-      (instanceSamples.value.get(server_id)?.restarts ?? restarts) >= MANY_RESTARTS,
-  );
+  const restarting = wanted.filter(({ restarts }) => restarts >= MANY_RESTARTS);
   for (const { id, restarts } of restarting.slice(0, 3)) {
     yield { level: 'warn', template, text: `${id} was restarted ${plural(restarts, 'time')}.` };
   }
