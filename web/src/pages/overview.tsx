@@ -8,6 +8,7 @@ import { Chart } from '../parts/chart.tsx';
 import { Icon } from '../parts/icon.tsx';
 import type { Line } from '../parts/plot.ts';
 import { isNarrow } from '../parts/screen.ts';
+import { Search } from '../parts/search.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { type Problem, problems, summary } from '../problems.ts';
@@ -129,29 +130,17 @@ function Charts() {
   );
 }
 
-const FILTER_FROM = 10;
-
 function Templates() {
   const filter = useSignal('');
   const { used = [], unused = [] } = Object.groupBy([...templates.value], ([, members]) =>
     members.length > 0 ? 'used' : 'unused',
   );
-  const wanted = filter.value.trim().toLowerCase();
-  const shown = wanted === '' ? used : used.filter(([name]) => name.includes(wanted));
+  const shown = used.filter(([name]) => name.includes(filter.value));
   return (
     <section aria-labelledby="templates">
       <div class="title">
         <h2 id="templates">Templates</h2>
-        {used.length >= FILTER_FROM && (
-          <input
-            type="search"
-            aria-label="Filter templates"
-            placeholder="Filter"
-            onInput={(event) => {
-              filter.value = event.currentTarget.value;
-            }}
-          />
-        )}
+        <Search label="Filter templates" count={used.length} filter={filter} />
       </div>
       {used.length === 0 ? (
         <Empty title="No template has an instance yet.">

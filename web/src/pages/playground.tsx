@@ -5,6 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { mayCall } from '../account.ts';
 import { useLoaded } from '../parts/load.ts';
 import { RunPanel } from '../parts/run-panel.tsx';
+import { Search } from '../parts/search.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
@@ -70,12 +71,9 @@ interface ItemsProps {
   readonly kind: ItemKind;
 }
 
-const FILTER_FROM = 8;
-
 function Items({ template, kind }: ItemsProps) {
   const { data: items, error, reload } = useLoaded(() => listItems(template, kind), []);
   const filter = useSignal('');
-  const wanted = filter.value.trim().toLowerCase();
   const chosen = route.value.params.get('item');
   const first = items?.[0]?.id;
   useEffect(() => {
@@ -85,20 +83,16 @@ function Items({ template, kind }: ItemsProps) {
   if (items === undefined) return <Loading what={kind} />;
   if (items.length === 0) return <Empty title={`${template} offers no ${kind}.`} />;
   const item = items.find(({ id }) => id === chosen);
-  const shown = items.filter(({ id, title }) => `${id} ${title}`.toLowerCase().includes(wanted));
+  const shown = items.filter(({ id, title }) => `${id} ${title}`.toLowerCase().includes(filter.value));
   return (
     <div class="playground">
       <div class="panel items">
-        {items.length >= FILTER_FROM && (
-          <input
-            type="search"
-            aria-label={`Filter ${kind}`}
-            placeholder={`Filter ${items.length} ${kind}`}
-            onInput={(event) => {
-              filter.value = event.currentTarget.value;
-            }}
-          />
-        )}
+        <Search
+          label={`Filter ${kind}`}
+          placeholder={`Filter ${items.length} ${kind}`}
+          count={items.length}
+          filter={filter}
+        />
         {shown.length === 0 && <Empty title="Nothing matches." />}
         <VirtualList items={shown} keyOf={({ id }) => id} rowHeight={58} label={KINDS[kind]}>
           {(each) => <ItemRow item={each} isChosen={each.id === chosen} />}

@@ -5,6 +5,7 @@ import { change, get } from '../api.ts';
 import { duration } from '../format.ts';
 import { useLoaded } from '../parts/load.ts';
 import { attempt } from '../parts/notices.tsx';
+import { Search } from '../parts/search.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 
 interface Setting {
@@ -31,10 +32,9 @@ export function SettingsPage() {
   );
   const filter = useSignal('');
   const onlySet = useSignal(false);
-  const wanted = filter.value.trim().toLowerCase();
   const shown = data?.settings.filter(
     ({ name, description, source }) =>
-      `${name} ${namesOf(name).join(' ')} ${description}`.toLowerCase().includes(wanted) &&
+      `${name} ${namesOf(name).join(' ')} ${description}`.toLowerCase().includes(filter.value) &&
       !(onlySet.value && source === 'default'),
   );
   const groups = Object.entries(Object.groupBy(shown ?? [], ({ name }) => namesOf(name)[0]));
@@ -52,14 +52,7 @@ export function SettingsPage() {
             />
             Only what is set
           </label>
-          <input
-            type="search"
-            aria-label="Filter settings"
-            placeholder="Filter"
-            onInput={(event) => {
-              filter.value = event.currentTarget.value;
-            }}
-          />
+          <Search label="Filter settings" filter={filter} />
         </div>
       </div>
       <p class="lead">

@@ -11,6 +11,7 @@ import { Icon } from '../parts/icon.tsx';
 import { InstanceDrawer } from '../parts/instance-drawer.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { isNarrow } from '../parts/screen.ts';
+import { Search } from '../parts/search.tsx';
 import { StateBadge } from '../parts/state.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
@@ -90,11 +91,9 @@ function Description({ name }: { readonly name: string }) {
   return data?.description ? <p class="lead">{data.description}</p> : null;
 }
 
-const FILTER_FROM = 10;
-
 function Instances({ name, members }: TemplateProps) {
   const filter = useSignal('');
-  const wanted = filter.value.trim().toLowerCase();
+  const wanted = filter.value;
   const shown = members.filter(({ id, state }) => id.toLowerCase().includes(wanted) || state === wanted);
   const total = minuteOf({ template: name }).requests;
   if (members.length === 0) {
@@ -108,16 +107,12 @@ function Instances({ name, members }: TemplateProps) {
     <section aria-labelledby="instances">
       <div class="title">
         <h2 id="instances">{plural(members.length, 'instance')}</h2>
-        {members.length >= FILTER_FROM && (
-          <input
-            type="search"
-            aria-label="Filter instances by name or state"
-            placeholder="Name or state"
-            onInput={(event) => {
-              filter.value = event.currentTarget.value;
-            }}
-          />
-        )}
+        <Search
+          label="Filter instances by name or state"
+          placeholder="Name or state"
+          count={members.length}
+          filter={filter}
+        />
       </div>
       <div class="panel table instances">
         <div class="head" aria-hidden="true">
