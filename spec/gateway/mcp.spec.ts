@@ -161,6 +161,17 @@ test('the end of a session does not cancel a list that another session of its ow
   assert.equal([listed?.status, listed?.answer.result], [200, { prompts: [] }]);
 });
 
+for (const template of ['a', undefined])
+  test(`a call that ends with its session at ${template ?? '/mcp'} may have been carried out`, async () => {
+    const session = await openSession(gateway, template);
+    const answer = post(template, call(template === undefined ? 'a__wait' : 'wait'), session);
+    await busy();
+    await send(gateway, 'DELETE', { template, headers: session });
+    const { status, answer: answered } = await answer;
+    const { error_code: code, delivered } = Object(answered.error).data;
+    assert.equal([status, code, delivered], [404, 'SESSION_NOT_FOUND', 'unknown']);
+  });
+
 for (const [what, template, name] of [
   ['a session with a template', 'a', 'wait'],
   ['a session with all of them', undefined, 'a__wait'],

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ClientProfile } from '../../domain/client.ts';
 import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
+import { perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS, tooLongIn } from '../client-bounds.ts';
@@ -110,7 +111,7 @@ export class LegacyEndpoint {
 
   end(session: McpSession): void {
     session.close().catch(this.#onFault);
-    this.#conversations.find(session.id)?.close(sessionNotFound());
+    this.#conversations.find(session.id)?.close(perhapsDelivered(sessionNotFound()));
   }
 
   /** Ends every open stream, and answers every call under way with BACKEND_UNAVAILABLE. */
