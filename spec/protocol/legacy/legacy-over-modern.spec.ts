@@ -189,6 +189,16 @@ test('a call cancelled between two rounds leaves no request and no reservation',
   }
 });
 
+test('a call whose next round does not arrive may have had effects before', () => {
+  const { run, require, answer, session, failures } = modern();
+  run();
+  require({ who: QUESTION });
+  answer(0, { result: { action: 'accept' } });
+  session.last.fail(backendUnavailable('it is gone', { delivered: 'no' }));
+  const found = failures.map((thrown) => [Object(thrown).delivered, Object(thrown).facts.retryAfterSeconds]);
+  assert.equal(found, [['unknown', undefined]]);
+});
+
 test('a reservation that is lost during an exchange is reported by that exchange', () => {
   const { run, session, require, answer, failures, end } = modern();
   run();

@@ -5,7 +5,7 @@
 
 import { Observable, type Subscriber, type Subscription } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
-import { internalError } from '../../domain/errors.ts';
+import { asGatewayError, internalError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -73,7 +73,9 @@ class Rounds {
       next: (answer) => {
         hasAsked = this.#handle(answer);
       },
-      error: (thrown: unknown) => this.#subscriber.error(thrown),
+      // The server may have acted in an earlier round.
+      error: (thrown: unknown) =>
+        this.#subscriber.error(this.#round === 0 ? thrown : perhapsDelivered(asGatewayError(thrown))),
       complete: () => {
         if (!hasAsked) this.#subscriber.complete();
       },
