@@ -37,8 +37,6 @@ export class Fleet {
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
   readonly #leaving = new Map<InstanceRef, Promise<void>>();
   readonly #crashed = new Map<InstanceRef, Promise<void>>();
-  /** Callbacks that cancel pending restarts after a crash. */
-  readonly #respawns = new Set<() => void>();
   readonly #listChanges = new Subject<ListChange>();
   #isClosing = false;
 
@@ -198,7 +196,6 @@ export class Fleet {
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
-    for (const cancel of this.#respawns) cancel();
     for (const ref of this.#leaving.keys()) ref.leave(graceMs); // they get no more time than others
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
@@ -261,13 +258,11 @@ export class Fleet {
     const { template, id } = ref;
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
     void tracked(this.#crashed, ref, Promise.all([openings.close(), ref.endLeases()]));
-    const cancel = this.#options.alarm(LIMITS.restartFirstMs, () => {
-      this.#respawns.delete(cancel);
+    this.#options.alarm(LIMITS.restartFirstMs, () => {
       if (this.find(template, id) !== ref) return;
       this.#unlist(ref);
       this.add(ref.definition);
     });
-    this.#respawns.add(cancel);
   }
 
   /** Events under its id are about its successor. */
