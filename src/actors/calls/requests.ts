@@ -25,7 +25,7 @@ import {
   isFinalAnswer,
   type Tracker,
 } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
@@ -127,12 +127,7 @@ function withOrigin(
   request: ExchangeRequest,
   { caller, requestId, tracker }: Pick<RequestOptions, 'caller' | 'requestId' | 'tracker'>,
 ): ExchangeRequest {
-  return {
-    ...request,
-    ...(caller === undefined ? {} : { caller }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(tracker === undefined ? {} : { tracker }),
-  };
+  return { ...request, ...definedFields({ caller, requestId, tracker }) };
 }
 
 /** Resolves with the last event. Aborting cancels the exchange and rejects with the reason of the signal. */
