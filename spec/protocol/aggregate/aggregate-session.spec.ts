@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { mayUse } from '../../../src/domain/account.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
-import { sessionLost } from '../../../src/domain/error-catalogue.ts';
+import { backendUnavailable, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
@@ -195,6 +195,26 @@ for (const [what, end] of [
     assert.equal([a.sessions.length, session.innerSessionIds], [2, ['session-1']]);
   });
 }
+
+test('an inner session gets the subscriptions that the previous one had', async () => {
+  const { a, ask, call } = setUp();
+  a.lists = { tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
+  const about = (method: string, uri: string) => ask({ method: `resources/${method}`, params: { uri } });
+  for (const uri of ['a:1', 'a:2']) await about('subscribe', uri);
+  await about('unsubscribe', 'a:1');
+  a.instead = throwError(() => backendUnavailable('it broke', { delivered: 'unknown' }));
+  const failure = await about('subscribe', 'a:1').catch(codeOf);
+  assert.equal(failure, { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  a.instead = undefined;
+  await a.sessions[0]?.close();
+  a.asked.splice(0);
+  await call('a__x');
+  const found = a.asked.map(({ method, params }) => [method, params?.uri]);
+  assert.equal(found, [
+    ['resources/subscribe', 'a:2'],
+    ['tools/call', undefined],
+  ]);
+});
 
 test('a call that may have arrived is not repeated when its inner session ends, and its client keeps the session', async () => {
   const { a, session, call } = setUp();

@@ -18,6 +18,7 @@ import {
   Subject,
   switchMap,
   takeUntil,
+  tap,
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
@@ -26,6 +27,7 @@ import { backendTimeout, backendUnavailable, sessionLost } from '../../domain/er
 import { asGatewayError, type GatewayError, hasCode } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { type ListChange, type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
@@ -70,6 +72,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly #open = new Map<string, McpSession>();
   readonly #opened = new Subject<McpSession>();
   readonly #replaced = new Set<McpSession>();
+  /** The subscribed resources by template, for its next session. */
+  readonly #uris = new Map<string, Set<string>>();
   #holds = 0;
   #listeners = 0;
   #isOver = false;
@@ -206,7 +210,10 @@ export class AggregateSession implements McpSession, SessionRecord {
     const { directory, profile, clock } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
-      this.#carry(template, own, arrivedAtMs).pipe(map(withAggregateInstance(template)));
+      this.#carry(template, own, arrivedAtMs).pipe(
+        tap(({ event }) => event.kind === 'result' && this.#noteResource(template, own)),
+        map(withAggregateInstance(template)),
+      );
     return aggregateExchange({ request, directory, client: { owner: this.#owner, profile }, toTemplate });
   }
 
@@ -262,7 +269,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   #setLevel(request: ExchangeRequest): Observable<Answer> {
     const level = request.params?.level;
     this.logLevel = typeof level === 'string' ? level : undefined;
-    for (const session of this.#open.values()) this.#sendLevel(session, request);
+    for (const session of this.#open.values()) this.#send(session, request);
     return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
   }
 
@@ -289,15 +296,30 @@ export class AggregateSession implements McpSession, SessionRecord {
     session.ended$.subscribe(() => {
       if (this.#open.get(template) === session) this.#open.delete(template);
     });
-    if (this.logLevel !== undefined && session.peer.capabilities.logging !== undefined) {
-      this.#sendLevel(session, { method: 'logging/setLevel', params: { level: this.logLevel } });
-    }
+    this.#restore(template, session);
     this.#opened.next(session);
     return session;
   }
 
-  /** A refusal is ignored: that template keeps its own level. */
-  #sendLevel(session: McpSession, request: ExchangeRequest): void {
+  #noteResource(template: string, { method, params }: ExchangeRequest): void {
+    const { uri } = params ?? {};
+    if (typeof uri !== 'string') return;
+    const uris = this.#uris.get(template) ?? new Set();
+    if (method === 'resources/unsubscribe') uris.delete(uri);
+    else if (method === 'resources/subscribe' && uris.size < LIMITS.subscriptionsPerClient)
+      this.#uris.set(template, uris.add(uri));
+  }
+
+  /** Repeats what the client expects its server to remember. */
+  #restore(template: string, session: McpSession): void {
+    const level = session.peer.capabilities.logging === undefined ? undefined : this.logLevel;
+    if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
+    for (const uri of this.#uris.get(template) ?? [])
+      this.#send(session, { method: 'resources/subscribe', params: { uri } });
+  }
+
+  /** A refusal is ignored: that server keeps its own state. */
+  #send(session: McpSession, request: ExchangeRequest): void {
     session.exchange(request).subscribe({ error: () => undefined });
   }
 }
