@@ -52,6 +52,13 @@ for (const [order, write] of Object.entries(ORDERS)) {
   });
 }
 
+test('may begin with a byte order mark', () => {
+  for (const write of Object.values(ORDERS))
+    assert.equal(read(`\ufeff${write(1, '{}')}`), { kind: 'result', id: 1, result: '{}' });
+  assert.is(read('\ufeff{"jsonrpc":"2.0","method":"a"}')?.kind, 'notification');
+  for (const text of ['\ufeff', '\ufeff\ufeff{}', 'ï»¿', '']) assert.is(read(text), undefined);
+});
+
 test('share the bytes of a result without a copy', () => {
   const bytes = Buffer.from(ORDERS['result first'](1, '{"a":1}'));
   const message = readMessage(bytes);

@@ -68,11 +68,16 @@ export type NotificationMessage = Extract<BackendMessage, { kind: 'notification'
  * Reads one message of a backend. The result of an answer is forwarded as the received bytes, once one pass
  * over the whole message has proven that it is one JSON object with one version, one id and one result.
  * Everything else is parsed, up to LIMITS.parsedMessageBytes. Returns undefined for anything that is not a
- * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error. Source: ADR 44.
+ * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error. A byte order mark is ignored.
+ * Source: ADR 44.
  */
 export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
-  const buffer = asBuffer(bytes);
-  const answer = readAnswer(buffer);
+  const whole = asBuffer(bytes);
+  const hasMark = whole[0] === MARK[0] && whole.subarray(0, MARK.length).equals(MARK);
+  const buffer = hasMark ? whole.subarray(MARK.length) : whole;
+  const start = skipSpace(buffer, 0);
+  if (buffer[start] !== OPEN_BRACE) return undefined; // a program may write many lines of text
+  const answer = readAnswer(buffer, start);
   if (answer !== undefined || buffer.length > LIMITS.parsedMessageBytes) return answer;
   try {
     return classifyMessage(parseExact(buffer.toString('utf8')));
@@ -139,10 +144,9 @@ function readError(error: JsonObject): JsonRpcError {
 }
 
 /** Reads an answer with a result; undefined for any other message, and for an answer that needs the parser. */
-function readAnswer(buffer: Buffer): ResultMessage | undefined {
+function readAnswer(buffer: Buffer, start: number): ResultMessage | undefined {
   const source = scanned(buffer, { levels: DEEPEST_ANSWER, values: buffer.length });
-  let at = skipSpace(buffer, 0);
-  if (buffer[at] !== OPEN_BRACE) return undefined;
+  let at = start;
   let hasVersion = false;
   let id: JsonRpcId | undefined;
   let result: Buffer | undefined;
@@ -191,6 +195,9 @@ function digitsAt(buffer: Buffer, start: number, end: number): number | undefine
 
 const ZERO = 0x30;
 const MOST_DIGITS = 15;
+
+/** The byte order mark, which some programs and servers write first. */
+const MARK = Buffer.from('\ufeff');
 
 /** Levels of arrays and objects in an answer. */
 const DEEPEST_ANSWER = 500;
