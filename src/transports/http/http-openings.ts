@@ -3,7 +3,6 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { SingleFlight } from '../single-flight.ts';
@@ -77,7 +76,8 @@ export class HttpOpenings<U extends EndableUpstream> {
     const over = this.#over.signal;
     if (over.aborted) throw connectionClosed('closed by the gateway', false);
     if (signal.aborted) throw openingCancelled();
-    if (this.#open.size + this.#count >= LIMITS.sessions) throw undelivered(NO_ROOM);
+    if (this.#open.size + this.#count >= LIMITS.sessions)
+      throw backendUnavailable(NO_ROOM, { delivered: 'no' });
     this.#count += 1;
     const anySignal = AbortSignal.any([signal, over]);
     try {
@@ -107,10 +107,6 @@ export class HttpOpenings<U extends EndableUpstream> {
     this.#over.abort();
     return this.#scheduler.each([...this.#open], (upstream) => upstream.end(closed));
   }
-}
-
-export function undelivered(reason: string): GatewayError {
-  return backendUnavailable(reason, { delivered: 'no' });
 }
 
 /** Why a conversation with a backend that has LIMITS.sessions of them is refused. */

@@ -3,11 +3,11 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
-import { openingCancelled } from '../../domain/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { connectTo, type HttpConnection } from '../http/http-connection.ts';
-import { HttpOpenings, undelivered } from '../http/http-openings.ts';
+import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
 import { settlesWithin } from '../stdio/child-process.ts';
 import type { OpenOptions, TransportType, Upstream } from '../transport.ts';
@@ -87,7 +87,8 @@ async function openStream(
     await boundedHandshake({ signal, timeoutMs: handshakeTimeoutMs, scheduler, abort }, async () => {
       const located = channel.locate();
       if (locatedMs !== undefined && !(await settlesWithin(located, locatedMs))) {
-        throw undelivered(`it named no path for messages within ${locatedMs / 1000} s`);
+        const reason = `it named no path for messages within ${locatedMs / 1000} s`;
+        throw backendUnavailable(reason, { delivered: 'no' });
       }
       await located;
       await channel.open({ client, profile, first: 'legacy' });
