@@ -174,12 +174,22 @@ test('a server of neither transport gets one GET more, and the reason names both
   });
 });
 
-test('a server that answers a notification with a stream without end, or not at all, is opened', async () => {
-  for (const answer of [emptyStream, silence]) {
-    await withContact({ ...legacy(refused()), [DONE]: answer }, async (contact) =>
-      assert.equal(await contact.open({ handshakeTimeoutMs: 10_000 }), { outcome: 'legacy', asked: PLAIN }),
-    );
-  }
+test('a server that accepts a notification with a stream without end is opened', () =>
+  withContact({ ...legacy(refused()), [DONE]: emptyStream }, async (contact) =>
+    assert.equal(await contact.open({ handshakeTimeoutMs: 10_000 }), { outcome: 'legacy', asked: PLAIN }),
+  ));
+
+test('a server is opened only when it has accepted the notification', async () => {
+  let isReady = false;
+  const slow: Answer = (response) =>
+    setTimeout(() => {
+      isReady = true;
+      response.writeHead(202).end();
+    }, 300);
+  await withContact({ ...legacy(refused()), [DONE]: slow }, async (contact) => {
+    const meanwhile = async () => assert.ok(isReady);
+    assert.equal(await contact.open({ meanwhile }), { outcome: 'legacy', asked: PLAIN });
+  });
 });
 
 test('a server that never answers fails after the handshake timeout, with both requests still open', () =>

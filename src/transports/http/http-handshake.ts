@@ -7,7 +7,6 @@ import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { AnswerMessage } from '../../domain/jsonrpc.ts';
 import { RPC, requestText } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { type Era, META, type Peer } from '../../domain/mcp.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
 import { ECHOES, eraHeaders, isEcho } from '../handshake.ts';
@@ -65,11 +64,14 @@ export class HttpHandshake implements HandshakeChannel {
   async notify(method: string, params: JsonObject): Promise<void> {
     const body = JSON.stringify({ jsonrpc: '2.0', method, params });
     const headers = this.#headers({ method }, 'legacy');
-    const late = AbortSignal.timeout(LIMITS.backgroundMs);
-    const signal = AbortSignal.any([this.#options.signal, late]);
-    const asked = await ask((answer) => this.#connection.post(body, headers, answer), undefined, signal);
-    // A server that refuses the notification, or answers with a stream that stays open, may still serve calls.
-    if (asked.kind === 'broken' && !late.aborted) throw asked.failure;
+    const asked = await ask(
+      (answer) => this.#connection.post(body, headers, answer),
+      undefined,
+      this.#options.signal,
+      true,
+    );
+    // A server that refuses the notification may still serve calls.
+    if (asked.kind === 'broken') throw asked.failure;
   }
 
   /** A modern backend that does not answer a method it knows has failed, which says nothing about its era. */
@@ -135,11 +137,15 @@ export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly 
   readonly sessionId: string | undefined;
 };
 
-/** Resolves with the answer to `request` (undefined: a notification), or with the end of the HTTP answer. Never rejects. */
+/**
+ * Resolves with the answer to `request` (undefined: a notification), or with the end of the HTTP answer; with `isHeadEnough`
+ * when a success begins: some servers accept a notification with a stream that stays open. Never rejects.
+ */
 export function ask(
   send: (answer: HttpAnswer) => void,
   request: { readonly id: number; readonly method: string } | undefined,
   signal: AbortSignal,
+  isHeadEnough = false,
 ): Promise<SentRequest> {
   return new Promise((resolve) => {
     const settle = (outcome: AnswerEnding | { kind: 'answered'; answer: AnswerMessage }): void => {
@@ -147,6 +153,11 @@ export function ask(
       resolve({ ...outcome, sessionId: answer.sessionId });
     };
     const answer = new HttpAnswer({
+      began() {
+        if (!isHeadEnough || answer.status < 200 || answer.status >= 300) return;
+        settle({ kind: 'complete', detail: '', streamed: false });
+        answer.dismiss();
+      },
       message(message) {
         if (request === undefined || message.kind === 'notification') return;
         if (message.kind === 'request') {
