@@ -23,7 +23,7 @@ const test = suite('http openings', { timeoutMs: 30_000 });
 const MANY = 2_000;
 /** The number of openings that fail per turn when many time out together. */
 const PER_TURN = 5;
-const PATIENCE_MS = 100;
+const PATIENCE_MS = 300;
 /** Longer than any test takes. */
 const HANDSHAKE_MS = 60_000;
 
