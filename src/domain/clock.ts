@@ -34,6 +34,16 @@ export function clockOf(alarm: Alarm): ActorClock {
   return { setTimeout: (callback, waitMs) => alarm(waitMs, callback), clearTimeout: (cancel) => cancel() };
 }
 
+/** True when it resolves or rejects within `ms`. Never rejects. */
+export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  const timer = setTimeout(late.resolve, ms, false);
+  const settles = () => true;
+  const settled = await Promise.race([promise.then(settles, settles), late.promise]);
+  clearTimeout(timer);
+  return settled;
+}
+
 /** Writes times in ms since 1970 as ISO 8601. Remembers the last one: many calls end in the same millisecond. */
 export function isoTimes(): (atMs: number) => string {
   let lastMs = Number.NaN;

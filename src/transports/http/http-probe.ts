@@ -2,6 +2,7 @@
 // after a timeout `initialize` is sent as well, and a server that answers it gets `server/discover` once more, so that a modern
 // server that was only slow still counts as modern. http-handshake.ts carries the messages.
 
+import { settlesWithin } from '../../domain/clock.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -13,7 +14,6 @@ import {
   isModernAnswer,
   shakeHands,
 } from '../handshake.ts';
-import { settlesWithin } from '../stdio/child-process.ts';
 import type { OpeningMemory } from '../transport.ts';
 import { wasCutOff } from './http-failures.ts';
 import type { HttpHandshake } from './http-handshake.ts';

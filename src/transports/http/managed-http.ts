@@ -3,11 +3,12 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject } from 'rxjs';
+import { settlesWithin } from '../../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { Child, type KillLadder, type Program, settlesWithin } from '../stdio/child-process.ts';
+import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
 import type { Closed, OpenOptions, Transport } from '../transport.ts';
 import { mayBeStarting } from './http-failures.ts';
 import { noteExit } from './http-probe.ts';

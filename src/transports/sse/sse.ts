@@ -3,13 +3,13 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
+import { settlesWithin } from '../../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { connectTo, type HttpConnection } from '../http/http-connection.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
-import { settlesWithin } from '../stdio/child-process.ts';
 import type { OpenOptions, TransportType, Upstream } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 

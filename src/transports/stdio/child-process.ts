@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
+import { settlesWithin } from '../../domain/clock.ts';
 import { PASS_ENV } from '../../domain/command.ts';
 import { messageOf } from '../../domain/errors.ts';
 import type { ContainerRef } from '../../domain/instance.ts';
@@ -227,16 +228,6 @@ async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
     await delay(waitMs);
   }
   return true;
-}
-
-/** True when it resolves or rejects within `ms`. Never rejects. */
-export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  const timer = new AbortController();
-  const late = delay(ms, false, { signal: timer.signal }).catch(() => false);
-  const settles = () => true;
-  const settled = await Promise.race([promise.then(settles, settles), late]);
-  timer.abort();
-  return settled;
 }
 
 function closing(pipe: Readable): Promise<void> {

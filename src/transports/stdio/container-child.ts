@@ -1,5 +1,6 @@
 // Runs one program in a container, with the interface of child-process.ts. `runInContainer` speaks with the engine.
 
+import { settlesWithin } from '../../domain/clock.ts';
 import type { ContainerProgram, RunInContainer } from '../../domain/deployment.ts';
 import { messageOf } from '../../domain/errors.ts';
 import type { ContainerRef } from '../../domain/instance.ts';
@@ -11,7 +12,6 @@ import {
   LineTail,
   NOT_STOPPED,
   type Program,
-  settlesWithin,
 } from './child-process.ts';
 import type { Reaper } from './process-group.ts';
 

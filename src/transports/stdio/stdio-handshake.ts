@@ -3,6 +3,7 @@
 // again. stdio.ts decides which programs are needed; ADR 23 explains the order.
 
 import type { Unsubscribable } from 'rxjs';
+import { settlesWithin } from '../../domain/clock.ts';
 import { asGatewayError, openingFailed, unmatchedLines } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -11,7 +12,6 @@ import { boundedHandshake } from '../bounded-handshake.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeAnswer, HandshakeChannel, HandshakeOptions } from '../handshake.ts';
 import type { OpeningMemory, OpenOptions } from '../transport.ts';
-import { settlesWithin } from './child-process.ts';
 import type { StdioChannel } from './stdio-channel.ts';
 
 export interface StdioHandshakeOptions
