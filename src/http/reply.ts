@@ -13,7 +13,7 @@ import { seesMachine } from './visible.ts';
 
 export interface ReplyFields {
   /** The instance that answered, for `X-Instance-ID`. */
-  readonly instanceId?: string;
+  readonly instanceId?: string | undefined;
   readonly trail?: Trail;
   /** Further headers as `[name, value, name, value]`. */
   readonly headers?: readonly string[];
@@ -142,11 +142,8 @@ export function errorReply(
   { viewer, fields }: { readonly viewer?: Principal | undefined; readonly fields?: object } = {},
 ): BytesReply {
   const { instanceId } = error.facts;
-  return json(
-    error.status,
-    { ...fields, ...errorBody(error, requestId, viewer) },
-    { headers: errorHeaders(error), ...(instanceId === undefined ? {} : { instanceId }) },
-  );
+  const body = { ...fields, ...errorBody(error, requestId, viewer) };
+  return json(error.status, body, { headers: errorHeaders(error), instanceId });
 }
 
 /** `WWW-Authenticate` where other credentials would help. `Retry-After` only when the call certainly did not happen. */

@@ -10,11 +10,8 @@ import { limitWriteTime } from './unread-answers.ts';
 /** Does nothing when an answer has begun or the connection is closed. */
 export function respond({ res: response, state }: HttpContext, reply: BytesReply): void {
   if (response.headersSent || response.destroyed) return;
+  if (reply.instanceId !== undefined) state.instanceId = reply.instanceId;
   const headers = commonHeaders(state);
-  if (reply.instanceId !== undefined) {
-    state.instanceId = reply.instanceId;
-    headers.push('X-Instance-ID', reply.instanceId);
-  }
   if (reply.headers !== undefined) headers.push(...reply.headers);
   const { bytes } = reply;
   if (bytes === undefined) {
@@ -37,11 +34,11 @@ const BODYLESS: readonly number[] = [204, 304];
 const CREDENTIALS = 'Authorization, Cookie, X-API-Key';
 
 /**
- * Headers of every answer as `[name, value, name, value]`: the request id, `no-store` on routes with credentials, and the rate
- * limit window of the caller. `hasOwnCaching`: the answer has its own `Cache-Control`. Source: RFC 9111 section 3.5.
+ * Headers of every answer as `[name, value, name, value]`: the request id, `no-store` on routes with credentials, the rate limit
+ * window of the caller, and the instance, if there is one. `hasOwnCaching`: the answer has its own `Cache-Control`. Source: RFC 9111 section 3.5.
  */
 export function commonHeaders(
-  { requestId, rateLimit, isPrivate, variesByOrigin }: RequestState,
+  { requestId, rateLimit, isPrivate, variesByOrigin, instanceId }: RequestState,
   hasOwnCaching = false,
 ): string[] {
   const headers = ['X-Request-ID', requestId, 'X-Content-Type-Options', 'nosniff'];
@@ -54,6 +51,7 @@ export function commonHeaders(
     headers.push('X-RateLimit-Limit', String(limit), 'X-RateLimit-Remaining', String(remaining));
     headers.push('X-RateLimit-Reset', String(resetAtSeconds));
   }
+  if (instanceId !== undefined) headers.push('X-Instance-ID', instanceId);
   return headers;
 }
 

@@ -64,7 +64,7 @@ function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void
   noteError(context.state, failure.error.code, failure.errorCode);
   if (fault !== undefined) log.error({ err: fault, request_id: context.state.requestId }, 'request failed');
   const instanceId = cause instanceof GatewayError ? cause.facts.instanceId : undefined;
-  refuse(context, bytes(status, body, { headers, ...(instanceId === undefined ? {} : { instanceId }) }));
+  refuse(context, bytes(status, body, { headers, instanceId }));
 }
 
 /**

@@ -228,7 +228,6 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     if (instanceId !== undefined) this.#context.state.instanceId = instanceId;
     if (this.#response.headersSent) return;
     const headers = [...EVENT_STREAM_HEADERS, ...commonHeaders(this.#context.state, true)];
-    if (instanceId !== undefined) headers.push('X-Instance-ID', instanceId);
     this.#response.writeHead(200, headers);
     limitReader(this.#response, this.#streams.unreadMs);
   }

@@ -49,9 +49,7 @@ export class HttpMcpReply implements McpReply {
   stream(headers: readonly string[] = []): McpStream {
     const { res: response, state } = this.#context;
     if (response.headersSent || response.destroyed) return CLOSED_STREAM;
-    const all = [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true), ...headers];
-    if (state.instanceId !== undefined) all.push('X-Instance-ID', state.instanceId);
-    response.writeHead(200, all);
+    response.writeHead(200, [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true), ...headers]);
     // The endpoint treats a revoked caller as disconnected: its calls are cancelled, or wait for it to reconnect.
     return new HttpMcpStream(this.#context, this.#streams, () => this.#notifyGone());
   }
@@ -72,8 +70,7 @@ export class HttpMcpReply implements McpReply {
   }
 
   #write(reply: BytesReply): void {
-    const { instanceId } = this.#context.state;
-    respond(this.#context, instanceId === undefined ? reply : { ...reply, instanceId });
+    respond(this.#context, reply);
     this.#streams.unread.count(this.#context);
   }
 }
