@@ -17,6 +17,8 @@ export const HTTP_LIMITS = {
   /** Characters of a path that logs and errors repeat. */
   loggedPathCharacters: 512,
   mediaTypeCharacters: 100,
+  /** Longest `Accept` header that is read; with a longer one the answer is JSON. */
+  acceptCharacters: 1_024,
   /** Unsent bytes of one event stream over which notifications are dropped; results never are. */
   streamBufferBytes: 1024 * 1024,
   /** Newest events of the gateway kept for `GET /events`; about 1 MB. */

@@ -30,6 +30,7 @@ import {
   hasConsoleHeader,
   isOwnHost,
 } from './caller-check.ts';
+import { HTTP_LIMITS } from './limits.ts';
 import type { Proxies } from './proxies.ts';
 
 export interface RequestState extends CountedRequest, McpLog {
@@ -166,12 +167,12 @@ export class HttpRequest {
     if (stream === -1) return false;
     // MCP clients accept both, JSON first, on every call: no negotiator is needed for that.
     if (!accept.includes(';')) return accept.lastIndexOf('application/json', stream) === -1;
-    return this.#context.accepts('application/json', 'text/event-stream') === 'text/event-stream';
+    return this.#prefers('text/event-stream');
   }
 
   /** True when the client prefers HTML to JSON, as browsers do. */
   get wantsPage(): boolean {
-    return this.#context.accepts('application/json', 'text/html') === 'text/html';
+    return this.#prefers('text/html');
   }
 
   /** The encoding of the smallest body that the client accepts. */
@@ -211,6 +212,15 @@ export class HttpRequest {
       this.onGone(() => leaving.abort());
     }
     return this.#leaving.signal;
+  }
+
+  /** True when the client prefers this media type to JSON. A long header is not read: the negotiator takes quadratic time. */
+  #prefers(type: string): boolean {
+    const { accept = '' } = this.#context.req.headers;
+    return (
+      accept.length <= HTTP_LIMITS.acceptCharacters &&
+      this.#context.accepts('application/json', type) === type
+    );
   }
 
   /** Calls back when the client disconnects before the answer is complete; cheaper than `signal`. */

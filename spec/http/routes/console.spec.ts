@@ -186,10 +186,16 @@ home('is a page for browsers without scripts and styles, whose links all work', 
 });
 
 home('is JSON for other clients', async () => {
-  for (const accept of ['*/*', 'application/json', 'application/json, text/event-stream']) {
+  // The last one is too long to be read: a negotiation takes quadratic time.
+  const long = `${BROWSER};a="${','.repeat(10_000)}"`;
+  for (const accept of ['*/*', 'application/json', 'application/json, text/event-stream', long]) {
     const { status, headers, body } = await unbuilt.ask('GET', '/', { headers: { accept } });
     assert.equal([status, headers.get('vary'), headers.get('cache-control')], [200, 'Accept', 'no-store']);
-    assert.equal([body.name, body.status, Object(body.links).mcp], ['stagedoor', 'healthy', '/mcp'], accept);
+    assert.equal(
+      [body.name, body.status, Object(body.links).mcp],
+      ['stagedoor', 'healthy', '/mcp'],
+      accept.slice(0, 99),
+    );
   }
 });
 
