@@ -3,6 +3,8 @@
 
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/rate-limiter.ts';
@@ -99,6 +101,9 @@ for (const [name, read] of Object.entries(readers)) {
   test.run();
 }
 
+setFlagsFromString('--expose-gc');
+const collect: () => void = runInNewContext('gc');
+
 const bytes = suite('bytes of a body');
 
 bytes('are passed on unparsed, after checks of media type and length', async () => {
@@ -138,6 +143,19 @@ bytes('are rejected with ClientGone when the client disconnects before or during
     const reason = await (reading ?? readAllOf(request, 100)).catch((thrown: unknown) => thrown);
     assert.instance(reason, ClientGone);
   }
+});
+
+bytes('in pieces of one byte take no more memory than in one piece', async () => {
+  const request = new PassThrough();
+  const reading = readAllOf(request, 200_000);
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let count = 0; count < 200_000; count += 1) request.emit('data', Buffer.from('x'));
+  collect();
+  const heldBytes = process.memoryUsage().heapUsed - before;
+  assert.ok(heldBytes < 5_000_000, `${heldBytes} bytes`);
+  request.emit('end');
+  assert.equal(await reading, Buffer.alloc(200_000, 'x'));
 });
 
 bytes('over the limit leave no listener behind', async () => {
