@@ -281,6 +281,14 @@ test('writes nothing after close', async () => {
   assert.equal(appended, [1]);
 });
 
+test('warns of an entry that comes after close', async () => {
+  const { audit, warnings } = made();
+  await audit.close();
+  audit.record(entry('late'));
+  audit.recordCall(call('late'), undefined);
+  assert.equal(warnings, [[{ entries: 1 }, 'the audit log cannot be written: entries are dropped']]);
+});
+
 test('reports at close how many entries were lost without a database', async () => {
   const { audit, database, warnings } = made();
   database.failure = databaseUnavailable(new Error('refused'));

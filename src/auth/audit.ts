@@ -109,6 +109,7 @@ export class AuditLog {
   #dropped = 0;
   #silentUntilMs = Number.NEGATIVE_INFINITY;
   #sinceTrim = Number.POSITIVE_INFINITY;
+  #isClosed = false;
   #trimTimer: NodeJS.Timeout | undefined;
 
   constructor({ store, log, now, settings = CHANGES_ONLY }: AuditOptions) {
@@ -128,7 +129,7 @@ export class AuditLog {
 
   /** Records a change or a login. */
   record(entry: NewEntry): void {
-    if (this.#changes.length >= BUFFER_ENTRIES) {
+    if (this.#isClosed || this.#changes.length >= BUFFER_ENTRIES) {
       this.#drop();
       return;
     }
@@ -140,7 +141,7 @@ export class AuditLog {
   /** Records a call. The digest of its arguments is made after this turn of the event loop. */
   recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
     if (!this.#settings.recordsCalls) return;
-    if (this.#waitingCalls >= BUFFER_ENTRIES) {
+    if (this.#isClosed || this.#waitingCalls >= BUFFER_ENTRIES) {
       this.#drop();
       return;
     }
@@ -165,11 +166,15 @@ export class AuditLog {
     });
   }
 
-  /** Writes all waiting entries; bounded in time. A warning says how many could not be written and are lost. */
+  /**
+   * Writes all waiting entries; bounded in time. A warning says how many could not be written and are lost; another one, that a request
+   * which took longer than the stop has no entry.
+   */
   async close(): Promise<void> {
     this.#digest();
     this.#endBlock();
     await this.#flusher.close();
+    this.#isClosed = true;
     clearInterval(this.#trimTimer); // not before the last writing, which may start it
     const lost = this.#changes.length + this.#waitingCalls + this.#dropped;
     if (lost > 0) this.#log.warn({ entries: lost }, 'entries of the audit log were lost');
