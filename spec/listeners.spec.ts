@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../src/cli/demo-servers.ts';
 import { ListenError, type Listeners, openListeners, type ReceiveTimeouts } from '../src/listeners.ts';
@@ -135,6 +136,26 @@ test('cuts a client that sends its body too slowly, and still serves others', as
   assert.match(answer, /^(?:HTTP\/1\.1 408 |$)/);
   assert.is(await (await fetch(String(listeners.urls[0]))).text(), 'hello');
   assert.is(ends[0], 'broken off');
+});
+
+test('closes the answers of a connection that ends, also pipelined ones before their turn, once', async () => {
+  const events: string[] = [];
+  const port = portOf(
+    await open([0], {
+      serve: ({ url }, response) => {
+        events.push(`begin ${url}`);
+        response.on('close', () => events.push(`close ${url}`));
+        if (url === '/b') response.end('answered');
+      },
+    }),
+  );
+  const socket = await openRaw(port);
+  socket.write(['/a', '/b', '/c'].map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
+  while (events.length < 3) await turn();
+  socket.destroy();
+  while (events.length < 6) await turn();
+  for (let turns = 0; turns < 20; turns += 1) await turn();
+  assert.equal(events.toSorted(), ['begin /a', 'begin /b', 'begin /c', 'close /a', 'close /b', 'close /c']);
 });
 
 test('drain lets open answers finish, then closes their connections, and serves new ones until close', async () => {

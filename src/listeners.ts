@@ -7,6 +7,7 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Config, ListenAddress } from './config.ts';
 import { hostAndPort, localUrl } from './domain/endpoint.ts';
 import { LIMITS } from './domain/limits.ts';
@@ -126,6 +127,7 @@ class Listener {
       else serve(request, response);
     };
     const server = createServer(limits, (request, response) => {
+      if (response.socket === null) closeWith(request.socket, response);
       if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
       else scheduler.run(() => begin(request, response));
     });
@@ -185,6 +187,21 @@ class Listener {
  * is read, also where nothing catches it. Source: RFC 9112 section 3.2.
  */
 const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?(?:[/?][^#\s]*)?)$/i;
+
+/**
+ * For a pipelined answer whose turn has not come: Node 22 emits no `close` for it when its connection ends, so that the body and the call
+ * of its request would be held forever.
+ */
+function closeWith(socket: Socket, response: ServerResponse): void {
+  const onClose = () =>
+    setImmediate(() => {
+      if (response.closed) return;
+      response.destroy();
+      response.emit('close');
+    });
+  socket.setMaxListeners(0).once('close', onClose);
+  response.once('socket', () => socket.off('close', onClose));
+}
 
 /** Node keeps the first `Host`, a proxy may keep the last. Source: RFC 9112 section 3.2. */
 function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {

@@ -245,7 +245,7 @@ export const CLIENT_CLOSED_REQUEST = 499;
 
 /** Calls back when the client disconnects before the answer is complete; at once if it already has. */
 export function whenGone(response: ServerResponse, listener: () => void): void {
-  if (response.closed) {
+  if (response.destroyed) {
     if (!response.writableFinished) listener();
     return;
   }

@@ -92,8 +92,8 @@ async function readLarge(
 }
 
 /** Memory counted after the end of the response would never be released. */
-function requireClient({ closed }: ServerResponse): void {
-  if (closed) throw new ClientGone();
+function requireClient({ destroyed }: ServerResponse): void {
+  if (destroyed) throw new ClientGone();
 }
 
 function requireRequestLeft(window: RateLimit | undefined): void {

@@ -78,7 +78,7 @@ export class EventStreams {
    * disconnects, which also unsubscribes. `tracker` has the instance for a response that begins without an event.
    */
   write(context: HttpContext, source: EventSource, tracker?: Tracker): Promise<void> {
-    if (context.res.closed) return Promise.reject(new ClientGone());
+    if (context.res.destroyed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
       const stream = new OpenStream(context, this, tracker);
       const release = this.track(stream, context);
