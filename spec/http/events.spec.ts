@@ -11,7 +11,7 @@ import { type EventRate, type ReadOptions, RecentEvents } from '../../src/http/s
 import { stdioServerPath } from '../fixtures/programs.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
-import { modern, openSession, toolCall } from '../helpers/http-mcp.ts';
+import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -201,6 +201,22 @@ test('names the HTTP request of a call by an MCP client, in both eras', async ()
   assert.equal(
     ['of-a-session', 'without-one'].map((id) => calls.find(({ request_id }) => request_id === id)?.tool),
     ['echo', 'echo'],
+  );
+});
+
+test('keeps only the beginning of long methods and tools, which clients choose', async () => {
+  const key = await app.key(['tools:call', 'gateway:read']);
+  const session = await openSession(app, '/mcp/demo', { credentials: key });
+  const long = 'x'.repeat(100_000);
+  await app.as(session, 'POST', '/mcp/demo', { body: rpc(long) });
+  await app.as(session, 'POST', '/mcp/demo', { body: toolCall(long) });
+  const started = await eventsFor(key, '?type=exchange.started');
+  assert.equal(
+    started.map(({ data }) => [data.method, data.tool]),
+    [
+      ['x'.repeat(256), undefined],
+      ['tools/call', 'x'.repeat(256)],
+    ],
   );
 });
 

@@ -21,8 +21,8 @@ type EventInstance = Pick<InstanceDefinition, 'id' | 'serverId'>;
 /** A call at one instance: the number of the attempt, and the time before it. */
 export type Attempted = Pick<GatewayEvents['exchange.finished'], 'attempt' | 'waitMs'>;
 
-/** Longest name of a tool in an event, in UTF-16 units: clients choose it, and thousands of events are kept. */
-const TOOL_NAME_UNITS = 256;
+/** Longest name of a method or a tool in an event, in UTF-16 units: clients choose them, and thousands of events are kept. */
+const NAME_UNITS = 256;
 
 /** Emits one first event, and exactly one last one. */
 export class CallEvents implements CallRecord {
@@ -104,7 +104,7 @@ export class CallEvents implements CallRecord {
       atMs: Date.now(),
       template,
       call: number,
-      method: request.method,
+      method: short(request.method),
       tool: toolIn(request),
       principal: request.caller ?? ANONYMOUS.id,
       requestId: request.requestId,
@@ -120,7 +120,10 @@ export class CallEvents implements CallRecord {
 
 function toolIn(request: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
   const tool = toolOf(request);
-  if (tool === undefined || tool.length <= TOOL_NAME_UNITS) return tool;
-  // Copied: a slice would keep the whole name in memory.
-  return Buffer.from(cutText(tool, TOOL_NAME_UNITS)).toString();
+  return tool === undefined ? undefined : short(tool);
+}
+
+/** Clients choose the names. A long one is copied: a slice would keep the whole name in memory. */
+function short(name: string): string {
+  return name.length <= NAME_UNITS ? name : Buffer.from(cutText(name, NAME_UNITS)).toString();
 }
