@@ -58,9 +58,14 @@ test('does not ask for values that were given', async () => {
   assert.equal(answers, { ...given, description: 'Is far away.' });
 });
 
-test('throws Cancelled at Ctrl-C', async () => {
-  const cancelled = answer(nothing, [['Id, used in URLs', '\u0003']]);
-  assert.instance(await thrownBy(cancelled), Cancelled);
-});
+for (const [key, typed] of [
+  ['Ctrl-C', '\u0003'],
+  ['Ctrl-D', '\u0004'],
+] as const) {
+  test(`throws Cancelled at ${key}`, async () => {
+    const cancelled = answer(nothing, [['Id, used in URLs', typed]]);
+    assert.instance(await thrownBy(cancelled), Cancelled);
+  });
+}
 
 test.run();

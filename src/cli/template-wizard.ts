@@ -1,7 +1,7 @@
 // The questions of `stagedoor template init`, except those that options answer.
 
 import type { Readable, Writable } from 'node:stream';
-import { select, text } from '@clack/prompts';
+import { select, text, updateSettings } from '@clack/prompts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { Cancelled } from './failures.ts';
 
@@ -21,6 +21,8 @@ export async function askTemplate(
   given: TemplateAnswers,
   streams: { readonly input: Readable; readonly output: Writable },
 ): Promise<TemplateAnswers> {
+  // Ctrl-D: the line editor would end, and the question never.
+  updateSettings({ aliases: { '\u0004': 'cancel' } });
   const ask = async (message: string, problemOf: (answer: string) => string | undefined): Promise<string> =>
     uncancelled(
       await text({ ...streams, message, validate: (answer = '') => problemOf(answer.trim()) }),
