@@ -4,7 +4,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
+import { isRunning } from '../../helpers/processes.ts';
+import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER } from './against-gateway.ts';
 
@@ -126,6 +129,24 @@ test('reads gateway and variable of a named environment', async () => {
   assert.not.match(closed.out, key);
   const unknown = gateway.runAt({ env }, 'connect weather --env lap');
   assert.match(await complaint(unknown, 2), 'did you mean "lab"?');
+});
+
+test('leaves no program behind when a verification is interrupted', async () => {
+  const [script, pidFile] = [folder('hang.mjs'), folder('pid')];
+  const write = `if (process.env.PID_FILE) writeFileSync(process.env.PID_FILE, String(process.pid));`;
+  writeFileSync(script, `import { writeFileSync } from 'node:fs'; ${write} setInterval(() => {}, 1_000);`);
+  await gateway.server.gateway.register('hanging', { command: process.execPath, args: [script] });
+  const env = { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: await gateway.newKey('admin') };
+  const words = ['connect', 'hanging', '--llm', 'cursor', '--env', `PID_FILE=${pidFile}`, '--verify'];
+  const program = new Program(words, { env });
+  try {
+    const pid = await eventually(async () => existsSync(pidFile) && Number(readFileSync(pidFile)), Boolean);
+    program.signal('SIGINT');
+    await program.end();
+    await becomes(() => isRunning(Number(pid)), false);
+  } finally {
+    await program.remove();
+  }
 });
 
 test('refuses unknown names and incompatible options', async () => {

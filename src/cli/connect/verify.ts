@@ -7,6 +7,7 @@ import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { VERSION } from '../../domain/version.ts';
 import { Child } from '../../transports/stdio/child-process.ts';
 import { LineDecoder } from '../../transports/stdio/line-decoder.ts';
+import { Reaper } from '../../transports/stdio/process-group.ts';
 import { requestCredentials } from '../accounts/credentials.ts';
 import { fields, listOf } from '../answers.ts';
 import { Bridge } from '../bridge/bridge.ts';
@@ -133,6 +134,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
     {
       onOutput: (chunk) => lines.write(chunk),
       ladder: { stdinEndMs: END_MS, terminateMs: END_MS },
+      reaper: new Reaper([END_MS, END_MS]), // for Ctrl-C
       // A client passes on its whole environment.
       ...{ environment: outer, passEnv: Object.keys(outer) },
     },
