@@ -6,10 +6,12 @@ import * as assert from 'uvu/assert';
 import type { Auth } from '../../src/auth/auth.ts';
 import { demoCalls, openDemo } from '../../src/cli/demo.ts';
 import { planDemo } from '../../src/cli/demo-servers.ts';
+import { CommandFailure } from '../../src/cli/failures.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { stdioServerPath } from '../fixtures/programs.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { folderOfEach } from '../helpers/folder.ts';
+import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { recordingTerminal } from './recording-terminal.ts';
 
@@ -71,6 +73,18 @@ test('reads bodies from files on Windows, which avoids nested quotes', () => {
   assert.is(listed?.line, `curl.exe -s ${url}/mcp/everything/tools/list -H "X-API-Key: sd_1"`);
   assert.equal(called?.file?.body, '{"name":"echo","arguments":{"message":"hello"}}');
   assert.match(String(called?.line), / -H "Content-Type: application\/json" -d "@scratch.echo\.json"$/);
+});
+
+test('needs a folder for temporary files', async () => {
+  const { TMPDIR = '' } = process.env;
+  process.env.TMPDIR = folder('nothing');
+  try {
+    const line = `${folder('nothing')} cannot be written (ENOENT)`;
+    assert.is(await messageOf(play(), CommandFailure), line);
+  } finally {
+    process.env.TMPDIR = TMPDIR;
+    if (TMPDIR === '') delete process.env.TMPDIR;
+  }
 });
 
 test('keeps the files of each server in a separate folder', async () => {

@@ -11,6 +11,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
 import { type DemoServer, planDemo } from './demo-servers.ts';
+import { writeFailure } from './failures.ts';
 import { printable } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -36,8 +37,7 @@ export function openDemo(
   terminal: Pick<Terminal, 'print' | 'paint'>,
   templates?: string,
 ): Demo {
-  // The real path: servers compare it with paths that they resolve, and temporary folders are often links.
-  const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'stagedoor-demo-'));
+  const scratch = makeScratch();
   return {
     play: async (signal) => {
       const print = (text: string): void => {
@@ -78,6 +78,15 @@ export function openDemo(
     },
     remove: () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }),
   };
+}
+
+/** The real path: servers compare it with paths that they resolve, and temporary folders are often links. */
+function makeScratch(): string {
+  try {
+    return mkdtempSync(join(realpathSync(tmpdir()), 'stagedoor-demo-'));
+  } catch (error) {
+    throw writeFailure(tmpdir(), error);
+  }
 }
 
 const CLIENTS = `The URL for MCP clients; /mcp/<template> is one of the servers alone, and "${ownCommand('connect <template>')}" shows how.`;
