@@ -29,7 +29,8 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
   const files = await daemonFiles(config, terminal);
   const log = createLog(config.logLevel, false, rotatingLog(files.log));
   const send = (message: DaemonMessage, instead = () => {}): void => {
-    if (process.connected) process.send?.(message);
+    // Without a callback, a parent that was killed a moment ago would be an uncaught error.
+    if (process.connected) process.send?.(message, undefined, {}, (error) => error && instead());
     else instead();
   };
   const print = (text: string): void => send({ kind: 'print', text }, () => log.info(text));
