@@ -35,6 +35,12 @@ test('cuts no letters that take two columns of a narrow terminal', () => {
   assert.is(letters, `一覧${text}`);
 });
 
+test('cuts no word in colour on a very narrow terminal', () => {
+  const rows = [{ name: 'instance-1', state: '\u001b[31munhealthy\u001b[39m', reason: 'connection refused' }];
+  const headings = { NAME: 'name', STATE: 'state', REASON: 'reason' } as const;
+  assert.match(table(recordingTerminal({ columns: 12 }), headings, rows), 'unhealthy');
+});
+
 test('omits columns that are empty or zero in every row on a terminal, unless it is wide or piped', () => {
   const headings = { NAME: 'name', CALLS: 'calls', FAILED: () => '0.0 %', REASON: () => '' } as const;
   const rows = [

@@ -85,11 +85,13 @@ function fittingWidths(
   );
   const total = (widths: readonly number[]) => widths.reduce((sum, width) => sum + width + GAP, -GAP);
   if (columns === undefined || total(natural) <= columns) return undefined;
-  const widths = natural.map((width) => Math.min(width, columns));
+  // Words in colour are not split.
+  const mayShrink = natural.map((_, index) => !rows.some((row) => row[index]?.includes('\u001b')));
+  const widths = natural.map((width, index) => (mayShrink[index] ? Math.min(width, columns) : width));
   while (total(widths) > columns) {
-    const widest = Math.max(...widths);
+    const widest = Math.max(...widths.filter((_, index) => mayShrink[index]));
     if (widest <= LEAST_WIDTH) break;
-    widths[widths.indexOf(widest)] = widest - 1;
+    widths[widths.findIndex((width, index) => width === widest && mayShrink[index])] = widest - 1;
   }
   return widths;
 }
