@@ -21,7 +21,8 @@ export const completionOf = (table: () => readonly Command[]): CommandDefinition
     if (script === undefined) {
       throw new UsageError(`unknown shell "${shell}"; shells are ${[...COMPLETIONS.keys()].join(', ')}`);
     }
-    terminal.print(script(table()));
+    const alone = table().flatMap((command) => (command.alias ? [{ ...command, name: command.alias }] : []));
+    terminal.print(script([...table(), ...alone]));
     return 0;
   },
 });
