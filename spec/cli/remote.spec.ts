@@ -50,6 +50,19 @@ test('fails with one line that names the cause', async () => {
   await rejects(findGateway(), CommandFailure, /^no gateway answers at .*gateway start/);
 });
 
+test('requests no other path for a name that a URL resolves', async () => {
+  const remote = await findGateway(await serveJson(200, {}));
+  for (const path of ['/mcp/../health', '/mcp/./health', '/mcp//health', '/gateway/templates/']) {
+    await rejects(remote.request(path), UsageError, /^a name must not be empty, "\." or "\.\."$/);
+    await rejects(
+      remote.follow(path, {}, () => {}),
+      UsageError,
+      /^a name must not/,
+    );
+  }
+  await remote.request('/mcp/...?a=/../b');
+});
+
 test('shows the health of an unhealthy gateway, and fails for other requests', async () => {
   const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }));
   assert.equal(await remote.health(), { status: 'unhealthy' });

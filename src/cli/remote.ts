@@ -144,6 +144,7 @@ export class Remote {
     { text, after, signal }: StreamRequest,
     onEvent: (event: RemoteEvent) => void,
   ): Promise<void> {
+    const address = this.#addressOf(path);
     const silence = new AbortController();
     const timer = setTimeout(() => silence.abort(), SILENCE_MS);
     const headers = {
@@ -157,7 +158,7 @@ export class Remote {
       const signals = [silence.signal, ...(signal === undefined ? [] : [signal])];
       const content = text === undefined ? {} : { method: 'POST', body: text };
       const ended = { signal: AbortSignal.any(signals), redirect: 'error' } as const;
-      const response = await fetch(this.url + path, { headers, ...content, ...ended });
+      const response = await fetch(address, { headers, ...content, ...ended });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
       if (!isStream || response.body === null) {
         const answer = this.#parse(response.status, await response.text());
@@ -186,11 +187,19 @@ export class Remote {
     }
   }
 
-  #send(path: string, request: RemoteRequest): Promise<{ response: Response; text: string }> {
+  /** Throws UsageError for a name that would address another route. */
+  #addressOf(path: string): string {
+    if (/\/\.{0,2}(?=\/|$)/.test(path.replace(/\?.*$/s, '')))
+      throw new UsageError('a name must not be empty, "." or ".."');
+    return this.url + path;
+  }
+
+  async #send(path: string, request: RemoteRequest): Promise<{ response: Response; text: string }> {
     const { method = 'GET', timeoutMs = ANSWER_MS } = request;
+    const address = this.#addressOf(path);
     return this.#busy(`waiting for ${this.url}`, async () => {
       try {
-        const response = await fetch(this.url + path, {
+        const response = await fetch(address, {
           method,
           signal: AbortSignal.timeout(timeoutMs),
           // The credentials are for this gateway, not for the target of a redirect.
