@@ -39,6 +39,12 @@ onPosix('writes no file in place of a folder or a device', () => {
     const thrown = () => newFilePath(folder(), path, true);
     assert.throws(thrown, (error: Error) => error.message === `${path} is not a file`);
   }
+  const path = folder('x'.repeat(300));
+  const line = `${path} cannot be written (ENAMETOOLONG)`;
+  assert.throws(
+    () => newFilePath(folder(), path),
+    (error: Error) => error.message === line,
+  );
 });
 
 onPosix('keeps the old file when the new one is written only in part', () => {

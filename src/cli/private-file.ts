@@ -11,6 +11,7 @@ import {
   openSync,
   renameSync,
   rmSync,
+  type Stats,
   writeFileSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -78,7 +79,7 @@ export function newFilePath(folder: string, written: string, isForced?: boolean)
     throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
   }
   // A broken link exists, too.
-  const found = lstatSync(path, { throwIfNoEntry: false });
+  const found = entryAt(path);
   if (found !== undefined && !found.isFile() && !found.isSymbolicLink())
     throw new CommandFailure(`${path} is not a file`);
   if (isForced !== true && found !== undefined) {
@@ -87,4 +88,12 @@ export function newFilePath(folder: string, written: string, isForced?: boolean)
     );
   }
   return path;
+}
+
+function entryAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw writeFailure(path, error);
+  }
 }
