@@ -27,6 +27,7 @@ test('applies changes of the registry file, after a dry run that changes nothing
     '1 added, 0 changed, 1 removed, 0 skipped, 0 unchanged; nothing was changed (--dry-run)',
   );
   assert.match(dry.err, 'warning: registry file: servers.other.colour: unknown field');
+  assert.is((await gateway.run('gateway sync --dry-run --quiet')).err, '');
   assert.equal(ids(), ['web']);
 
   const { code, out } = await gateway.run('gateway sync --json');
@@ -44,7 +45,8 @@ test('shows changed settings of a template, and warns of an invalid file', async
   const { err } = await gateway.run('gateway sync');
   assert.match(err, `warning: registry file ${file}: not YAML: `);
   assert.match(err, 'its instances are left unchanged');
-  assert.is((await gateway.run('gateway sync --quiet')).err, '');
+  const failed = await gateway.run('gateway sync --quiet');
+  assert.equal([failed.code, failed.err], [1, err], 'the warnings are the reason of the failure');
 });
 
 test.run();

@@ -307,8 +307,10 @@ export const sync: CommandDefinition = {
     const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
     const done = fields(answer);
     printResult(input, terminal, answer, () => summary(terminal, done));
-    for (const warning of itemsOf(done.warnings)) terminal.note(`warning: ${warning}`);
-    return itemsOf(done.reached).length > 0 ? 0 : 1;
+    const hasReached = itemsOf(done.reached).length > 0;
+    const report = hasReached ? terminal.note : terminal.complain;
+    for (const warning of itemsOf(done.warnings)) report(`warning: ${warning}`);
+    return hasReached ? 0 : 1;
   },
 };
 
