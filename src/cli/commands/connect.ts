@@ -4,7 +4,12 @@
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
 import { type Connection, type ConnectKind, locationText } from '../../connect/kind.ts';
-import { namedEnvironment, requestCredentials, withEnvironment } from '../accounts/credentials.ts';
+import {
+  namedEnvironment,
+  type RequestCredentials,
+  requestCredentials,
+  withEnvironment,
+} from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { type CommandDefinition, type CommandInput, pairsOf } from '../command.ts';
 import type { Connections } from '../connect/find-connection.ts';
@@ -277,15 +282,15 @@ export const bridge: CommandDefinition = {
       name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
     const named = namedUrl(input.text('url'), env);
     const url = named ?? (await seekGateway({ ...terminal, env }))?.url ?? DEFAULT_URLS[0];
-    return runBridge(input.positional(0), url, () => requestCredentials(url, env).headers, terminal);
+    return runBridge(input.positional(0), url, () => requestCredentials(url, env), terminal);
   },
 };
 
-/** Resolves with 0 when the input ends or a signal comes. `credentials`: the present headers. Only messages go to standard output. */
+/** Resolves with 0 when the input ends or a signal comes. `credentials`: the present ones. Only messages go to standard output. */
 async function runBridge(
   template: string,
   url: string,
-  credentials: () => Readonly<Record<string, string>>,
+  credentials: () => RequestCredentials,
   terminal: Pick<Terminal, 'complain'>,
 ): Promise<number> {
   const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([
@@ -294,8 +299,10 @@ async function runBridge(
     import('../bridge/gateway-link.ts'),
   ]);
   const log = (text: string) => terminal.complain(`stagedoor bridge ${template}: ${text}`);
-  const link = new GatewayLink(`${url}/mcp/${encodeURIComponent(template)}`, credentials, log);
-  const bridge = new Bridge({ link, write: writeLine, log });
+  const endpoint = `${url}/mcp/${encodeURIComponent(template)}`;
+  const link = new GatewayLink(endpoint, () => credentials().headers, log);
+  const refused = (reason: string) => credentials().refused(reason).message;
+  const bridge = new Bridge({ link, write: writeLine, log, refused });
   const lines = new LineDecoder({
     onLine: (line) => {
       if (isUtf8(line)) bridge.receive(line.toString('utf8'));
