@@ -6,14 +6,12 @@ import { AuditLog } from '../../auth/audit.ts';
 import { forgetInitialPassword } from '../../auth/first-admin.ts';
 import { Passwords } from '../../auth/passwords.ts';
 import type { Config } from '../../config.ts';
-import { asGatewayError } from '../../domain/errors.ts';
 import { apiKeyRecord, userRecord } from '../../http/routes/accounts.ts';
 import type { Store } from '../../persistence/store.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
-import { type Fields, fields, issueText } from '../answers.ts';
+import { type Fields, fields } from '../answers.ts';
 import type { CommandInput } from '../command.ts';
-import { withDatabase } from '../database/open-database.ts';
-import { CommandFailure } from '../failures.ts';
+import { databaseFailure, withDatabase } from '../database/open-database.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -87,10 +85,13 @@ export async function withLocalClient<T>(
         await accounts.revokeApiKey(id);
         record('DELETE', '/auth/api-keys/:key_id', id);
       },
-      templates: () => withFailures(() => templateNames(store, config)),
+      templates: () =>
+        templateNames(store, config).catch((error: unknown) => {
+          throw databaseFailure(error);
+        }),
     };
     try {
-      return await withFailures(() => work(client));
+      return await work(client);
     } finally {
       await forgetting;
       await audit.close();
@@ -111,16 +112,4 @@ async function templateNames(store: Store, { templatesFolder }: Config): Promise
 
 function actorName({ env }: Terminal): string {
   return env.SUDO_USER || env.USER || env.USERNAME || 'operator';
-}
-
-async function withFailures<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (thrown) {
-    const error = asGatewayError(thrown);
-    // An unexpected error keeps its stack.
-    if (error.code === 'INTERNAL_ERROR') throw thrown;
-    const reason = error.facts.items?.map(issueText).join('; ') ?? error.message;
-    throw new CommandFailure(`${reason.replace(/\.$/, '')} (${error.code})`, { cause: thrown });
-  }
 }

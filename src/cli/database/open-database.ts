@@ -10,6 +10,7 @@ import { type DatabaseDescription, describeDatabase } from '../../persistence/da
 import { DamagedFileError, fileExposureOf, migrationStatus, StoreOpenError } from '../../persistence/open.ts';
 import type { MigrationStatus, Store } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../storage.ts';
+import { issueText } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -70,7 +71,8 @@ export function databaseFailure(error: unknown): unknown {
       cause: error,
     });
   }
-  return new CommandFailure(`${message.replace(/\.$/, '')} (${code})`, { cause: error });
+  const reason = facts.items?.map(issueText).join('; ') ?? message;
+  return new CommandFailure(`${reason.replace(/\.$/, '')} (${code})`, { cause: error });
 }
 
 /** As `db status --json` prints it. */
