@@ -79,11 +79,10 @@ function ProblemRow({ level, template, text, detail }: Problem) {
 
 function Tiles() {
   const sample = samples.value.at(-1);
-  const { totals, interval_ms: intervalMs = 1_000 } = sample ?? {};
-  const perSecond = ((totals?.requests ?? 0) * 1_000) / intervalMs;
+  const totals = sample?.totals;
   return (
     <dl class="tiles">
-      <Tile name="Requests" value={totals && `${rate(perSecond)}/s`} />
+      <Tile name="Requests" value={sample && `${rate(perSecond(sample, 'requests'))}/s`} />
       <Tile name="Failed" value={totals && percent(totals.failures, Math.max(1, totals.requests))} />
       <Tile name="p95" value={totals && milliseconds(totals.p95_ms)} />
       <Tile name="In flight" value={totals && String(totals.in_flight)} />
@@ -102,15 +101,18 @@ function Tile({ name, value = '–' }: { readonly name: string; readonly value: 
   );
 }
 
-/** The charts of the last five minutes. */
+function perSecond({ totals, interval_ms }: Sample, name: 'requests' | 'failures'): number {
+  return (totals[name] * 1_000) / (interval_ms || 1);
+}
+
+/** The charts of the last five minutes. The first sample of the gateway has no interval, and no counts. */
 const charts = computed(() => {
-  const kept = samples.value;
-  const perSecond = (pick: (totals: Sample['totals']) => number): number[] =>
-    kept.map(({ totals, interval_ms }) => (pick(totals) * 1_000) / interval_ms);
+  const kept = samples.value.filter(({ interval_ms }) => interval_ms > 0);
+  const rates = (name: 'requests' | 'failures') => kept.map((sample) => perSecond(sample, name));
   const milli = (name: 'p50_ms' | 'p95_ms' | 'p99_ms') => kept.map(({ totals }) => totals[name]);
   const requests: readonly Line[] = [
-    { name: 'all', color: '--accent', values: perSecond((totals) => totals.requests) },
-    { name: 'failed', color: '--bad', dash: [5, 3], values: perSecond((totals) => totals.failures) },
+    { name: 'all', color: '--accent', values: rates('requests') },
+    { name: 'failed', color: '--bad', dash: [5, 3], values: rates('failures') },
   ];
   const latencies: readonly Line[] = [
     { name: 'p50', color: '--ok', values: milli('p50_ms') },
