@@ -75,7 +75,7 @@ export function startStore(): void {
   effect(() => {
     const isSignedIn = Boolean(account.value);
     stream?.stop();
-    stream = isSignedIn ? new EventStream(selection(), { onEvent: apply, onConnect }) : undefined;
+    stream = isSignedIn ? new EventStream(selection(), { onEvent, onConnect }) : undefined;
     stream?.start();
     // The stream opens with its first event, or after a second.
     if (isSignedIn) readAll();
@@ -91,6 +91,18 @@ export function watchCalls(isWatched: boolean): void {
 
 function selection(): readonly string[] {
   return watchesCalls ? [...ALWAYS, 'exchange'] : ALWAYS;
+}
+
+let received: GatewayEvent[] = [];
+
+/** Events that arrive together are shown together: a start of many instances would render the page for each of them. */
+function onEvent(event: GatewayEvent): void {
+  if (received.push(event) > 1) return;
+  setTimeout(() => {
+    const events = received;
+    received = [];
+    batch(() => events.forEach(apply));
+  });
 }
 
 function apply(event: GatewayEvent): void {

@@ -306,8 +306,7 @@ inBrowser('can be reached with the keyboard', async () => {
   await page.locator('#main:focus').waitFor(); // it gets the focus after the paint
 });
 
-inBrowser('render fewer than 80 rows of a thousand instances', async () => {
-  const { page } = watched;
+async function registryOfThousand(): Promise<object> {
   const registry = Object((await admin('GET /gateway/registry')).body);
   const { everything } = registry.templates;
   const [first] = everything.instances;
@@ -316,6 +315,42 @@ inBrowser('render fewer than 80 rows of a thousand instances', async () => {
     id: `copy-${index}`,
     server_id: `copy-${index}`,
   }));
+  return registry;
+}
+
+inBrowser('render the changes of a thousand instances together', async () => {
+  const { page } = watched;
+  const registry = await registryOfThousand();
+  const events = Array.from({ length: 1_000 }, (_, index) => ({
+    ...{ type: 'instance.unhealthy', at: new Date().toISOString(), reason: 'away' },
+    ...{ template: 'everything', instance_id: `copy-${index}`, server_id: `copy-${index}` },
+  }));
+  const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
+  let release = (): void => {};
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const isStream = (address: URL): boolean => address.pathname === '/events';
+  await page.route('**/gateway/registry', (route) => route.fulfill({ json: registry }));
+  await page.route(isStream, async (route) => {
+    await isReleased;
+    await route.fulfill({ contentType: 'text/event-stream', body });
+  });
+  await page.goto(`${url}/console/template?name=everything`);
+  await page.getByText('1,000 instances').waitFor();
+  await page.evaluate(`window.renders = 0;
+    new MutationObserver(() => (window.renders += 1)).observe(document.querySelector('.list'), { childList: true, subtree: true })`);
+  release();
+  await page.locator('.instances .row', { hasText: 'copy-0' }).getByText('Unhealthy').waitFor();
+  const renders = Number(await page.evaluate('window.renders'));
+  assert.ok(renders < 10, `rendered ${renders} times`);
+  await page.unroute(isStream);
+  await page.unroute('**/gateway/registry');
+});
+
+inBrowser('render fewer than 80 rows of a thousand instances', async () => {
+  const { page } = watched;
+  const registry = await registryOfThousand();
   await page.route('**/gateway/registry', (route) => route.fulfill({ json: registry }));
   await open('template?name=everything');
   const rows = page.locator('.instances .row');
