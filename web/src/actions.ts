@@ -27,11 +27,8 @@ export function setWeight(instance: Instance, weight: number): Promise<boolean> 
   );
 }
 
-export function deregister({ template_name: template, id }: Instance): Promise<boolean> {
-  return attempt(async () => {
-    await change('DELETE', `gateway/deregister/${template}/${encodeURIComponent(id)}`);
-    readAll();
-  }, `${id} is deregistered.`);
+export function deregister({ template_name: template, id }: Instance): Promise<unknown> {
+  return change('DELETE', `gateway/deregister/${template}/${encodeURIComponent(id)}`);
 }
 
 /** Null resets a setting to the default of the gateway. A refused change is undone on the page by the read. */

@@ -8,7 +8,6 @@ import { Cell } from '../parts/cell.tsx';
 import { Confirm } from '../parts/dialog.tsx';
 import { usePages } from '../parts/load.ts';
 import { More } from '../parts/more.tsx';
-import { attempt } from '../parts/notices.tsx';
 import { isNarrow } from '../parts/screen.ts';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
@@ -92,13 +91,9 @@ export function SessionsPage() {
           title="End this session?"
           text="Its client opens a new one if it can. What its server kept for it is lost."
           action="End the session"
-          onConfirm={async () => {
-            await attempt(
-              () => change('DELETE', `gateway/sessions/${encodeURIComponent(end.id)}`),
-              'The session is ended.',
-            );
-            reload();
-          }}
+          run={() => change('DELETE', `gateway/sessions/${encodeURIComponent(end.id)}`)}
+          done="The session is ended."
+          onDone={reload}
           onClose={() => {
             ending.value = undefined;
           }}

@@ -73,13 +73,9 @@ export function UsersPage() {
           title={`Revoke ${now.subject.name}?`}
           text="Programs that use the key are refused from now on. This cannot be undone."
           action="Revoke"
-          onConfirm={async () => {
-            await attempt(
-              () => change('DELETE', `auth/api-keys/${now.subject.id}`),
-              `${now.subject.name} is revoked.`,
-            );
-            keys.reload();
-          }}
+          run={() => change('DELETE', `auth/api-keys/${now.subject.id}`)}
+          done={`${now.subject.name} is revoked.`}
+          onDone={keys.reload}
           onClose={close}
         />
       )}
@@ -88,11 +84,9 @@ export function UsersPage() {
           title={`Delete ${now.subject.username}?`}
           text="The user and the API keys of the user are void from now on. This cannot be undone."
           action="Delete"
-          onConfirm={async () => {
-            await attempt(
-              () => change('DELETE', `auth/users/${now.subject.id}`),
-              `${now.subject.username} is deleted.`,
-            );
+          run={() => change('DELETE', `auth/users/${now.subject.id}`)}
+          done={`${now.subject.username} is deleted.`}
+          onDone={() => {
             users.reload();
             keys.reload();
           }}

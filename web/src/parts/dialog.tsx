@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Icon } from './icon.tsx';
+import { attempt } from './notices.tsx';
 
 interface DialogProps {
   readonly title: string;
@@ -46,16 +47,21 @@ interface ConfirmProps {
   readonly title: string;
   readonly text: string;
   readonly action: string;
-  readonly onConfirm: () => Promise<unknown>;
+  /** Carries it out, when the account confirms. */
+  readonly run: () => Promise<unknown>;
+  /** Reported when it is done. */
+  readonly done: string;
+  readonly onDone: () => void;
   readonly onClose: () => void;
 }
 
-/** Asks for confirmation of an irreversible action. */
-export function Confirm({ title, text, action, onConfirm, onClose }: ConfirmProps) {
+/** Asks for confirmation of an irreversible action, and carries it out. */
+export function Confirm({ title, text, action, run, done, onDone, onClose }: ConfirmProps) {
   const [isBusy, setBusy] = useState(false);
   const confirm = async (): Promise<void> => {
     setBusy(true);
-    await onConfirm();
+    await attempt(run, done);
+    onDone();
     onClose();
   };
   return (

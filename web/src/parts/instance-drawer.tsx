@@ -90,9 +90,9 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
           title={`Deregister ${instance.id}?`}
           text="It gets no more calls, its running calls may finish, and it is no longer stored."
           action="Deregister"
-          onConfirm={async () => {
-            if (await deregister(instance)) onGone();
-          }}
+          run={() => deregister(instance)}
+          done={`${instance.id} is deregistered.`}
+          onDone={onGone}
           onClose={() => {
             asks.value = false;
           }}
