@@ -1,5 +1,6 @@
 // Dedicated processes outlive the shared process of their instance: their clients are not affected when the shared one dies,
-// hangs or cannot be started. Real programs, real HTTP. Their end: own-processes-end.spec.ts.
+// hangs or cannot be started. Real programs, real HTTP. They end with each command of an operator that ends their instance; drains
+// and restarts in other states: instance.machine-own.spec.ts and client-session-rebinding.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { type LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
@@ -11,6 +12,7 @@ import {
   count,
   KILLED,
   type Loss,
+  type OwnHarness,
   ownTests,
   PATH,
   pidOf,
@@ -136,6 +138,29 @@ test('a stateless client can continue its waiting call while there is no shared 
   assert.match(textOf({ result: answer?.result }), SAID_YES);
   assert.equal(await harness.ownPids(), own);
 });
+
+/** Commands of an operator; `isOver` if the instance does not come back. */
+const ENDS: Readonly<Record<string, { act(harness: OwnHarness): Promise<void>; readonly isOver: boolean }>> =
+  {
+    'a restart': { act: (harness) => harness.command('restart'), isOver: false },
+    'a replacement': { act: (harness) => harness.add('a', { isAwaited: false }), isOver: false },
+    'a deregistration': { act: (harness) => harness.command('deregister'), isOver: true },
+    'the end of the gateway': { act: (harness) => harness.app.close(), isOver: true },
+  };
+for (const [what, { act, isOver }] of Object.entries(ENDS))
+  test(`${what} ends all dedicated processes while there is no shared one`, {}, async (harness) => {
+    await harness.add();
+    const clients = [await harness.client(), await harness.client()];
+    const own = await Promise.all(clients.map(pidOf));
+    await harness.lose();
+    assert.equal(own.map(isRunning), [true, true], 'they are there until then');
+    await act(harness);
+    await allGone(own);
+    if (isOver) return;
+    await harness.regain();
+    const lost = '404 -32001';
+    assert.equal(await Promise.all(clients.map((client) => count(client))), [lost, lost]);
+  });
 
 suited.run();
 
