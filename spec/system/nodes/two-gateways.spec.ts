@@ -1,5 +1,6 @@
 // Several real gateways on one real PostgreSQL: a change on one applies on the others within ten seconds, a program belongs to
-// the gateway that registered it, and a killed gateway takes down only its own programs.
+// the gateway that registered it, and a killed gateway takes down only its own programs. Changed accounts:
+// mcp-revoked-elsewhere.spec.ts.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -19,7 +20,6 @@ import {
   toolText,
 } from '../../helpers/caller.ts';
 import { becomes, eventually, untilStatus } from '../../helpers/eventually.ts';
-import { PASSWORD } from '../../helpers/mcp-program.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { Program } from '../../helpers/program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
@@ -89,49 +89,6 @@ onPostgresql(
     await becomes(() => isRunning(child), false, heardWithinMs);
     assert.equal(a.program.descendants(), []);
     for (const { admin } of [a, b]) assert.equal(Object.keys(await listed(admin)), ['far/one']);
-  },
-);
-
-onPostgresql(
-  'a demotion, disabling, deletion or new password on one revokes the old token on the other',
-  async () => {
-    const [a, b] = await twoGateways();
-    const changes: Readonly<Record<string, object | undefined>> = {
-      demoted: { role: 'user' },
-      disabled: { is_active: false },
-      renewed: { password: 'battery staple' },
-      deleted: undefined,
-    };
-    const outcomes = await Promise.all(
-      Object.entries(changes).map(async ([username, change]) => {
-        const user = { username, email: `${username}@localhost`, password: PASSWORD, role: 'admin' };
-        const made = await a.admin('POST /auth/users', user);
-        assert.is(made.status, 201);
-        const onB = caller(b.url, await tokenOf(b.url, username, PASSWORD));
-        assert.is((await onB('GET /auth/users')).status, 200);
-        const path = `/auth/users/${field(made, 'id')}`;
-        const changed = change === undefined ? a.admin(`DELETE ${path}`) : a.admin(`PATCH ${path}`, change);
-        await succeeds(changed);
-        const verdict = async () => statusAndCode(await onB('GET /auth/users'));
-        return eventually(verdict, ([status]) => status !== 200, heardWithinMs);
-      }),
-    );
-    assert.equal(outcomes, Array(4).fill([401, 'INVALID_CREDENTIALS']));
-    // A new login on B sees the changes of A.
-    const again = caller(b.url, await tokenOf(b.url, 'demoted', PASSWORD));
-    assert.equal(statusAndCode(await again('GET /auth/users')), [403, 'INSUFFICIENT_PERMISSIONS']);
-    const logins = await Promise.all(
-      [
-        ['disabled', PASSWORD],
-        ['renewed', PASSWORD],
-        ['renewed', 'battery staple'],
-        ['deleted', PASSWORD],
-      ].map(([username, word]) => caller(b.url)('POST /auth/login', { username, password: word })),
-    );
-    assert.equal(
-      logins.map(({ status }) => status),
-      [401, 401, 200, 401],
-    );
   },
 );
 
