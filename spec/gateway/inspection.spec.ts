@@ -1,5 +1,5 @@
-// The actors that an inspector of a gateway sees: sessions of clients and parked calls, too, in one system. Dedicated processes
-// are in spec/system/mcp/own-processes-others.spec.ts.
+// The actors that an inspector of a gateway sees: sessions of clients, their dedicated conversations and parked calls, too, in
+// one system.
 
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
@@ -45,10 +45,12 @@ test('shows the sessions of clients, with their state, in one system, until they
   assert.is(sessions.length, 2);
   const { status, value, context } = Object(sessions[0]?.getSnapshot());
   assert.equal([status, value, context.template, context.ownerId], ['active', 'serving', 't', 'anonymous']);
+  const own = actorsOf('conversation');
+  assert.equal(new Set(own.map(pathOf)), new Set(['t/instance-1/conversation']));
   const ids = actors.map(({ sessionId }) => sessionId);
   assert.equal([new Set(ids).size, roots.size], [ids.length, 1], 'no two have the same id');
   await gateway.close({ graceMs: 0 });
-  assert.equal(sessions.map(statusOf), ['done', 'done']);
+  assert.equal(new Set([...sessions, ...own].map(statusOf)), new Set(['done']));
 });
 
 test('shows a call that waits for its client, until it is over', async () => {
@@ -66,6 +68,12 @@ test.run();
 /** The actors that were created with that id. */
 function actorsOf(id: string): InspectedActor[] {
   return actors.filter((actor) => Object(actor).id === id);
+}
+
+/** The ids of its parents below the root, and its own. */
+function pathOf(actor: object): string {
+  const { _parent: parent, id } = Object(actor);
+  return parent?._parent === undefined ? id : `${pathOf(parent)}/${id}`;
 }
 
 function statusOf(actor: InspectedActor | undefined): unknown {

@@ -1,8 +1,6 @@
-// Dedicated processes as an operator and an embedding program see them, and their limit per instance over all restarts of the
-// shared process. The effect of a dead process on its session: client-session-rebinding.spec.ts.
+// Dedicated processes as an operator sees them, and their limit per instance over all restarts of the shared process. The effect of a dead process on its session: client-session-rebinding.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { eventually } from '../../helpers/eventually.ts';
 import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ownTests, PATH, pidOf } from './own-processes.ts';
@@ -75,36 +73,4 @@ test('are created or refused for sessions that open while the shared one dies, a
   assert.is((await harness.knock()).said, FULL);
 });
 
-// --- inspection by an embedding program -----------------------------------------------------------------------------------
-
-/** An actor of xstate, as far as this looks at it. */
-interface Inspected {
-  readonly id: string;
-  readonly _parent?: Inspected;
-  getSnapshot(): { readonly status: string; readonly pid?: number };
-}
-
-const actors: Inspected[] = [];
-test('are shown by inspection as actors below their instance until they end', {
-  inspect: (event) => {
-    if (event.type === '@xstate.actor') actors.push(Object(event.actorRef));
-  },
-}, async (harness) => {
-  await harness.add();
-  const client = await harness.client();
-  const own = actors.find(({ id }) => id === 'conversation');
-  assert.equal(pathOf(own), ['root', 't', 'instance-1', 'conversation']);
-  const { status, pid } = own?.getSnapshot() ?? {};
-  assert.equal([status, pid], ['active', await pidOf(client)]);
-  await harness.end(client.sessionId);
-  const isDone = async () => own?.getSnapshot().status === 'done';
-  assert.ok(await eventually(isDone, Boolean));
-});
-
 suited.run();
-
-function pathOf(actor: Inspected | undefined): string[] {
-  if (actor === undefined) return [];
-  const { _parent: parent, id } = actor;
-  return parent === undefined ? ['root'] : [...pathOf(parent), id];
-}

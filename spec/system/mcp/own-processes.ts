@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filter, firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ActorInspection } from '../../../src/domain/actor-inspection.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
 import { postTo } from '../../gateway/mcp-post.ts';
@@ -36,7 +35,6 @@ export interface OwnHarnessOptions {
   readonly policy?: Partial<BalancerPolicy>;
   /** The maximum of dedicated processes. */
   readonly processes?: number;
-  readonly inspect?: (event: ActorInspection) => void;
 }
 
 /** How a shared process is lost. */
@@ -55,14 +53,13 @@ export class OwnHarness {
     this.wire = new Wire(app.url);
   }
 
-  static async open({ policy, processes, inspect }: OwnHarnessOptions = {}): Promise<OwnHarness> {
+  static async open({ policy, processes }: OwnHarnessOptions = {}): Promise<OwnHarness> {
     const sessions = processes === undefined ? {} : { processes };
     return new OwnHarness(
       await startApp({
         gateway: {
           policy: { session: 'isolated', sessionFailover: 'never', ...policy },
           sessions,
-          ...(inspect && { inspect }),
         },
       }),
     );
