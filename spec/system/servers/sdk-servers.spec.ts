@@ -4,7 +4,6 @@
 
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { isJsonObject, type JsonObject } from '../../../src/domain/json.ts';
 import { TRANSPORTS } from '../../../src/transports/index.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
@@ -31,27 +30,8 @@ const SUBJECTS = ['http', 'stdio'].flatMap((kind) =>
   (['dual', 'modern', 'legacy'] as const).map((served) => [kind, served] as const),
 );
 for (const [kind, served] of SUBJECTS) {
-  const isModern = served !== 'legacy';
   const check = (sentence: string, body: (transport: Transport) => Promise<void>): void =>
     test(`${kind}, ${served}: ${sentence}`, () => (kind === 'http' ? overHttp : overStdio)(served, body));
-
-  check(
-    'detects the era, reads the server info, probes it, and gets its error for an unknown method',
-    async (transport) => {
-      const { capabilities, greeting, ...who } = transport.peer;
-      assert.equal(who, {
-        era: isModern ? 'modern' : 'legacy',
-        protocolVersion: isModern ? '2026-07-28' : '2025-11-25',
-        serverName: 'everything',
-        serverVersion: '1.0.0',
-      });
-      assert.ok('tools' in capabilities);
-      assert.equal(greeting.capabilities, capabilities);
-      await resultOf(transport, isModern ? 'server/discover' : 'ping');
-      const error = { code: -32601, message: 'Method not found' };
-      assert.equal((await see(transport.exchange({ method: 'no/such' }))).events, [{ kind: 'error', error }]);
-    },
-  );
 
   // The SDK compares the headers of the modern era with the body before it looks for the tool.
   check('encodes any tool name so that the SDK accepts it', async (transport) => {
@@ -68,19 +48,6 @@ for (const [kind, served] of SUBJECTS) {
     await until(async () => (await waiting()) === 1, 'the call was running');
     silent.unsubscribe();
     await until(async () => (await waiting()) === 0, 'the call was cancelled');
-  });
-
-  check('reads a resource and gets a prompt with non-ASCII texts', async (transport) => {
-    const uri = 'test://template/grüße-日本/data';
-    const { contents } = await resultOf(transport, 'resources/read', { uri });
-    assert.equal(
-      [contents].flat().map((each) => Object(each).uri),
-      [new URL(uri).href],
-    );
-    const params = { name: 'test_prompt_with_arguments', arguments: { arg1: 'Jürgen', arg2: '日本 🎭' } };
-    const { messages } = await resultOf(transport, 'prompts/get', params);
-    assert.match(JSON.stringify(messages), "arg1='Jürgen', arg2='日本 🎭'");
-    assert.is(transport.diagnostics().unmatchedMessages, 0);
   });
 }
 
@@ -133,14 +100,6 @@ async function overPipe(
     await transport.close();
   }
   assert.not(isRunning(pid));
-}
-
-async function resultOf(transport: Transport, method: string, params?: JsonObject): Promise<JsonObject> {
-  const { events } = await see(transport.exchange(params === undefined ? { method } : { method, params }));
-  const [event] = events;
-  const value = event?.kind === 'result' ? event.result.value : undefined;
-  if (!isJsonObject(value)) throw new Error(`${method} was answered with ${JSON.stringify(event)}`);
-  return value;
 }
 
 test.run();
