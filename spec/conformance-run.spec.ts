@@ -4,7 +4,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { type Check, eachOnce, readChecks } from './conformance-suite/checks.ts';
-import { SCENARIOS } from './conformance-suite/client-scenarios.ts';
 import {
   type Allowance,
   applyAllowances,
@@ -14,7 +13,7 @@ import {
 import { readOptions } from './conformance-suite/options.ts';
 import { comparedOutcome, directOutcome, isGood, totalOf } from './conformance-suite/outcome.ts';
 import { clientTargetsOf, targetsOf } from './conformance-suite/run.ts';
-import { CLIENT_SUITES, SUITES } from './conformance-suite/suites.ts';
+import { SUITES } from './conformance-suite/suites.ts';
 import { CLIENT_TARGETS, TARGETS } from './conformance-suite/targets.ts';
 import { folderOfEach } from './helpers/folder.ts';
 import { suite } from './helpers/suite.ts';
@@ -143,18 +142,6 @@ choice('are chosen by parts of their names', () => {
   assert.equal([chosen('--only', 'direct'), chosen('--url', 'http://127.0.0.1:1/mcp')], [[], []]);
   assert.throws(() => chosen('--only', 'sdtio'), /no target is called sdtio: direct, one-http/);
   assert.throws(() => chosen('--color'), /usage: npm run conformance/);
-});
-
-choice('have a client implementation for each client scenario', () => {
-  const scenarios = CLIENT_SUITES.flatMap((one) => one.scenarios);
-  assert.equal(
-    scenarios.filter((scenario) => SCENARIOS[scenario] === undefined),
-    [],
-  );
-  assert.equal(
-    Object.keys(SCENARIOS).filter((scenario) => !scenarios.includes(scenario)),
-    [],
-  );
 });
 
 choice('of one era accept no difference but polling, which stdio cannot have', () => {
