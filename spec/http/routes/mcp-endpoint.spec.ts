@@ -20,23 +20,6 @@ async function start() {
   return { ...(await startApp({ mcp, gateway: { templates: ['demo', 'mcp', 'tools'] } })), mcp };
 }
 
-test('pass every method on every path to the endpoint', async () => {
-  const app = await start();
-  for (const path of ['/mcp/demo', '/mcp/demo/mcp', '/mcp'])
-    for (const [sent, text] of Object.entries({ POST: JSON.stringify(MESSAGE), GET: '', DELETE: '' })) {
-      const headers = { 'Mcp-Session-Id': path };
-      const { status } = await app.ask(sent, path, sent === 'POST' ? { body: text, headers } : { headers });
-      const asked = app.mcp.requests.at(-1);
-      assert.equal([status, asked?.method, asked?.principal.name], [200, sent, 'anonymous']);
-      assert.equal(
-        [asked?.headers['mcp-session-id'], asked?.template],
-        [path, path === '/mcp' ? undefined : 'demo'],
-      );
-      assert.is(Buffer.from(asked?.body ?? 'none').toString(), text);
-    }
-  await app.close();
-});
-
 test('do not collide with the operations of a template, even for a template called mcp or tools', async () => {
   const app = await start();
   await app.serve('mcp', 'one');
