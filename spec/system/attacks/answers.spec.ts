@@ -30,11 +30,11 @@ function openBackend() {
   };
   return startToolServer({
     small: nothing,
-    large: (response, id) => {
+    large: (response, { id }) => {
       begin(response, id);
       response.end(large);
     },
-    stalled: (response, id) => {
+    stalled: (response, { id }) => {
       begin(response, id);
       response.write('{"t":"');
       response.write(endless);

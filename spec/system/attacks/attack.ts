@@ -1,12 +1,9 @@
 // Shared by the attacks: a backend whose tools write their answers themselves, and figures of what callers saw.
 
-import type { ServerResponse } from 'node:http';
-import { answerJson, messageOf, type RawServer, startRawServer } from '../../transports/raw-server.ts';
+import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
+import { type Answer, type Answers, result, serving } from '../../transports/scripted-server.ts';
 
 export const MIB = 1024 * 1024;
-
-/** Writes the answer to a call with this id, or only a part of it. */
-type ToolAnswer = (response: ServerResponse, id: unknown) => unknown;
 
 /** The result of `initialize`, and of `tools/list` for these tools. */
 export const INITIALIZED = {
@@ -18,27 +15,19 @@ export const toolsOf = (names: readonly string[]) => ({
   tools: names.map((name) => ({ name, inputSchema: { type: 'object' } })),
 });
 
-/** A server of the legacy era without sessions. */
-export function startToolServer(tools: Readonly<Record<string, ToolAnswer>>): Promise<RawServer> {
-  return startRawServer(async (request, response) => {
+/** A server of the legacy era without sessions. Its tools write their answers, or only a part of them. */
+export function startToolServer(tools: Answers): Promise<RawServer> {
+  const call: Answer = (response, asked) => {
     response.on('error', () => {}); // clients may disconnect at any time
-    if (request.method !== 'POST') return response.writeHead(405).end();
-    const { id, method, params } = await messageOf(request);
-    if (id === undefined) return response.writeHead(202).end();
-    if (method === 'tools/call') return tools[String(Object(params).name)]?.(response, id);
-    const results: Readonly<Record<string, object>> = {
-      initialize: { result: INITIALIZED },
-      ping: { result: {} },
-      'tools/list': { result: toolsOf(Object.keys(tools)) },
-    };
-    const said = results[String(method)] ?? { error: { code: -32601, message: 'Method not found' } };
-    return answerJson(response, 200, { jsonrpc: '2.0', id, ...said });
-  });
+    tools[String(asked.params?.name)]?.(response, asked);
+  };
+  const list = result(toolsOf(Object.keys(tools)));
+  const answers = { initialize: result(INITIALIZED), ping: result({}), 'tools/list': list };
+  return startRawServer(serving({ ...answers, 'tools/call': call }));
 }
 
 /** Answers a call without content. */
-export const nothing: ToolAnswer = (response, id) =>
-  answerJson(response, 200, { jsonrpc: '2.0', id, result: { content: [] } });
+export const nothing = result({ content: [] });
 
 /** Figures of these times, in whole ms. */
 export function figuresOf(times: readonly number[]) {

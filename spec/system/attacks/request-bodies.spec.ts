@@ -28,9 +28,9 @@ if (canLimitMemory) {
   test.before(async () => {
     backend = await startToolServer({
       fast: nothing,
-      slow: async (response, id) => {
+      slow: async (...asked) => {
         await sleep(SLOW_MS);
-        nothing(response, id);
+        nothing(...asked);
       },
     });
     memory = new MemoryLimit(1024 * MIB);
