@@ -35,6 +35,7 @@ export async function syncListing(
     ...{ removed: [] as SyncedInstance[], unchanged: [] as SyncedInstance[] },
     skipped: skipped.filter(({ template }) => mayUse(template)) as SkippedDeployment[],
   };
+  await registry.refresh();
   const present = new Set<string>();
   for (const deployment of deployments) {
     const { template, id, name } = deployment;
@@ -112,7 +113,10 @@ const contentsShape = compileShape(
   'body',
 );
 
-/** The same for a registry file. An unusable entry is a problem, not a failure. VALIDATION_ERROR for malformed contents, DATABASE_UNAVAILABLE. */
+/**
+ * The same for a registry file. An unusable entry is a problem, not a failure. VALIDATION_ERROR for malformed contents,
+ * DATABASE_UNAVAILABLE.
+ */
 export async function importContents(
   registry: Registry,
   contents: FileContents,
@@ -120,6 +124,7 @@ export async function importContents(
 ): Promise<ImportReport> {
   if (!contentsShape.accepts(contents))
     throw validationFailed(contentsShape.issues(contents), 'The registry document');
+  await registry.refresh();
   const report = emptyReport();
   for (const { name, loadBalancer } of contents.templates) {
     if (!mayUse(name)) continue;

@@ -88,8 +88,6 @@ export class Registry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const { member, replaced } = await this.#change(async () => {
-      // Of a file or of sync: the API of another node may have registered this instance meanwhile.
-      if (options.fingerprint !== undefined) await this.#refresh();
       // First, so that nothing is stored for an instance that is refused.
       await this.#refuseExposing(this.#define(template, input, options));
       const areSettingsStored = await this.#saveSettings(template, options.loadBalancer ?? {});
@@ -127,7 +125,8 @@ export class Registry {
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
-      await this.#refresh();
+      // The tombstone needs the present fingerprint.
+      if (this.#active.find(template, id)?.source !== 'api') await this.#refresh();
       const { fingerprint } = this.#deps.fleet.member(template, id).definition;
       // Before the deletion: a tombstone alone changes nothing, but a deletion without one would not last.
       if (fingerprint !== undefined)
@@ -139,7 +138,6 @@ export class Registry {
   /** Removes an instance that its file or sync no longer has. False when it is gone, has another source, or runs on another node. */
   withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
     return this.#change(async () => {
-      await this.#refresh();
       const found = this.#active.find(template, id);
       if (found?.source !== source || !this.#active.runsHere(found)) return false;
       await this.#remove(template, id);
@@ -163,6 +161,11 @@ export class Registry {
         return definition;
       }
     });
+  }
+
+  /** Applies the changes of other nodes now, before an import that compares with them. */
+  async refresh(): Promise<void> {
+    await this.#change(() => this.#refresh());
   }
 
   /** True when this very entry was deleted through the API. */
