@@ -3,12 +3,11 @@
 // row.
 
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition, InstanceSource, TransportKind } from '../domain/instance.ts';
 import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
-import { fromDocument, type InstanceRow, type Tables, toDocument } from './entities.ts';
+import { fromDocument, type InstanceRow, toDocument } from './entities.ts';
 import { OrmAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
@@ -171,43 +170,31 @@ function ormSettings(session: OrmSession): SettingStore {
       // Written by `ensure`.
       return row === null ? undefined : (fromDocument(row.value) as string);
     });
+  const exchange = (name: string, before: string | undefined, after: string | undefined): Promise<boolean> =>
+    session.write(async (em, { settings }) => {
+      // Locks an existing row until the end of the transaction.
+      await em.nativeUpdate(settings, { name }, { name });
+      const row = await em.findOne(settings, { name });
+      if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
+      try {
+        if (after === undefined) await em.nativeDelete(settings, { name });
+        else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });
+        else await em.insert(settings, { name, value: toDocument(after) });
+        return true;
+      } catch (thrown) {
+        if (thrown instanceof UniqueConstraintViolationException) return false; // another node inserted it first
+        throw thrown;
+      }
+    });
   return {
     read,
     ensure: async (name, value) => {
       const before = await read(name);
-      if (before !== undefined) return before;
-      await session.write((em, { settings }) =>
-        insertUnlessThere(em, settings, { name, value: toDocument(value) }),
-      );
+      if (before !== undefined || (await exchange(name, undefined, value))) return before ?? value;
       return (await read(name)) ?? value;
     },
-    exchange: (name, before, after) =>
-      session.write(async (em, { settings }) => {
-        // Locks an existing row until the end of the transaction.
-        await em.nativeUpdate(settings, { name }, { name });
-        const row = await em.findOne(settings, { name });
-        if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
-        if (after === undefined) await em.nativeDelete(settings, { name });
-        else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });
-        else return insertUnlessThere(em, settings, { name, value: toDocument(after) });
-        return true;
-      }),
+    exchange,
   };
-}
-
-/** False when another node inserted it first. */
-async function insertUnlessThere(
-  em: SqlEntityManager,
-  settings: Tables['settings'],
-  row: { readonly name: string; readonly value: string },
-): Promise<boolean> {
-  try {
-    await em.insert(settings, row);
-    return true;
-  } catch (thrown) {
-    if (thrown instanceof UniqueConstraintViolationException) return false;
-    throw thrown;
-  }
 }
 
 /** The columns that a save replaces: all but the key and the position in lists. */
