@@ -1,7 +1,7 @@
 // The composition root with real sockets and in-process backends: what is up when, and in which order it ends.
 
 import { once } from 'node:events';
-import { chmod, mkdtemp, readdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, stat, writeFile } from 'node:fs/promises';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +13,7 @@ import { fields } from '../src/cli/answers.ts';
 import { loadConfig } from '../src/config.ts';
 import type { GatewayEvent } from '../src/domain/events.ts';
 import { ListenError } from '../src/listeners.ts';
+import { claimNodeOfFile } from '../src/node-claim.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
 import type { RevisionChange } from '../src/persistence/revision-watch.ts';
 import { logDatabase, type RunningServer, startServer } from '../src/server.ts';
@@ -131,6 +132,21 @@ test('starts no program and makes no database, key or first admin when the port 
   const flags = { port: String(await takenPort()), 'registry-file': file };
   assert.instance(await thrownBy(start(flags, { folder: empty }, env)), ListenError);
   assert.equal(await readdir(empty), []);
+});
+
+test('does not migrate the database file of another gateway that runs as the same node', async () => {
+  const shared = await mkdtemp(join(folder, 'shared-'));
+  const file = join(shared, 'gateway.db');
+  await writeFile(file, '');
+  const claim = await claimNodeOfFile(file, 'local');
+  const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
+  assert.match(
+    String(await thrownBy(start({}, { folder: shared }, env))),
+    'already runs as the node "local"',
+  );
+  assert.is((await stat(file)).size, 0);
+  await claim.release();
+  await start({}, { folder: shared }, env);
 });
 
 test('continues without a default port that is taken, and warns of it', async () => {

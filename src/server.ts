@@ -1,6 +1,7 @@
 // The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, closed in reverse
 // order. The command line handles signals and exit codes.
 
+import { existsSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
 import {
   distinctUntilChanged,
@@ -20,7 +21,8 @@ import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp, type HttpApp } from './http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { metricsListener } from './metrics/prometheus.ts';
-import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
+import { claimNodeOfFile, claimNodeOfServer, type NodeClaim, NodeInUseError } from './node-claim.ts';
+import { describeDatabase } from './persistence/database-url.ts';
 import { fileExposureOf } from './persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
 import { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
@@ -106,16 +108,20 @@ async function start(
   let metrics: HttpApp['metrics'] | undefined;
   const scrapes = await openScrapes(config, () => metrics, log);
   onUndo(async () => scrapes?.close(0));
+  const nodeId = nodeIdOf(config, listeners.urls);
+  const { file } = describeDatabase(config.databaseUrl, folder);
+  // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
+  const fileClaim = file !== undefined && existsSync(file) ? await earlyClaim(file, nodeId) : undefined;
+  onUndo(async () => fileClaim?.release());
   const storage = await openStorage(config, {
     folder,
     migrations: 'apply',
     onNotice: (line) => log.info(line),
   });
-  const { store, file } = storage;
+  const { store } = storage;
   onUndo(() => store.close());
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
-  const nodeId = nodeIdOf(config, listeners.urls);
-  const claim = await claimNode(storage, nodeId, log);
+  const claim = fileClaim ?? (await claimNode(storage, nodeId, log));
   onUndo(async () => claim?.release());
   // One watch for all subscribers. No other process writes a store in memory.
   const storeChanges$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
@@ -238,6 +244,14 @@ async function otlpOf({ otel = process.env }: ServerOptions, log: Logger): Promi
 
 function nodeIdOf({ nodeId, nodeHost }: Config, [first = '']: readonly string[]): string {
   return nodeHost === undefined ? nodeId : `${nodeHost}:${new URL(first).port}`;
+}
+
+/** Undefined when the file cannot be locked, for example in a read-only folder: the error of opening it has the remedy. */
+async function earlyClaim(file: string, nodeId: string): Promise<NodeClaim | undefined> {
+  return claimNodeOfFile(file, nodeId).catch((error: unknown) => {
+    if (error instanceof NodeInUseError) throw error;
+    return undefined;
+  });
 }
 
 /** Undefined for a database in memory, which no other process can reach. */
