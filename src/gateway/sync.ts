@@ -197,7 +197,11 @@ export class Sync {
   #changesOf(source: Source): (change: SourceChange) => void {
     const { registry, onNotice = () => {} } = this.#deps;
     const { signal } = this.#closing;
-    const report = (thrown: unknown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`);
+    let isFailing = false;
+    const report = (thrown: unknown) => {
+      if (!isFailing && !signal.aborted) onNotice(`sync: ${messageOf(thrown)}`);
+      isFailing = true;
+    };
     let isWaiting = false;
     const takeChange = ({ ended }: SourceChange): void => {
       if (ended !== undefined) {
@@ -211,10 +215,15 @@ export class Sync {
       const onBegin = () => {
         isWaiting = false;
       };
-      this.#sync(source, {}, onBegin).catch(async (thrown) => {
-        report(thrown);
-        if (await waited(REPEAT_LISTING_MS, signal)) takeChange({});
-      });
+      this.#sync(source, {}, onBegin).then(
+        () => {
+          isFailing = false;
+        },
+        async (thrown) => {
+          report(thrown);
+          if (await waited(REPEAT_LISTING_MS, signal)) takeChange({});
+        },
+      );
     };
     return takeChange;
   }
