@@ -9,7 +9,7 @@ import type { FileEntry, ImportReport } from '../src/registry/registry-types.ts'
 import { importContents } from '../src/registry-sync.ts';
 import { startsForEver } from './helpers/failing-backend.ts';
 import { Node } from './helpers/nodes.ts';
-import { codeOf } from './helpers/outcome.ts';
+import { codeOf, endOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry import');
@@ -41,6 +41,15 @@ test('does not restore an instance that the API deleted, even after a restart, u
   assert.equal(facts(), []);
   assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, added: ['r/a'] });
   assert.is(await store.findTombstone('r', 'a'), undefined);
+});
+
+test('does not restore such an instance after a registration that failed', async () => {
+  await importAll([entry('a', 'f1')]);
+  await registry.deregister('r', 'a');
+  store.failing.add('saveInstance');
+  assert.is(await endOf(registry.register('r', input('a'))), 'Error: saveInstance');
+  store.failing.clear();
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, keptAway: ['r/a'] });
 });
 
 test('keeps a change that was made through the API, and ignores instances that the API has registered', async () => {

@@ -47,7 +47,7 @@ export type {
 export { type Cipher, createCipher } from './persistence/cipher.ts';
 export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open.ts';
 export { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
-export type { Store, Tombstone } from './persistence/store.ts';
+export type { Store } from './persistence/store.ts';
 export type {
   FileContents,
   FileEntry,

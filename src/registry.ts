@@ -128,10 +128,7 @@ export class Registry {
       // The tombstone needs the present fingerprint.
       if (this.#active.find(template, id)?.source !== 'api') await this.#refresh();
       const { fingerprint } = this.#deps.fleet.member(template, id).definition;
-      // Before the deletion: a tombstone alone changes nothing, but a deletion without one would not last.
-      if (fingerprint !== undefined)
-        await this.#query(withoutEffect(this.#store.saveTombstone({ template, id, fingerprint })));
-      await this.#remove(template, id);
+      await this.#remove(template, id, fingerprint);
     });
   }
 
@@ -298,7 +295,6 @@ export class Registry {
     for (let attempt = 1; ; attempt += 1) {
       const definition = this.#define(template, input, options);
       const { id } = definition;
-      await this.#query(withoutEffect(this.#store.deleteTombstone(template, id)));
       try {
         // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
         if (options.handler === undefined) await this.#write(this.#store.saveInstance(definition));
@@ -311,8 +307,8 @@ export class Registry {
     }
   }
 
-  async #remove(template: string, id: string): Promise<void> {
-    await this.#write(this.#store.deleteInstance(template, id));
+  async #remove(template: string, id: string, fingerprint?: string): Promise<void> {
+    await this.#write(this.#store.deleteInstance(template, id, fingerprint));
     const before = this.#active.find(template, id);
     this.#active.remove(template, id);
     this.#reloadAfter(before);
@@ -339,15 +335,6 @@ export class Registry {
       this.#active.applySettings(template, loadBalancer);
       return true;
     }
-  }
-}
-
-/** For a query of a tombstone, which has no effect alone: if it is not answered, the change was not made. */
-async function withoutEffect(query: Promise<void>): Promise<void> {
-  try {
-    await query;
-  } catch (thrown) {
-    throw hasCode(thrown, 'DATABASE_UNAVAILABLE') ? databaseUnavailable(thrown) : thrown;
   }
 }
 

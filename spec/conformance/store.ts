@@ -78,9 +78,9 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     };
     await store.saveTemplate({ name: template, loadBalancer: {} });
     await store.saveInstance(longest);
-    await store.saveTombstone({ template, id: longest.id, fingerprint: 'f'.repeat(64) });
     assert.equal(await store.listInstances(), [longest]);
     assert.equal(await store.listTemplates(), [{ name: template, loadBalancer: {} }]);
+    await store.deleteInstance(template, longest.id, 'f'.repeat(64));
     assert.is(await store.findTombstone(template, longest.id), 'f'.repeat(64));
   });
 
@@ -138,7 +138,6 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
       last = now;
       return hasChanged;
     };
-    const tombstone = { template: 'demo', id: 'a', fingerprint: 'f' };
     assert.equal(
       [
         await changes(() => store.saveTemplate({ name: 'demo', loadBalancer: {} })),
@@ -154,12 +153,10 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
         await changes(() => store.deleteInstance(smallest.template, smallest.id)),
         await changes(() => store.deleteTemplate('demo')),
         await changes(() => store.listInstances()),
-        await changes(() => store.saveTombstone(tombstone)),
-        await changes(() => store.deleteTombstone('demo', 'a')),
         await changes(() => store.settings.ensure('name', 'value')),
         await changes(() => store.ping()),
       ],
-      [false, false, false, false, false, false, false],
+      [false, false, false, false, false],
     );
   });
 
@@ -232,16 +229,21 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listTemplates(), [{ name: 'demo', loadBalancer: { timeout: 5 } }]);
   });
 
-  declare('keeps tombstones, replaces them by template and id, and forgets them', async (store) => {
-    await store.saveTombstone({ template: 'demo', id: 'a', fingerprint: 'first' });
-    await store.saveTombstone({ template: 'other', id: 'a', fingerprint: 'other' });
-    await store.saveTombstone({ template: 'demo', id: 'a', fingerprint: 'second' });
-    const find = (template: string, id: string) => store.findTombstone(template, id);
-    const found = [await find('demo', 'a'), await find('other', 'a'), await find('demo', 'b')];
-    assert.equal(found, ['second', 'other', undefined]);
-    await store.deleteTombstone('demo', 'a');
-    await store.deleteTombstone('demo', 'never there');
-    assert.equal([await find('demo', 'a'), await find('other', 'a')], [undefined, 'other']);
+  declare('leaves a tombstone of a deleted entry until it is saved again', async (store) => {
+    const twin = { ...smallest, template: 'other', serverId: 'other.small' };
+    const find = (template: string) => store.findTombstone(template, smallest.id);
+    for (const definition of [smallest, twin]) await store.saveInstance(definition);
+    await store.deleteInstance('demo', smallest.id, 'first');
+    await store.deleteInstance('other', smallest.id);
+    assert.equal([await find('demo'), await find('other')], ['first', undefined]);
+    assert.is(await store.deleteInstance('demo', smallest.id, 'second'), false);
+    assert.is(await find('demo'), 'first');
+    await store.saveInstance(twin);
+    assert.is(await find('demo'), 'first');
+    await store.saveInstance(smallest);
+    assert.is(await find('demo'), undefined);
+    await store.deleteInstance('demo', smallest.id, 'third');
+    assert.is(await find('demo'), 'third');
   });
 
   declare('changing an object passed in or returned does not change the store', async (store) => {

@@ -21,7 +21,7 @@ import {
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
-import type { AccountStore, AuditPage, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
+import type { AccountStore, AuditPage, AuditStore, SettingStore, Store } from './store.ts';
 
 export class MemoryStore implements Store {
   readonly kind = 'memory';
@@ -62,26 +62,21 @@ export class MemoryStore implements Store {
     for (const [otherKey, { serverId }] of this.#instances)
       if (otherKey !== key && serverId === definition.serverId) throw duplicateServer(serverId);
     this.#instances.set(key, structuredClone(definition));
+    this.#tombstones.delete(key);
     this.#changed();
     return true;
   }
 
-  async deleteInstance(template: string, id: string): Promise<boolean> {
-    const existed = this.#instances.delete(keyOf(template, id));
+  async deleteInstance(template: string, id: string, fingerprint?: string): Promise<boolean> {
+    const key = keyOf(template, id);
+    const existed = this.#instances.delete(key);
+    if (existed && fingerprint !== undefined) this.#tombstones.set(key, fingerprint);
     if (existed) this.#changed();
     return existed;
   }
 
   async findTombstone(template: string, id: string): Promise<string | undefined> {
     return this.#tombstones.get(keyOf(template, id));
-  }
-
-  async saveTombstone({ template, id, fingerprint }: Tombstone): Promise<void> {
-    this.#tombstones.set(keyOf(template, id), fingerprint);
-  }
-
-  async deleteTombstone(template: string, id: string): Promise<void> {
-    this.#tombstones.delete(keyOf(template, id));
   }
 
   async revision(): Promise<number> {

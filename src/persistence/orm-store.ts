@@ -11,7 +11,7 @@ import { fromDocument, type InstanceRow, toDocument } from './entities.ts';
 import { OrmAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
-import type { AccountStore, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
+import type { AccountStore, AuditStore, SettingStore, Store } from './store.ts';
 
 /** Lists are in the order of the first save. */
 export class OrmStore implements Store {
@@ -72,39 +72,32 @@ export class OrmStore implements Store {
     const { template, id, serverId, locked } = definition;
     if (locked !== undefined) throw configIncomplete(locked);
     const row = { ...rowOfInstance(definition), ...this.#encrypted(definition) };
-    return this.#session.changeIf(async (em, { instances }, position) => {
+    return this.#session.changeIf(async (em, { instances, tombstones }, position) => {
       const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
       if (namesake !== null && (namesake.template !== template || namesake.id !== id))
         throw duplicateServer(serverId);
       if ((await em.nativeUpdate(instances, { template, id }, row)) === 0)
         await em.insert(instances, { ...row, template, id, position });
+      await em.nativeDelete(tombstones, { template, id });
       return true;
     }, atRevision);
   }
 
-  async deleteInstance(template: string, id: string): Promise<boolean> {
-    return this.#session.changeIf(
-      async (em, { instances }) => (await em.nativeDelete(instances, { template, id })) > 0,
-    );
+  async deleteInstance(template: string, id: string, fingerprint?: string): Promise<boolean> {
+    return this.#session.changeIf(async (em, { instances, tombstones }) => {
+      if ((await em.nativeDelete(instances, { template, id })) === 0) return false;
+      if (fingerprint !== undefined) {
+        await em.nativeDelete(tombstones, { template, id });
+        await em.insert(tombstones, { template, id, fingerprint });
+      }
+      return true;
+    });
   }
 
   findTombstone(template: string, id: string): Promise<string | undefined> {
     return this.#session.run(
       async (em, { tombstones }) => (await em.findOne(tombstones, { template, id }))?.fingerprint,
     );
-  }
-
-  saveTombstone({ template, id, fingerprint }: Tombstone): Promise<void> {
-    return this.#session.write(async (em, { tombstones }) => {
-      await em.nativeDelete(tombstones, { template, id });
-      await em.insert(tombstones, { template, id, fingerprint });
-    });
-  }
-
-  deleteTombstone(template: string, id: string): Promise<void> {
-    return this.#session.write(async (em, { tombstones }) => {
-      await em.nativeDelete(tombstones, { template, id });
-    });
   }
 
   revision(): Promise<number> {

@@ -26,28 +26,20 @@ export interface Store {
   /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**
-   * Inserts or replaces by template and id; resolves when it is durable. DUPLICATE_SERVER when another instance has its server id,
-   * CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. `atRevision` and result: as in `saveTemplate`.
+   * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. DUPLICATE_SERVER when another
+   * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. `atRevision` and result:
+   * as in `saveTemplate`.
    */
   saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean>;
-  /** False when there was none. */
-  deleteInstance(template: string, id: string): Promise<boolean>;
-  /** The fingerprint of a file entry that was deleted through the API and stays deleted until the entry changes. */
+  /** False when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
+  deleteInstance(template: string, id: string, fingerprint?: string): Promise<boolean>;
+  /** The fingerprint of an entry that was deleted through the API and stays deleted until the entry changes. */
   findTombstone(template: string, id: string): Promise<string | undefined>;
-  saveTombstone(tombstone: Tombstone): Promise<void>;
-  deleteTombstone(template: string, id: string): Promise<void>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
-}
-
-export interface Tombstone {
-  readonly template: string;
-  readonly id: string;
-  /** Hash of the file entry at the time of the deletion. */
-  readonly fingerprint: string;
 }
 
 /** Most accounts of one query: databases limit the values in a list. */

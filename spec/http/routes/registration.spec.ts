@@ -174,7 +174,7 @@ test('answer 503 while the database is unavailable, and register nothing', async
   const store = failingStore();
   const app = await startApp({ gateway: { store } });
   store.failure = () => databaseUnavailable(new Error('planted-secret'));
-  store.failing.add('saveInstance').add('saveTemplate').add('deleteTombstone').add('saveTombstone');
+  store.failing.add('saveInstance').add('saveTemplate').add('deleteInstance');
   const body = { template_name: 'demo', id: 'x', endpoint: 'http://127.0.0.1:1' };
   const answer = await app.ask('POST', '/gateway/register', { body });
   assert.equal([answer.status, answer.body.error_code], [503, 'DATABASE_UNAVAILABLE']);

@@ -43,8 +43,6 @@ export const UNDONE = ['DATABASE_UNAVAILABLE no'];
 /** The distinct outcomes of changes of every kind; `done` without an error. */
 export async function fatesOfChanges(store: Store): Promise<string[]> {
   const changes = [
-    () => store.deleteTombstone('demo', 'a'),
-    () => store.saveTombstone({ template: 'demo', id: 'a', fingerprint: 'f' }),
     () => store.saveTemplate({ name: 'demo', loadBalancer: {} }),
     () => store.deleteInstance('demo', 'a'),
     () => store.settings.exchange('name', undefined, 'value'),

@@ -122,7 +122,6 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       if (exposure !== undefined) throw commandExposes(exposure);
       if (!templates.has(template)) await mergeSettings(store, template, {});
       templates.add(template);
-      await store.deleteTombstone(template, definition.id);
       await store.saveInstance(definition);
       (known.has(name) ? replaced : added).push(name);
       known.set(name, definition);
