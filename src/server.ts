@@ -17,6 +17,7 @@ import { availableMemoryBytes } from './config/memory.ts';
 import { type Config, isLoopback } from './config.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
+import { counted } from './domain/text.ts';
 import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp, type HttpApp } from './http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
@@ -288,8 +289,7 @@ export function logDatabase(
 
 function logRestored(gateway: Gateway, log: Logger): void {
   const { length: instances } = gateway.servers();
-  const what = instances === 1 ? '1 instance' : `${instances} instances`;
-  if (instances > 0) log.info({ instances }, `${what} restored from the database`);
+  if (instances > 0) log.info({ instances }, `${counted(instances, 'instance')} restored from the database`);
 }
 
 /** Logs an error: one part that cannot be closed must not leave the others open. */

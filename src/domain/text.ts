@@ -6,6 +6,11 @@ export function isCleanText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
+/** `1 instance`, `2 instances`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 /**
  * The text of a file, without a byte order mark. Throws an error with the code `not UTF-8`: replacement characters would silently
  * change a password.

@@ -1,6 +1,7 @@
 // `stagedoor db status | migrate | export | import`: commands on the database itself, without a gateway.
 
 import { resolve } from 'node:path';
+import { counted } from '../../domain/text.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import type { RegistryDocument } from '../database/registry-document.ts';
@@ -96,7 +97,7 @@ export const dbExport: CommandDefinition = {
       writePrivateFile(path, text);
       const sections = Object.values(document.templates);
       const count = sections.reduce((sum, { instances }) => sum + instances.length, 0);
-      terminal.note(`wrote ${path}, ${count} ${count === 1 ? 'instance' : 'instances'}`);
+      terminal.note(`wrote ${path}, ${counted(count, 'instance')}`);
     }
     if (withheld.length > 0) {
       const names = withheld.length > MOST_NAMED ? `${withheld.length} instances` : withheld.join(', ');

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
-import { lastWords } from '../../domain/text.ts';
+import { counted, lastWords } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
@@ -275,14 +275,11 @@ function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefin
 
 /** `2 calls and 1 session remain`; empty when nothing remains. */
 export function remainingText({ in_flight: calls, sessions }: Fields): string {
-  const parts = [counted(calls, 'call'), counted(sessions, 'session')].filter((part) => part !== '');
+  const parts = Object.entries({ call: Number(calls) || 0, session: Number(sessions) || 0 })
+    .filter(([, count]) => count > 0)
+    .map(([noun, count]) => counted(count, noun));
   if (parts.length === 0) return '';
   return `${parts.join(' and ')} ${parts.length === 1 && parts[0]?.startsWith('1 ') ? 'remains' : 'remain'}`;
-}
-
-function counted(count: unknown, what: string): string {
-  if (typeof count !== 'number' || count === 0) return '';
-  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
 }
 
 /** Longest wait for all engines and clusters together, in ms; the limit of each is shorter. */

@@ -7,6 +7,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { splitCommand } from '../../domain/command.ts';
 import { localUrl } from '../../domain/endpoint.ts';
+import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { databaseClock } from '../../persistence/open.ts';
@@ -96,7 +97,9 @@ function databaseResult(
     return warn(`${name}: ${migrations.pending.length} migrations are pending`, advice);
   }
   if (reason !== null) return fail(`${name}: ${reason}`, `"${ownCommand('db status')}" says more`);
-  return ok(`${name}: ${counts?.instances} instances, ${counts?.users} users; migrated`);
+  return ok(
+    `${name}: ${counted(counts?.instances ?? 0, 'instance')}, ${counted(counts?.users ?? 0, 'user')}; migrated`,
+  );
 }
 
 async function checkPorts(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
@@ -192,7 +195,7 @@ async function checkTemplates(config: Config, { env }: Terminal): Promise<readon
   });
   const advice = `correct the file in ${config.templatesFolder ?? 'the package'}`;
   const all = [...problems.map((problem) => warn(problem, advice)), ...(await Promise.all(missing)).flat()];
-  return all.length > 0 ? all : [ok(`the programs of ${templates.length} templates are in PATH`)];
+  return all.length > 0 ? all : [ok(`the programs of ${counted(templates.length, 'template')} are in PATH`)];
 }
 
 async function isFound(program: string, path: string, extensions = ''): Promise<boolean> {
