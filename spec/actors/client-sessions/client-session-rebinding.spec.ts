@@ -192,6 +192,23 @@ for (const since of ['before', 'after'] as const) {
   });
 }
 
+test('counts a conversation that is over before its use as a failed opening', async () => {
+  await harness.add('a', { fields: HTTP });
+  const session = await harness.openSession();
+  await harness.add('b', { fields: HTTP });
+  const backend = harness.backend('b');
+  const open = backend.openUpstream.bind(backend);
+  backend.openUpstream = async (...args) => {
+    const upstream = await open(...args);
+    // At the tenth one it gives up: otherwise this spec would never end.
+    if (backend.upstreams.length < 10) upstream?.disconnect();
+    return upstream;
+  };
+  harness.ref('a').drain();
+  assert.is(codeOf(await ask(session, 'read').end), 'BACKEND_UNAVAILABLE');
+  assert.is(backend.upstreams.length, 1);
+});
+
 test('starts no process after the other for a client that only listens', async () => {
   harness.setPolicy({ session: 'isolated' });
   await harness.add('a', { peer: FULL, fields: STDIO });

@@ -139,6 +139,7 @@ export class Binder {
     try {
       await needs.restoreState?.(upstream, signal);
       signal.throwIfAborted();
+      if (!binding.isIntact) throw notConnected();
     } catch (thrown) {
       await binding.close();
       throw thrown;
