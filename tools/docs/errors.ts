@@ -164,7 +164,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   BACKEND_UNAVAILABLE: {
     cause:
-      'The connection or the process broke, or the answer was not valid. With `delivered: "unknown"` the call may have been carried out.',
+      'The connection or the process broke, the answer was not valid, or the gateway stopped. With `delivered: "unknown"` the call may have been carried out.',
     remedy:
       'Without `delivered` repeat the call after `Retry-After`; with it, first check whether the call took effect.',
   },
