@@ -11,7 +11,12 @@ import { body } from '../../src/http/middleware/body.ts';
 import { ClientGone, type HttpMiddleware } from '../../src/http/request.ts';
 import { until } from '../conformance/transport.ts';
 import { HeldTool, serving } from '../helpers/function-backend.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import {
+  type AccountsFixture,
+  type Credentials,
+  PASSWORD,
+  startWithAccounts,
+} from '../helpers/http-accounts.ts';
 import type { Answer } from '../helpers/http-app.ts';
 import { MCP_TYPES, modern, openSession, rpc } from '../helpers/http-mcp.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
@@ -51,6 +56,21 @@ async function begin(
   if (sent > 0) socket.write(length === undefined ? `${sent.toString(16)}\r\n${bytes}\r\n` : bytes);
   return socket;
 }
+
+test('of a login without a length count as much as was sent: slow ones do not keep others out', async () => {
+  const app = await startWithAccounts({
+    ...{ maxBodyBytes: 64 * KB, bodyBounds: { totalBytes: 64 * KB, ownerBytes: 64 * KB } },
+  });
+  const slow = await begin(app, {}, '/auth/login', undefined, 10);
+  const login = { username: 'ada', password: PASSWORD };
+  const { status } = await fetch(`${app.url}/auth/login`, {
+    ...{ method: 'POST', duplex: 'half', headers: { 'content-type': 'application/json' } },
+    body: new Blob([JSON.stringify(login)]).stream(),
+  });
+  assert.is(status, 200);
+  slow.destroy();
+  await app.close();
+});
 
 test('count one request for each started 64 kB, over REST and MCP', async () => {
   const app = await startWithAccounts();

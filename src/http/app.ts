@@ -87,7 +87,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const readers = {
     direct: body(readDirect(maxBodyBytes), maxBodyBytes, 'json', costs),
     'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes, 'json', costs),
-    form: body(readKoaBody(formBytes), formBytes, 'form', costs),
+    form: body(readDirect(formBytes), formBytes, 'form', costs),
     bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes', costs),
   };
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));

@@ -80,8 +80,8 @@ export interface RouteAccess {
   readonly answers: Readonly<Record<number, AnswerDoc>>;
   readonly errors: readonly ErrorCode[];
   /**
-   * Reader of the body: `direct` on hot routes, else `koa-body` (the default), with identical answers. `form` also accepts a
-   * form.
+   * Reader of the body: `direct` on hot routes, else `koa-body` (the default), with identical answers. `form` reads directly, because
+   * the sender is not authenticated, and also accepts a form.
    */
   readonly reader?: 'direct' | 'koa-body' | 'form';
   /**
