@@ -87,7 +87,8 @@ function fittingWidths(
   if (columns === undefined || total(natural) <= columns) return undefined;
   // Words in colour are not split.
   const mayShrink = natural.map((_, index) => !rows.some((row) => row[index]?.includes('\u001b')));
-  const widths = natural.map((width, index) => (mayShrink[index] ? Math.min(width, columns) : width));
+  const most = Math.max(columns, LEAST_WIDTH);
+  const widths = natural.map((width, index) => (mayShrink[index] ? Math.min(width, most) : width));
   while (total(widths) > columns) {
     const widest = Math.max(...widths.filter((_, index) => mayShrink[index]));
     if (widest <= LEAST_WIDTH) break;
