@@ -24,9 +24,8 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
   const [word, ...rest] = group === undefined ? argv : afterFirst;
 
   if (word === undefined) return { kind: 'overview', group, isRequested: false };
-  if (isHelp(word) || word === 'help') return { kind: 'overview', group, isRequested: true };
+  if (isHelp(word)) return { kind: 'overview', group, isRequested: true };
   if (isVersion(word)) return { kind: 'version' };
-  if (group === undefined && word === 'version') return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
   const command = commands.find((candidate) => candidate.name === name || candidate.alias === name);
   if (command === undefined) throw unknownWord(word, group, commands);
@@ -168,11 +167,11 @@ function unknownOptions(unknown: readonly string[], name: string, flags: readonl
 }
 
 function isHelp(word: string): boolean {
-  return word === '--help' || word === '-h';
+  return ['--help', '-h', 'help'].includes(word);
 }
 
 function isVersion(word: string): boolean {
-  return word === '--version' || word === '-v';
+  return ['--version', '-v', 'version'].includes(word);
 }
 
 function camelCase(name: string): string {

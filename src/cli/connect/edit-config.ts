@@ -141,9 +141,9 @@ function inserted(text: string, tree: Node, path: readonly string[], value: unkn
   return `${text.slice(0, end)},${comment}${member}${text.slice(end + behind.length)}`;
 }
 
-function formatOf(text: string): { insertSpaces: boolean; tabSize: number; eol: string } {
+function formatOf(text: string): { insertSpaces: boolean; tabSize: number } {
   const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
-  return { insertSpaces: !indent.includes('\t'), tabSize: indent.length, eol: '\n' };
+  return { insertSpaces: !indent.includes('\t'), tabSize: indent.length };
 }
 
 // --- YAML ----------------------------------------------------------------------------------------------------------------
