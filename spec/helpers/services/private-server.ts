@@ -1,14 +1,17 @@
 // Starts a private server from installed binaries: on a free port of the loopback address, in a scratch folder, as an
-// unprivileged user, without durability. Each recipe names its programs and what to install.
+// unprivileged user, without durability. Each recipe names its programs and what to install. A server can be used if an attempt
+// succeeds: a database is created and dropped, a key of Redis is set.
 
 import { execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
 import { freePort } from '../../../src/cli/demo-servers.ts';
-import { answers, variableOf } from './find.ts';
+import { freshDatabase } from '../services.ts';
 import type { ServiceName } from './supervised.ts';
 
 export interface PrivateServer {
@@ -94,6 +97,8 @@ const recipes: Readonly<Record<ServiceName, Recipe>> = {
   },
 };
 
+/** Long enough for a busy machine; a closed port refuses at once. */
+const connectWithinMs = 15_000;
 const prepareWithinMs = 40_000;
 const answerWithinMs = 40_000;
 /** PostgreSQL gives its processes 5 s before it kills them; killed earlier, it would leave them behind. */
@@ -183,6 +188,31 @@ async function startOnce(
   }
   await end('SIGKILL');
   throw new Error(`a private server did not answer within ${answerWithinMs / 1000} s: ${output}`);
+}
+
+/** The variable with the URL of a server: TEST_POSTGRESQL_URL, TEST_MARIADB_URL, TEST_REDIS_URL. */
+export function variableOf(name: ServiceName): string {
+  return `TEST_${name.toUpperCase()}_URL`;
+}
+
+/** Rejects unless the server can be used as specs use it. */
+export async function answers(name: ServiceName, url: string): Promise<void> {
+  if (name !== 'redis') return (await freshDatabase({ url })).drop();
+  const client = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: connectWithinMs,
+    commandTimeout: connectWithinMs,
+    retryStrategy: () => null,
+  });
+  // The command rejects with the same error; without a listener it would also be printed.
+  client.on('error', () => undefined);
+  try {
+    const key = `stagedoor_spec_${randomBytes(8).toString('hex')}`;
+    await client.connect();
+    await client.set(key, '1', 'PX', 1_000);
+  } finally {
+    client.disconnect();
+  }
 }
 
 /** Finds the programs of a recipe, in one folder if possible so that versions do not mix. Undefined when one is missing. */

@@ -7,8 +7,7 @@ import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { answers, variableOf } from './find.ts';
-import { type PrivateServer, startPrivate } from './private-server.ts';
+import { answers, type PrivateServer, startPrivate, variableOf } from './private-server.ts';
 import type { ServiceAnswer, ServiceName } from './supervised.ts';
 
 const [name = 'redis'] = process.argv.slice(2) as [ServiceName];
