@@ -300,6 +300,10 @@ test('follows a symbolic link, and refuses a loop of links and a folder', async 
   assert.match(read(real), 'weather');
   assert.equal(filesOf(home('.cursor')), ['mcp.json']);
   rmSync(home('.cursor/mcp.json'));
+  symlinkSync('../dotfiles/new.json', home('.cursor/mcp.json'));
+  await write('cursor', '--write', '--yes');
+  assert.match(read(home('dotfiles/new.json')), 'weather');
+  rmSync(home('.cursor/mcp.json'));
   symlinkSync('mcp.json', home('.cursor/mcp.json'));
   const circle = await complaint(write('cursor', '--write', '--yes'));
   assert.match(circle, 'cannot be read (ELOOP); nothing was changed');

@@ -1,7 +1,16 @@
 // `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation
 // and writes it. The file is replaced as a whole or not at all, and a copy of the old file is kept.
 
-import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import {
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
 import { codeOf } from '../../domain/errors.ts';
@@ -52,9 +61,15 @@ function readConfig(written: string): ConfigText {
       throw new CommandFailure(`${written} is not UTF-8: not edited`, { cause: error });
     }
     const code = codeOf(error) ?? 'unknown reason';
-    if (code === 'ENOENT') return { path: written, text: undefined, mode: 0o600 };
+    if (code === 'ENOENT') return { path: targetOf(written), text: undefined, mode: 0o600 };
     throw new CommandFailure(`${written} cannot be read (${code}); nothing was changed`, { cause: error });
   }
+}
+
+/** The file to be made: the target of a link to no file yet. */
+function targetOf(written: string): string {
+  const isLink = lstatSync(written, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink ? resolve(dirname(written), readlinkSync(written)) : written;
 }
 
 /** The text after the edit. Throws CommandFailure with the name of the file. */
