@@ -71,7 +71,7 @@ test('has the JSON-RPC code of an error, and the error code of the gateway if it
   const list = { jsonrpc: '2.0', id: 3, method: 'tools/list', params: { cursor: 'x'.repeat(100_000) } };
   const tooLong = await lineOf(list, headers);
   assert.equal(tooLong.line, { ...asked, rpc_method: 'tools/list', rpc_error: -32_602, outcome: 'error' });
-  await app.gateway.deregister('demo', 'one');
+  app.gateway.drain('demo', 'one');
   const ofGateway = await lineOf(call(4, 'name'), headers);
   assert.equal(ofGateway.line, {
     ...{ ...asked, rpc_error: 503, error_code: 'NO_HEALTHY_INSTANCE' },
