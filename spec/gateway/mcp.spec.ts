@@ -15,18 +15,20 @@ import { initialize, modernRequest, openSession, postTo, send } from './mcp-post
 const test = suite('mcp endpoint of a gateway');
 let gateway: Gateway;
 let faults: unknown[];
+let random: () => number;
 let changedCallers$: Subject<string>;
 /** Ends the calls of `wait`. */
 let released: PromiseWithResolvers<void>;
 test.before.each(async () => {
   faults = [];
+  random = Math.random;
   changedCallers$ = new Subject();
   released = Promise.withResolvers();
   const onFault = (error: unknown) => {
     faults.push(error);
     throw new Error('the log is full, which affects no answer');
   };
-  gateway = await createGateway({ sessions: { max: 2 }, onFault, changedCallers$ });
+  gateway = await createGateway({ sessions: { max: 2 }, onFault, changedCallers$, random: () => random() });
   for (const template of ['a', 'b']) {
     const handler = serving({
       read: () => text(`read by ${template}`),
@@ -34,7 +36,6 @@ test.before.each(async () => {
         await released.promise;
         return text('waited');
       },
-      sayTooDeep: (_, { notify }) => notify('notifications/message', tooDeep()),
     });
     await gateway.register(template, { handler, id: 'one' }, { waitMs: 5_000 });
   }
@@ -48,13 +49,6 @@ const post = (
   headers: object = {},
   principal: Principal = ANONYMOUS,
 ) => postTo(gateway, { template, message, headers, principal });
-
-/** A value that cannot be serialized. */
-function tooDeep(): JsonObject {
-  let deep: JsonObject = {};
-  for (let level = 0; level < 20_000; level += 1) deep = { deep };
-  return deep;
-}
 
 const call = (name: string) => ({ method: 'tools/call', params: { name } });
 const modern = (name: string) => modernRequest('tools/call', { name });
@@ -123,10 +117,19 @@ test('a session with all templates continues when one with a template may not mo
 });
 
 test('reports an internal error, which no client sees, to the operator', async () => {
-  const { answer } = await post('a', call('sayTooDeep'), await openSession(gateway, 'a'));
+  const defect = new RangeError('a defect of the gateway');
+  random = () => {
+    throw defect;
+  };
+  const options = { loadBalancer: { strategy: 'random' }, waitMs: 5_000 } as const;
+  for (const id of ['one', 'two'])
+    await gateway.register('c', { handler: serving({ read: () => text('') }), id }, options);
+  const { message, headers } = modern('read');
+  const { answer } = await post('c', message, headers);
   assert.is(Object(answer.error).code, -32603);
-  const found = faults.map((fault) => Object(fault).cause instanceof RangeError);
-  assert.equal(found, [true]);
+  assert.not.match(JSON.stringify(answer), 'a defect');
+  const causes = faults.map((fault) => Object(fault).cause);
+  assert.equal(causes, [defect]);
 });
 
 test('ends sessions and refuses new ones when the gateway closes', async () => {
