@@ -1,4 +1,4 @@
-// Parts of an instance: the counter of its calls, the shares of owners, its probes.
+// Parts of an instance: the counter of its calls, its probes.
 
 import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
@@ -7,7 +7,6 @@ import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { type ProbeInput, probe } from '../../../src/actors/instances/session.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
 import type { FinalEvent } from '../../../src/domain/exchange.ts';
-import { OwnerShares } from '../../../src/domain/held-bytes.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -90,21 +89,6 @@ test('averages the time of answers, error answers included; a failure lowers the
   assert.equal(end('result', 42), [1, 42]);
   assert.equal(end('failed', 9_000), [0.8, 42]);
   assert.equal(end('error', 32), [0.8400000000000001, 40]);
-});
-
-test('the share of an owner is a quarter, and is free again after a release', () => {
-  const shares = new OwnerShares(40);
-  for (let count = 0; count < 10; count += 1) shares.take('user:ann');
-  assert.equal(
-    [shares.share, shares.isShareFull('user:ann'), shares.isShareFull('user:bob')],
-    [10, true, false],
-  );
-  shares.release('user:ann');
-  assert.not.ok(shares.isShareFull('user:ann'));
-  assert.equal([...shares.owners], ['user:ann']);
-  for (let count = 0; count < 9; count += 1) shares.release('user:ann');
-  assert.is(shares.size, 0);
-  assert.equal([...shares.owners], []);
 });
 
 for (const [era, answers, methods, durationMs] of [

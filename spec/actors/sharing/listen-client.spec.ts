@@ -16,19 +16,6 @@ simulateTime(test);
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const DAY_MS = 24 * 60 * 60_000;
 
-test('subscribes to what a modern backend announces, and to nothing else', () => {
-  const { backend } = listening();
-  assert.equal(
-    backend.exchanges.map(({ request }) => request),
-    [
-      {
-        method: 'subscriptions/listen',
-        params: { notifications: { toolsListChanged: true, resourcesListChanged: true } },
-      },
-    ],
-  );
-});
-
 test('emits each change, and nothing for the acknowledgement', () => {
   const { backend, received } = listening();
   for (const method of [
