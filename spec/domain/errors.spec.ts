@@ -2,18 +2,9 @@
 // JSON-RPC error for a caller that does not use JSON-RPC.
 
 import * as assert from 'uvu/assert';
-import { errorOfAnswer, needsList, toolExecutionFailed } from '../../src/domain/answer-errors.ts';
+import { errorOfAnswer, toolExecutionFailed } from '../../src/domain/answer-errors.ts';
 import * as errors from '../../src/domain/error-catalogue.ts';
-import {
-  asGatewayError,
-  atInstance,
-  GatewayError,
-  hasCode,
-  openingFailed,
-  perhapsDelivered,
-  reasonOf,
-  shuttingDown,
-} from '../../src/domain/errors.ts';
+import { asGatewayError, GatewayError, hasCode, openingFailed, reasonOf } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -134,15 +125,6 @@ test('recognises an error by its code only if it is a GatewayError', () => {
 
 const refused = backendUnavailable('connection refused', { delivered: 'unknown', cause, unreachable: true });
 
-test('keeps all facts in atInstance, and drops Retry-After in perhapsDelivered', () => {
-  const there = atInstance(refused, 'a');
-  assert.equal([there.code, there.message, there.cause], [refused.code, refused.message, cause]);
-  assert.equal(there.facts, { ...refused.facts, instanceId: 'a' });
-  const sent = perhapsDelivered(shuttingDown());
-  assert.equal([sent.code, sent.message], [shuttingDown().code, shuttingDown().message]);
-  assert.equal([sent.delivered, sent.facts.retryAfterSeconds], ['unknown', undefined]);
-});
-
 test('marks a failed opening as not delivered, with the standard error of the program', () => {
   const { facts, message } = openingFailed(refused, ['no key']);
   assert.is(message, 'The backend is unavailable: connection refused.');
@@ -201,12 +183,6 @@ test('maps -32602 for a listed prompt to its arguments', () => {
   assert.equal(facts.items, [{ loc: ['body', 'arguments'], msg: 'who is required', type: 'value_error' }]);
   assert.is(facts.backendError, backendError);
   assert.is(errorOfAnswer(PROMPT, { code: -32603, message: 'no' }, true).code, 'TOOL_EXECUTION_FAILED');
-});
-
-test('needs the list for nothing but -32602 to prompts/get', () => {
-  const needed = (code: number) =>
-    [CALL, READ, PROMPT, LIST].map((request) => needsList(request, { code, message: '' }));
-  assert.equal([needed(-32602), needed(-32603)], [[false, false, true, false], Array(4).fill(false)]);
 });
 
 test.run();

@@ -2,10 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import {
-  announcesChanges,
-  announcesUpdates,
   changedList,
-  includesLevel,
   isLogLevel,
   isRepeatableTool,
   LEGACY_VERSIONS,
@@ -60,25 +57,9 @@ test('maps each list_changed notification to its list, and resource templates to
   assert.equal([...new Set(Object.values(LIST_NOTICES).map(changedList))], [...NOTICED_LISTS]);
 });
 
-test('expects notifications only from servers whose capabilities announce them', () => {
-  const announces = (tools: unknown) => announcesChanges({ tools, prompts: { listChanged: true } }, 'tools');
-  const announced = [{ listChanged: true }, { listChanged: 1 }, {}, true, undefined].map(announces);
-  assert.equal(announced, [true, false, false, false, false]);
-  const updates = [{ subscribe: true }, { subscribe: 'yes' }, {}, undefined].map((resources) =>
-    announcesUpdates({ resources }),
-  );
-  assert.equal(updates, [true, false, false, false]);
-});
-
 test('ranks log levels from debug to emergency, and refuses unknown ones', () => {
   assert.equal(['debug', 'emergency', 'toString', undefined].map(logRankOf), [0, 7, undefined, undefined]);
   assert.equal(['notice', 'loud', 3, null, undefined].map(isLogLevel), [true, false, false, false, false]);
-});
-
-test('includes log levels that are more severe, and unknown ones', () => {
-  assert.equal([includesLevel('debug', 'error'), includesLevel('error', 'error')], [true, true]);
-  assert.is(includesLevel('error', 'debug'), false);
-  assert.equal([includesLevel('emergency', 'loud'), includesLevel('emergency', undefined)], [true, true]);
 });
 
 test('removes the given keys from _meta, and an empty _meta', () => {

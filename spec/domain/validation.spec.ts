@@ -16,19 +16,6 @@ const firstIssue = (schema: TSchema, value: unknown) =>
     .issues({ a: value })
     .map(({ type, msg }) => `${type}: ${msg}`)[0];
 
-test('names each missing and each extra field with its path', () => {
-  const shape = compileShape(
-    Type.Object({ a: Type.String(), b: Type.String() }, { additionalProperties: false }),
-    'body',
-  );
-  assert.equal(shape.issues({ c: 1, d: 2 }), [
-    { loc: ['body', 'a'], msg: 'Field required', type: 'missing' },
-    { loc: ['body', 'b'], msg: 'Field required', type: 'missing' },
-    { loc: ['body', 'c'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
-    { loc: ['body', 'd'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
-  ]);
-});
-
 /** Invalid values, with the issue in the words of pydantic. */
 const WORDS: readonly (readonly [TSchema, unknown, string])[] = [
   [Type.String(), 1, 'string_type: Input should be a valid string'],
