@@ -154,17 +154,6 @@ test('sends at most one notice a second for a list that changes all the time, an
   assert.ok(received.length > before);
 });
 
-test('a shared load continues when one subscriber leaves, and stops when all have left', () => {
-  const { loads, ask } = caching();
-  const [first, second] = [ask(), ask()];
-  first.subscription.unsubscribe();
-  assert.is(loads[0]?.observed, true);
-  second.subscription.unsubscribe();
-  assert.is(loads[0]?.observed, false);
-  ask();
-  assert.is(loads.length, 2);
-});
-
 test('stores a list for half a minute, or for its own `ttlMs` of at most an hour', () => {
   const { present, loads, ask, answer } = caching();
   ask();

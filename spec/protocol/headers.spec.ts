@@ -198,11 +198,4 @@ test('mcp-param headers are refused when they are missing, differ, or are badly 
   assert.match(paramOutcome({ ...written, 'mcp-param-region': '=?base64?Z3!LD?=' }), /not canonical/);
 });
 
-test('mcp-param headers that are not Base64 are compared as they are', () => {
-  const only = toolWith({ a: { type: 'string', 'x-mcp-header': 'A' } });
-  for (const text of ['SGVsbG8=', '=?base64?SGVsbG8=', 'SGVsbG8=?=']) {
-    assert.is(paramOutcome({ 'mcp-param-a': text }, { a: text }, only), 'passes', text);
-  }
-});
-
 test.run();

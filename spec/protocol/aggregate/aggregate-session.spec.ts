@@ -133,27 +133,6 @@ test('reports list changes when the permissions change, to a later subscriber, t
   assert.equal(received, all);
 });
 
-test('counts its calls and not its holds, and reports the end of each call to its table', async () => {
-  const { a, session, call, uses } = setUp();
-  const letGo = session.hold();
-  assert.is(session.calls, 0);
-  await call('a__x');
-  a.instead = new Subject<never>();
-  const subscription = session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
-  const carried = session.carry();
-  await settled();
-  assert.is(session.calls, 2);
-  subscription.unsubscribe();
-  assert.is(session.calls, 1);
-  uses.splice(0);
-  carried();
-  assert.equal([session.calls, session.park(), uses], [0, false, [0]]);
-  letGo();
-  assert.is(session.park(), true);
-  await session.close();
-  assert.equal(uses, [0, 0, 'removed']);
-});
-
 test('ends the sessions with templates that its owner may not use any more', async () => {
   const { a, b, session, ask, call, listChanges$ } = setUp();
   await call('a__x');

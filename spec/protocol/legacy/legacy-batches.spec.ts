@@ -40,14 +40,6 @@ test('each request of a batch is one exchange, and each answer one event', async
   assert.is(leftIn(endpoint), 0);
 });
 
-test('a cancelled request of a batch gets no answer', async () => {
-  const { post, session } = batching();
-  const { reply } = post([request(1, 'tools/call'), request(2, 'tools/call')]);
-  session.exchanges[1]?.result();
-  post(notification('notifications/cancelled', { requestId: 1 }));
-  assert.equal([session.exchanges[0]?.isCancelled, idsOf(reply)], [true, [2]]);
-});
-
 test('a batch with an invalid message is refused as a whole', async () => {
   const { post, session, charges, call, endpoint } = batching();
   call('busy');

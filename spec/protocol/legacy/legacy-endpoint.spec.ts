@@ -48,19 +48,6 @@ test('initialize inside of a session is refused', async () => {
   assert.equal(await post(request(0, 'initialize', HELLO)).done, { status: 400, code: -32600, id: null });
 });
 
-test('a stream begins when the stream of the backend is open, with the messages since then', async () => {
-  const { listen, session } = legacyHarness();
-  const opening = Promise.withResolvers<void>();
-  session.opening = opening.promise;
-  const { reply, done } = listen();
-  session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
-  await Promise.resolve();
-  assert.is(reply.isAnswered, false);
-  opening.resolve();
-  assert.is(await done, undefined);
-  assert.is(reply.events.messages.length, 1);
-});
-
 test('a stream begins after a moment even if the stream of the backend does not open', async () => {
   const { listen, session } = legacyHarness();
   session.opening = new Promise(() => {});

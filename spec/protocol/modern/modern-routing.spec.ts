@@ -28,18 +28,6 @@ async function firstRound(harness: ReturnType<typeof modernHarness>, state = 'of
   return String(result.requestState);
 }
 
-test('a retry reaches the instance that asked, with the state that it gave', async () => {
-  const harness = modernHarness();
-  const requestState = await firstRound(harness);
-  assert.not.match(requestState, /of a/);
-  const reply = await harness.send('tools/call', { ...call, inputResponses, requestState }, { id: 2 });
-  const { _meta, ...params } = harness.backends.last.params;
-  assert.equal(params, { ...call, inputResponses, requestState: 'of a' });
-  assert.is(harness.backends.last.options.instanceId, 'a');
-  harness.backends.last.result(done, 'a');
-  assert.equal(resultOf(reply), done);
-});
-
 test('without a state any instance may continue, and nothing is added', async () => {
   const harness = modernHarness();
   const wanted = { resultType: 'input_required', inputRequests };
