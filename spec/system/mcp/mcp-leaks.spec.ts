@@ -14,7 +14,7 @@ import { canFindProcesses, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { footprintOf, isBack, TELLS_FOOTPRINT } from './mcp-footprint.ts';
 
-const idleSeconds = 5;
+const idleSeconds = 15; // longer than opening most of them takes on a busy machine
 const warmUp = 800;
 const abandoned = 2_000;
 /** One session in so many has a dedicated process. */
@@ -25,7 +25,7 @@ const part = 0.05;
 /** Longest time after the last session should have expired. */
 const settleMs = 20_000;
 
-const test = suite('journey: abandoned sessions', { timeoutMs: 120_000 });
+const test = suite('journey: abandoned sessions', { timeoutMs: 180_000 });
 const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 let harness: McpHarness;
