@@ -310,6 +310,12 @@ test('a revoked API key loses its stream and its session', async () => {
   await until(() => sessions(app) === 0, 'no session is left');
 });
 
+test('a session that an administrator ends ends its stream', async () => {
+  const stream = await initialized(app);
+  for (const { id } of app.gateway.sessions()) app.gateway.endSession(id);
+  await untilClosed(stream.socket);
+});
+
 test('a caller with 250 streams without a session gets 503 SESSION_LIMIT for another; other callers do not', async () => {
   const app = await startWithAccounts();
   await app.serve('demo', 'one');
@@ -326,12 +332,13 @@ test('a caller with 250 streams without a session gets 503 SESSION_LIMIT for ano
 test('a gateway that stops answers the calls in flight, then ends the streams', async () => {
   const app = await startWithAccounts();
   await app.serve('demo', 'one');
-  const stream = await initialized(app);
+  const [stream, unopened] = [await initialized(app), await open(app)];
   await stream.post(call(1, 'sleep', { ms: 20_000 }));
   await until(() => inFlight(app) === 1, 'the call is there, or gone');
   const closing = app.gateway.close({ graceMs: 100 });
   assert.ok((await stream.answer(1)).error);
   await untilClosed(stream.socket);
+  await untilClosed(unopened.socket);
   await closing;
   await app.close();
 });
