@@ -1,9 +1,11 @@
 // Arrays of messages, which only revision 2025-03-26 has: never forwarded as arrays, answered on one stream, one by one.
 
 import { mock } from 'node:test';
+import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import type { RecordedReply } from '../recorded-reply.ts';
+import { answered } from '../listing-backends.ts';
+import { RecordedReply } from '../recorded-reply.ts';
 import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy batches');
@@ -37,6 +39,21 @@ test('each request of a batch is one exchange, and each answer one event', async
   assert.equal([reply.events.methods, reply.events.isEnded], [[2, '1', 'notifications/message'], false]);
   session.exchanges[0]?.refuse({ code: -1, message: 'no' });
   assert.equal([idsOf(reply).at(-1), reply.events.isEnded], [1, true]);
+  assert.is(leftIn(endpoint), 0);
+});
+
+test('the rest of a batch whose client has left runs in a conversation that is known', async () => {
+  const { post, sendTo, session, endpoint } = batching();
+  const exchange = session.exchange.bind(session);
+  session.exchange = (asked) =>
+    asked.method === 'tools/list' ? of(answered({ tools: [] })) : exchange(asked);
+  const reply = new RecordedReply();
+  reply.lose();
+  await sendTo(reply, 'POST', [request(1, 'tools/list'), request(2, 'tools/call', { name: 'a' })]);
+  const found = [session.exchanges.length, endpoint.conversations];
+  assert.equal(found, [1, 1]);
+  assert.equal(await post(request(2, 'tools/call')).done, NO_MESSAGE);
+  session.exchanges[0]?.result({});
   assert.is(leftIn(endpoint), 0);
 });
 

@@ -58,6 +58,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   #awaySinceMs: number | undefined;
   #isAway = false;
   #cancelReason: string | undefined;
+  /** The requests of a POST are being started: the first one may be over before the next one has begun. */
+  #isStarting = false;
 
   constructor(session: McpSession, deps: ConversationDeps) {
     this.#session = session;
@@ -76,9 +78,15 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#isAway = false;
   }
 
-  /** The answer to one POST with this number of requests, in revision `version`. */
+  /** The answer to one POST with this number of requests, in revision `version`; `started` is called when all have begun. */
   post(reply: McpReply, requests: number, version: string): LegacyPost {
+    this.#isStarting = true;
     return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
+  }
+
+  started(): void {
+    this.#isStarting = false;
+    if (this.#calls.size === 0) this.settled();
   }
 
   begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report?: CallReport): void {
@@ -95,10 +103,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#cancelReason = typeof reason === 'string' ? reason.slice(0, MOST_REASON_UNITS) : undefined;
     this.#calls.get(id)?.cancel();
     this.#cancelReason = undefined;
-  }
-
-  get isCalling(): boolean {
-    return this.#calls.size > 0;
   }
 
   get isAggregate(): boolean {
@@ -168,7 +172,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Something ended: reports when no state is left. */
   settled(): void {
     this.#streams?.checkDelivered();
-    if (this.#calls.size > 0 || this.#messages !== undefined || this.#listener?.isOpen) return;
+    if (this.#isStarting || this.#calls.size > 0) return;
+    if (this.#messages !== undefined || this.#listener?.isOpen) return;
     if (this.#streams?.size || this.#questions?.size || this.#listener?.hasWaiting) return;
     this.clientSeen();
     this.#deps.emptied(this.#session.id, this);

@@ -190,7 +190,7 @@ export class LegacyEndpoint {
       }
       if (requests.length === 0) reply.empty(202);
     } finally {
-      if (!conversation.isCalling) conversation.settled();
+      conversation.started();
     }
   }
 
