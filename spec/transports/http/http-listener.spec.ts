@@ -119,6 +119,21 @@ test('takes a 404 for the loss of the session once the stream was open', async (
   );
 });
 
+test('a 404 for the id of an event does not end the session while its stream can be opened without', async () => {
+  const from: unknown[] = [];
+  await listening(
+    (request, response) => {
+      from.push(request.headers['last-event-id']);
+      if (from.at(-1) !== undefined) return void response.writeHead(404).end('no such event');
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`id: e\n${event}`);
+    },
+    async ({ received }) => {
+      await until(() => received.length === 2, 'it came back');
+      assert.equal([received.includes('forgotten'), from.slice(0, 3)], [false, [undefined, 'e', undefined]]);
+    },
+  );
+});
+
 test('opens no stream at servers without sessions', async () => {
   await listening(
     () => assert.unreachable(),

@@ -96,7 +96,7 @@ export class HttpListener implements AnswerSink {
     const retryMs = this.#answer?.retryMs;
     this.#keepEventId();
     this.#resumeWaiting();
-    if (isSessionLost(ending, this.#wasOpen)) {
+    if (isSessionLost(ending, this.#wasOpen && this.#lastEventId === '')) {
       this.#sink.sessionLost();
       return;
     }
@@ -144,9 +144,9 @@ export class HttpListener implements AnswerSink {
   }
 }
 
-/** A 404 without JSON-RPC may come from a server that never offered the stream. */
-function isSessionLost(ending: AnswerEnding, wasOpen: boolean): boolean {
-  return ending.kind === 'refused' && ending.status === 404 && (wasOpen || ending.error !== undefined);
+/** A 404 without JSON-RPC may come from a server that never offered the stream, or does not know the event. */
+function isSessionLost(ending: AnswerEnding, isOffered: boolean): boolean {
+  return ending.kind === 'refused' && ending.status === 404 && (isOffered || ending.error !== undefined);
 }
 
 /** False when the server does not offer the stream (405) or does not know the session. */
