@@ -8,7 +8,7 @@ import type { ServerMessage } from '../../../src/domain/client.ts';
 import { alarmOf } from '../../../src/domain/clock.ts';
 import { backendUnavailable, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
@@ -217,8 +217,42 @@ test('closes an inner session that opens after its owner lost the template', asy
   await settled();
   session.updateOwner({ ...ADA, templates: new Set(['b']) });
   opening.resolve();
-  assert.is(await failed, 'SESSION_NOT_FOUND');
+  assert.is(await failed, 'BACKEND_UNAVAILABLE', 'its client keeps the session');
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
+});
+
+test('a call is not made in a new inner session when its owner lost the template', async () => {
+  const { a, session, call } = setUp();
+  await call('a__x');
+  const [inner] = a.sessions;
+  const refusing$ = new Observable<never>((subscriber) => {
+    session.updateOwner({ ...ADA, templates: new Set(['b']) });
+    subscriber.error(sessionLost('it was closed'));
+  });
+  if (inner !== undefined) inner.exchange = () => refusing$;
+  assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  assert.is(a.sessions.length, 1);
+});
+
+test('repeats few subscriptions at the same time, and none that ended meanwhile', async () => {
+  const { a, session, ask } = setUp();
+  const uris = Array.from({ length: 18 }, (_, index) => `a:${index}`);
+  a.lists = { tools: [{ name: 'x' }], resources: uris.map((uri) => ({ uri })) };
+  const about = (method: string, uri: string) => ask({ method: `resources/${method}`, params: { uri } });
+  for (const uri of uris) await about('subscribe', uri);
+  await a.sessions[0]?.close();
+  a.asked.splice(0);
+  const answers$ = new Subject<Answer>();
+  a.instead = answers$;
+  session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
+  await settled();
+  const repeated = () =>
+    a.asked.flatMap(({ method, params }) => (method === 'resources/subscribe' ? params?.uri : []));
+  assert.equal(repeated(), uris.slice(0, 16));
+  a.instead = undefined;
+  await about('unsubscribe', 'a:16');
+  answers$.error(backendUnavailable('it broke', { delivered: 'unknown' }));
+  assert.equal(repeated(), [...uris.slice(0, 16), 'a:17']);
 });
 
 function codeOf({ code, delivered }: { readonly code: string; readonly delivered: string }) {

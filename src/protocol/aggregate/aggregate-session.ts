@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import {
   catchError,
   defer,
+  EMPTY,
   filter,
   finalize,
   from,
@@ -35,6 +36,9 @@ import type { Backends, McpSession, Owner, SessionTable } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
+
+/** Most subscriptions that are repeated at the same time in a new session with a template. */
+const CONCURRENT_REPEATS = 16;
 
 export interface AggregateSessionDeps {
   readonly owner: Owner;
@@ -236,7 +240,8 @@ export class AggregateSession implements McpSession, SessionRecord {
         exchangeInSession(inner, { ...request, arrivedAtMs }).pipe(
           catchError((thrown: unknown) => {
             if (this.#isOver || !hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
-            if (!mayRepeat || asGatewayError(thrown).delivered !== 'no') throw innerSessionLost(thrown);
+            const isRepeated = mayRepeat && mayUse(this.#owner, template);
+            if (!isRepeated || asGatewayError(thrown).delivered !== 'no') throw innerSessionLost(thrown);
             this.#replace(template, inner);
             return this.#carry(template, request, arrivedAtMs, false);
           }),
@@ -290,7 +295,8 @@ export class AggregateSession implements McpSession, SessionRecord {
     const session = await backendsOf(template).openSession(this.#owner, profile);
     if (this.#isOver || !mayUse(this.#owner, template)) {
       await session.close();
-      throw sessionLost('it was closed');
+      const lost = sessionLost('it was closed');
+      throw this.#isOver ? lost : innerSessionLost(lost);
     }
     this.#open.set(template, session);
     session.ended$.subscribe(() => {
@@ -310,12 +316,20 @@ export class AggregateSession implements McpSession, SessionRecord {
       this.#uris.set(template, uris.add(uri));
   }
 
-  /** Repeats what the client expects its server to remember. */
+  /** Repeats what the client expects its server to remember. Refusals are ignored. */
   #restore(template: string, session: McpSession): void {
     const level = session.peer.capabilities.logging === undefined ? undefined : this.logLevel;
     if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
-    for (const uri of this.#uris.get(template) ?? [])
-      this.#send(session, { method: 'resources/subscribe', params: { uri } });
+    const uris = this.#uris.get(template) ?? new Set<string>();
+    const subscribe = (uri: string): Observable<unknown> => {
+      if (!uris.has(uri)) return EMPTY; // the client has unsubscribed meanwhile
+      return session
+        .exchange({ method: 'resources/subscribe', params: { uri } })
+        .pipe(catchError(() => EMPTY));
+    };
+    from([...uris])
+      .pipe(mergeMap(subscribe, CONCURRENT_REPEATS))
+      .subscribe();
   }
 
   /** A refusal is ignored: that server keeps its own state. */
