@@ -172,6 +172,9 @@ for (const [what, end] of [
     assert.equal(await call('a__x'), { called: { name: 'x' } });
     assert.equal(await call('a__x'), { called: { name: 'x' } });
     assert.equal([a.sessions.length, session.innerSessionIds], [2, ['session-1']]);
+    await session.close();
+    const isClosed = a.sessions.map((each) => each.isClosed);
+    assert.equal(isClosed, [true, true], 'calls may be under way in both');
   });
 }
 
