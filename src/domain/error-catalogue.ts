@@ -358,9 +358,9 @@ export function backendUnavailable(
   });
 }
 
-/** The gateway stops, and the grace time of the call is over: it may have been carried out. */
-export function callCutOff(): GatewayError {
-  return backendUnavailable('the gateway is shutting down', { delivered: 'unknown' });
+/** The gateway stops, and the grace time of the call is over. Default: it may have been carried out. */
+export function callCutOff(delivered: Delivered = 'unknown'): GatewayError {
+  return backendUnavailable('the gateway is shutting down', { delivered });
 }
 
 /** The reason when calls fail, or are not sent, because of the memory bound of incomplete answers. */

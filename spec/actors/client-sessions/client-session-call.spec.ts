@@ -215,6 +215,20 @@ test('a call in the queue of a full instance moves with its session', async () =
   harness.backend('a').disconnect();
 });
 
+test('a call in the queue of a full instance was not carried out when the gateway stops', async () => {
+  const session = await openOnA('auto');
+  harness.fill('a');
+  const call = ask(session, 'read');
+  await settled();
+  harness.isAccepting = false;
+  const closed = harness.sessions.closeAll(1);
+  await pass(1);
+  const { code, delivered } = Object(await call.end);
+  assert.equal([code, delivered], ['BACKEND_UNAVAILABLE', 'no']);
+  await closed;
+  harness.backend('a').disconnect();
+});
+
 test('a failed call waits for a new binding only for its remaining time', async () => {
   const { session } = await openBeforeFrozen();
   const call = ask(session, 'read');

@@ -319,7 +319,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   ended(reason: string): void {
     this.#endReason = reason;
     // A client that initializes again would be refused: it gets the same error as callers without a session.
-    const error = this.#supervisor.deps.isAccepting() ? sessionLost(reason) : callCutOff();
+    const error = this.#supervisor.deps.isAccepting() ? sessionLost(reason) : callCutOff('no');
     for (const route of this.#calls?.values() ?? []) route.refuse(error);
     this.dismiss(error);
     this.#messages?.complete();
