@@ -237,6 +237,35 @@ test('a call is not made in a new inner session when its owner lost the template
   assert.is(a.sessions.length, 1);
 });
 
+test('a client that waits for updates gets a new inner session without a call', async () => {
+  const { a, session, ask } = setUp();
+  a.lists = { resources: [{ uri: 'a:1' }] };
+  await ask({ method: 'resources/subscribe', params: { uri: 'a:1' } });
+  const listening = session.messages$.subscribe();
+  const open = a.openSession.bind(a);
+  let attempts = 0;
+  a.openSession = (...options) => {
+    attempts += 1;
+    return attempts === 1 ? Promise.reject(sessionLost('it broke')) : open(...options);
+  };
+  const pass = async () => {
+    mock.timers.tick(5_000);
+    await settled();
+  };
+  await a.sessions[0]?.close();
+  await settled();
+  assert.is(attempts, 0);
+  for (let count = 0; count < 3; count += 1) await pass();
+  assert.equal(
+    [attempts, a.sessions.length, a.sessions[1]?.holds, a.asked.at(-1)?.method],
+    [2, 2, 1, 'resources/subscribe'],
+  );
+  listening.unsubscribe();
+  await a.sessions[1]?.close();
+  await pass();
+  assert.is(attempts, 2);
+});
+
 test('repeats few subscriptions at the same time, and none that ended meanwhile', async () => {
   const { a, session, ask } = setUp();
   const uris = Array.from({ length: 18 }, (_, index) => `a:${index}`);

@@ -20,6 +20,7 @@ import {
   switchMap,
   takeUntil,
   tap,
+  timer,
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
@@ -39,6 +40,8 @@ import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
+/** Wait before a session with a template is opened again for a client that waits for updates. */
+const REOPEN_MS = 5_000;
 
 export interface AggregateSessionDeps {
   readonly owner: Owner;
@@ -301,10 +304,23 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.#open.set(template, session);
     session.ended$.subscribe(() => {
       if (this.#open.get(template) === session) this.#open.delete(template);
+      this.#openLater(template);
     });
     this.#restore(template, session);
     this.#opened.next(session);
     return session;
+  }
+
+  /** A client that waits for updates may make no call that opens the next session. */
+  #openLater(template: string): void {
+    const isAwaited = () => this.isListened && (this.#uris.get(template)?.size ?? 0) > 0;
+    if (!isAwaited()) return;
+    timer(REOPEN_MS)
+      .pipe(takeUntil(this.ended$))
+      .subscribe(() => {
+        if (isAwaited() && mayUse(this.#owner, template))
+          this.#sessionWith(template).catch(() => this.#openLater(template));
+      });
   }
 
   #noteResource(template: string, { method, params }: ExchangeRequest): void {
