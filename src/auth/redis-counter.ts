@@ -166,6 +166,7 @@ function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error ? error.code : undefined;
   if (typeof code === 'string') return code;
+  if (error.message === 'Command timed out') return `no answer within ${COMMAND_MS} ms`;
   // Errors of Redis begin with a code: NOAUTH, WRONGPASS, READONLY, LOADING.
   return /^[A-Z]{3,16}\b/.exec(error.message)?.[0] ?? error.name;
 }

@@ -83,6 +83,7 @@ withRedis('delays only one request briefly when Redis accepts commands without a
   clock.pass(1_001);
   for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1, 10), undefined);
   assert.is(warnings.length, 1);
+  assert.equal(warnings[0]?.[0], { reason: 'no answer within 250 ms' });
   await line.cut();
   await line.mend();
   assert.ok(await countsAgain(counter, clock, key));
