@@ -37,7 +37,7 @@ test('fails with one line that names the cause', async () => {
     [redirect, /cannot be reached: it redirects to another address, which is not followed$/],
     [page.replace('http:', 'https:'), /: it does not speak TLS; is its URL http:\/\/127/],
     [closed, /^nothing listens at http:\S+; start a gateway with "npx stagedoor gateway start"/],
-    [silent, /did not answer within 0.2 s/],
+    [silent, /did not answer within 0.2 s$/],
     ['http://127.0.0.1:9', /cannot be reached: its port is one that HTTP clients refuse/],
   ];
   for (const [url, message] of cases) {
@@ -48,6 +48,14 @@ test('fails with one line that names the cause', async () => {
   await rejects(findGateway(undefined, { STAGEDOOR_URL: 'x' }), UsageError, /^STAGEDOOR_URL must be a URL/);
   replaceFetch(() => Promise.reject(new TypeError('fetch failed')));
   await rejects(findGateway(), CommandFailure, /^no gateway answers at .*gateway start/);
+});
+
+test('waits longer than the gateway for its database, and says what a timeout means for a change', async () => {
+  const remote = await findGateway(await serveJson(200, {}));
+  replaceFetch(() => Promise.reject(new DOMException('late', 'TimeoutError')));
+  await rejects(remote.request('/x'), CommandFailure, /did not answer within 15 s$/);
+  const note = /did not answer within 15 s; the request may have been carried out$/;
+  await rejects(remote.request('/x', { method: 'DELETE' }), CommandFailure, note);
 });
 
 test('requests no other path for a name that a URL resolves', async () => {

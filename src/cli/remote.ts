@@ -88,8 +88,8 @@ export interface RemoteEvent {
 /** The connection ended, or was silent for longer than `SILENCE_MS`. */
 export class StreamBroken extends CommandFailure {}
 
-/** Longest wait for an answer unless the request says otherwise, in ms. */
-const ANSWER_MS = 10_000;
+/** Longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 11 s for its database. */
+const ANSWER_MS = 15_000;
 /** Longest silence of a stream: its gateway writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
 /** Bytes of one event; the result of a tool may be as long as a message of a backend. */
@@ -208,7 +208,7 @@ export class Remote {
         });
         return { response, text: await response.text() };
       } catch (error) {
-        throw unreachable(this.url, timeoutMs, error);
+        throw unreachable(this.url, timeoutMs, error, method);
       }
     });
   }
@@ -243,13 +243,16 @@ function reasonsOf(answer: object): string {
   return reason.replace(/\.$/, '');
 }
 
-function unreachable(url: string, timeoutMs: number, error: unknown): CommandFailure {
-  return new CommandFailure(unreachableReason(url, timeoutMs, error), { cause: error });
+function unreachable(url: string, timeoutMs: number, error: unknown, method = 'GET'): CommandFailure {
+  return new CommandFailure(unreachableReason(url, timeoutMs, error, method), { cause: error });
 }
 
-function unreachableReason(url: string, timeoutMs: number, error: unknown): string {
+function unreachableReason(url: string, timeoutMs: number, error: unknown, method: string): string {
   if (!(error instanceof Error)) return `${url} cannot be reached`;
-  if (error.name === 'TimeoutError') return `${url} did not answer within ${timeoutMs / 1000} s`;
+  if (error.name === 'TimeoutError') {
+    const note = method === 'GET' ? '' : '; the request may have been carried out';
+    return `${url} did not answer within ${timeoutMs / 1000} s${note}`;
+  }
   const cause = error.cause instanceof Error ? error.cause : error;
   const code = 'code' in cause ? cause.code : undefined;
   if (code === 'ECONNREFUSED')
