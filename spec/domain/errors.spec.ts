@@ -95,6 +95,8 @@ test('keeps the reason of an unavailable backend, and marks a timeout as suspici
     suspicious: true,
     reason: 'it did not answer within 1.5 s',
   });
+  assert.is(backendTimeout(5_004).message, 'The backend did not answer within 5 s.', 'a measured time');
+  assert.is(backendTimeout(75).message, 'The backend did not answer within 0.075 s.');
 });
 
 test('names why no instance is healthy, and why an instance cannot be used here', () => {

@@ -376,10 +376,12 @@ export function notConnected(): GatewayError {
 }
 
 export function backendTimeout(afterMs: number, delivered: Delivered = 'unknown'): GatewayError {
-  return new GatewayError('BACKEND_TIMEOUT', `The backend did not answer within ${afterMs / 1000} s.`, {
+  // A measured time is a few ms over the limit.
+  const seconds = (afterMs < 1_000 ? afterMs : Math.round(afterMs / 100) * 100) / 1000;
+  return new GatewayError('BACKEND_TIMEOUT', `The backend did not answer within ${seconds} s.`, {
     delivered,
     suspicious: true,
-    reason: `it did not answer within ${afterMs / 1000} s`,
+    reason: `it did not answer within ${seconds} s`,
     ...(delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
   });
 }
