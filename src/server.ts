@@ -309,8 +309,8 @@ function foreignPrograms(gateway: Gateway): string[] {
     const names = servers.map(({ definition }) => `${definition.template}/${definition.id}`);
     const [first = ''] = names;
     const which = names.length === 1 ? first : `${first} and ${names.length - 1} more`;
-    if (servers[0]?.definition.locked !== undefined) return `${which} is not started: ${why}`;
-    return `${which} belongs to the node "${why}" and does not run here; if that node is gone, "--node-id ${why}" takes it over`;
+    if (servers[0]?.definition.locked !== undefined) return `${which} cannot be started: ${why}`;
+    return `the node "${why}" runs ${which}, this node does not; if that node is gone, start with "--node-id ${why}" here`;
   });
 }
 
