@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { raw } from '@mikro-orm/core';
+import { raw, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Delivered, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
@@ -156,7 +156,10 @@ export class OrmSession {
     const row = { name: PROBE, value: randomBytes(PROBE_BYTES).toString('base64url') };
     await this.write(async (em, { settings }) => {
       await em.nativeDelete(settings, { name: PROBE });
-      await em.insert(settings, row);
+      await em.insert(settings, row).catch((thrown: unknown) => {
+        // Another node inserted it first, which proves the same.
+        if (!(thrown instanceof UniqueConstraintViolationException)) throw thrown;
+      });
     });
     await this.write((em, { settings }) => em.nativeDelete(settings, { name: PROBE }));
   }

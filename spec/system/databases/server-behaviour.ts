@@ -3,8 +3,10 @@
 import * as assert from 'uvu/assert';
 import type { ApiKey } from '../../../src/domain/account.ts';
 import type { AuditEntry } from '../../../src/domain/audit.ts';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
+import { OrmSession } from '../../../src/persistence/orm-session.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { ada } from '../../conformance/accounts.ts';
 import { endOf } from '../../helpers/outcome.ts';
@@ -12,7 +14,7 @@ import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
-import { connect } from '../../persistence/connect-options.ts';
+import { connect, parsed } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';
 import { openInProcesses } from '../../persistence/open-in-processes.ts';
 import { schemaDifference } from '../../persistence/schema-difference.ts';
@@ -134,6 +136,26 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     } finally {
       await store.close();
       await line.close();
+    }
+  });
+
+  declare('answers the pings of all nodes at once after an outage', async (url) => {
+    await (await openStore(url, openOptions)).close();
+    const { database } = parsed(url);
+    const sessions: OrmSession[] = [];
+    for (let count = 0; count < 4; count += 1)
+      sessions.push(new OrmSession({ database, orm: await connect(url), timeoutMs: 5_000 }));
+    const outage = () => Promise.reject(databaseUnavailable(undefined));
+    try {
+      for (let round = 0; round < 5; round += 1) {
+        await Promise.all(sessions.map((session) => endOf(session.change(outage))));
+        const ends = await Promise.all(sessions.map((session) => endOf(session.probe())));
+        assert.equal(ends, ['done', 'done', 'done', 'done']);
+      }
+      const rows = await sessions[0]?.run((em, { settings }) => em.count(settings));
+      assert.is(rows, 0);
+    } finally {
+      await Promise.all(sessions.map((session) => session.close()));
     }
   });
 
