@@ -122,6 +122,20 @@ test('does not start with a registry file that cannot be read', async () => {
   assert.instance(error, RegistryFileError);
 });
 
+test('shows the first password also when the start fails after the first admin was created', async () => {
+  const file = join(folder, 'empty.json');
+  await writeFile(file, '{}');
+  const write = (line: string) => {
+    if (line.includes('registry file applied')) throw new Error('no space left');
+  };
+  const notices: string[] = [];
+  const onNotice = (line: string) => void notices.push(line);
+  const options = { log: pino({}, { write }), onNotice, isTerminal: true };
+  const failed = start({ 'registry-file': file }, options, { GATEWAY_DATABASE_URL: 'memory://' });
+  assert.match(String(await thrownBy(failed)), 'no space left');
+  assert.match(notices[0] ?? '', /its password, shown only once: \S{24}$/);
+});
+
 test('starts no program and makes no database, key or first admin when the port is taken', async () => {
   const empty = await mkdtemp(join(folder, 'taken-'));
   const file = join(folder, 'commands.json');

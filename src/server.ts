@@ -38,8 +38,6 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   readonly metricsUrl: string | undefined;
   /** One line each: problems that did not prevent the start. */
   readonly warnings: readonly string[];
-  /** One line each, for a terminal; never logged. */
-  readonly notices: readonly string[];
   readonly gateway: Gateway;
   readonly auth: Auth;
   /**
@@ -61,6 +59,8 @@ export interface ServerOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Variables `OTEL_*`; the exporter reads some of them from the environment itself. Default: the environment. */
   readonly otel?: Readonly<Record<string, string | undefined>>;
+  /** Gets lines for the operator, such as the first password, at once, because the start may fail later. They are never logged. */
+  readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
   readonly isTerminal?: boolean;
   /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
@@ -176,11 +176,13 @@ async function start(
     if (document !== undefined) problems.push(...(await applyFile(document, gateway, log)));
     if (config.sync.isEnabled) problems.push(...(await follow(gateway, log)));
   });
-  const accountsAreReady = serverAuth.ensureAdmin().then((announcements) => {
-    serve = app.callback();
-    return announcements;
+  loaded.catch(() => {
+    // Awaited below.
   });
-  const [announced] = await Promise.all([accountsAreReady, loaded]);
+  const { warnings, notices } = await serverAuth.ensureAdmin();
+  for (const notice of notices) options.onNotice?.(notice);
+  serve = app.callback();
+  await loaded;
   // Not earlier: a start without its database reports this itself.
   const databaseLog = logDatabase(storeChanges$, log);
 
@@ -206,14 +208,13 @@ async function start(
     metricsUrl: scrapes && `${scrapes.urls[0]}/metrics`,
     warnings: [
       ...config.warnings,
-      ...announced.warnings,
+      ...warnings,
       ...(exposure === undefined ? [] : [exposure]),
       ...foreignPrograms(gateway),
       ...catalogue.problems.map((problem) => `templates: ${problem}`),
       ...listeners.warnings,
       ...problems,
     ],
-    notices: announced.notices,
     gateway,
     auth,
     close: () => {

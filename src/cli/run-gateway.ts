@@ -128,14 +128,15 @@ const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, C
 
 async function start(
   config: Config,
-  { folder, columns }: RunOptions['terminal'],
+  { print, folder, columns }: RunOptions['terminal'],
   log: Logger,
   signal: AbortSignal,
 ): Promise<RunningServer> {
   const isTerminal = columns !== undefined;
   try {
     const onEvents = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
-    return await startServer(config, { log, onEvents, build: VERSION, folder, isTerminal, signal });
+    const options = { log, onEvents, onNotice: print, build: VERSION, folder, isTerminal, signal };
+    return await startServer(config, options);
   } catch (error) {
     if (FAILURES.some((kind) => error instanceof kind) || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
@@ -160,9 +161,8 @@ async function isGatewayThere({ cause }: ListenError, { listeners }: Config): Pr
   return (await Promise.all(asked)).includes(true);
 }
 
-/** Notices, such as the first password, go to the terminal and never into the log. */
 function announce(
-  { addresses, urls, warnings, notices }: RunningServer,
+  { addresses, urls, warnings }: RunningServer,
   config: Config,
   terminal: RunOptions['terminal'],
   log: Logger,
@@ -174,7 +174,6 @@ function announce(
   );
   terminal.print(`MCP clients: ${urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`);
   terminal.print(`console: ${urls[0]}/console`);
-  for (const notice of notices) terminal.print(notice);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
   if (open === undefined || config.authEnabled) return;
