@@ -9,7 +9,7 @@ import type { FileEntry, ImportReport } from '../src/registry/registry-types.ts'
 import { importContents } from '../src/registry-sync.ts';
 import { startsForEver } from './helpers/failing-backend.ts';
 import { Node } from './helpers/nodes.ts';
-import { codeOf, endOf } from './helpers/outcome.ts';
+import { codeOf, endOf, errorOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('registry import');
@@ -88,6 +88,14 @@ test('stops when the database is unavailable, which is no problem of an entry', 
   store.failure = () => databaseUnavailable(new Error('away'));
   assert.is(await codeOf(importAll([entry('a', 'f1'), entry('b', 'f1')])), 'DATABASE_UNAVAILABLE');
   assert.is(store.calls.filter((method) => method === 'saveInstance').length, 1);
+});
+
+test('reports an import as incomplete when the database becomes unavailable before a removal', async () => {
+  await importAll([entry('a', 'f1')]);
+  store.failing.add('deleteInstance');
+  store.failure = () => databaseUnavailable(new Error('away'));
+  const { message } = await errorOf(importAll([entry('b', 'f1')]));
+  assert.is(message, 'The database does not answer. The sync is incomplete: repeat it.');
 });
 
 test('imports the first of two entries with the same id, and reports the other', async () => {

@@ -75,15 +75,21 @@ export async function syncListing(
     const { template, id } = definition;
     if (!cameFrom(origin, definition) || !mayUse(template) || present.has(`${template}/${id}`)) continue;
     if (!registry.active.runsHere(definition)) continue;
-    if (isDryRun || (await registry.withdraw(template, id, 'sync'))) report.removed.push({ template, id });
+    if (isDryRun || (await registry.withdraw(template, id, 'sync').catch(fail)))
+      report.removed.push({ template, id });
   }
   return report;
 }
 
 /** Why one instance cannot be registered. Throws DATABASE_UNAVAILABLE, which concerns all of them and ends by itself. */
 function reasonAgainst(thrown: unknown): string {
-  if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw databaseUnavailable(thrown, 'no', INCOMPLETE);
+  if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) fail(thrown);
   return asGatewayError(thrown).message;
+}
+
+/** Throws the error; for DATABASE_UNAVAILABLE with the advice, because earlier changes were made. */
+function fail(thrown: unknown): never {
+  throw hasCode(thrown, 'DATABASE_UNAVAILABLE') ? databaseUnavailable(thrown, 'no', INCOMPLETE) : thrown;
 }
 
 const INCOMPLETE = 'The sync is incomplete: repeat it.';
@@ -129,7 +135,7 @@ export async function importContents(
   for (const { name, loadBalancer } of contents.templates) {
     if (!mayUse(name)) continue;
     const isOther = !registry.active.hasSettings(name, loadBalancer);
-    if (!isDryRun) await registry.ensureTemplate(name, loadBalancer);
+    if (!isDryRun) await registry.ensureTemplate(name, loadBalancer).catch(fail);
     if (isOther && Object.keys(loadBalancer).length > 0) report.settings.push(name);
   }
   const present = new Set<string>();
@@ -154,7 +160,7 @@ export async function importContents(
     const name = `${template}/${id}`;
     if (source !== 'file' || present.has(name) || !mayUse(template)) continue;
     if (!registry.active.runsHere(definition)) continue;
-    if (isDryRun || (await registry.withdraw(template, id))) report.removed.push(name);
+    if (isDryRun || (await registry.withdraw(template, id).catch(fail))) report.removed.push(name);
   }
   return report;
 }
