@@ -223,7 +223,7 @@ export class Registry {
     }
   }
 
-  /** For a query that reads, or changes nothing visible. */
+  /** For a query that changes nothing. */
   #query<T>(query: Promise<T>): Promise<T> {
     return this.#queue.within(query);
   }

@@ -1,5 +1,5 @@
-// The two readers of bodies: one that listens to the request, for hot routes, and koa-body, for management routes. The
-// bytes of both are parsed strictly, as JSON or as a form.
+// The two readers of bodies: one that listens to the request, for hot routes and logins, and koa-body, for management routes.
+// The bytes of both are parsed strictly, as JSON or as a form.
 
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
