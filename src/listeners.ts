@@ -126,8 +126,9 @@ class Listener {
       else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
       else serve(request, response);
     };
+    const waiting = new WaitingAnswers();
     const server = createServer(limits, (request, response) => {
-      if (response.socket === null) closeWith(request.socket, response);
+      if (response.socket === null) waiting.add(request.socket, response);
       if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
       else scheduler.run(() => begin(request, response));
     });
@@ -189,18 +190,27 @@ class Listener {
 const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?(?:[/?][^#\s]*)?)$/i;
 
 /**
- * For a pipelined answer whose turn has not come: Node 22 emits no `close` for it when its connection ends, so that the body and the call
- * of its request would be held forever.
+ * Closes pipelined answers whose turn has not come when their connection ends: Node 22 emits no `close` for them, so that the bodies and
+ * the calls of their requests would be held forever. One listener per connection, so that each costs the same, however many wait.
  */
-function closeWith(socket: Socket, response: ServerResponse): void {
-  const onClose = () =>
-    setImmediate(() => {
-      if (response.closed) return;
-      response.destroy();
-      response.emit('close');
-    });
-  socket.setMaxListeners(0).once('close', onClose);
-  response.once('socket', () => socket.off('close', onClose));
+class WaitingAnswers {
+  readonly #onConnection = new WeakMap<Socket, Set<ServerResponse>>();
+
+  add(socket: Socket, response: ServerResponse): void {
+    const waiting = this.#onConnection.get(socket) ?? new Set();
+    if (!this.#onConnection.has(socket)) {
+      this.#onConnection.set(socket, waiting);
+      socket.once('close', () => setImmediate(() => waiting.forEach(close)));
+    }
+    waiting.add(response);
+    response.once('socket', () => waiting.delete(response));
+  }
+}
+
+function close(response: ServerResponse): void {
+  if (response.closed) return;
+  response.destroy();
+  response.emit('close');
 }
 
 /** Node keeps the first `Host`, a proxy may keep the last. Source: RFC 9112 section 3.2. */
