@@ -18,8 +18,8 @@ const HEARTBEAT_MS = 3_000;
 /** A row without a change for this time, in ms, belongs to a killed process: longer than a heartbeat and an operation. */
 const EXPIRY_MS = 10_000;
 /**
- * Heartbeats in sequence that find the same row of another holder before it is replaced. Their time is longer than a heartbeat and
- * an operation, and shorter than EXPIRY_MS, so that no start takes over the node first.
+ * Heartbeats in sequence that find the same row of another holder before it is replaced. From the first to the last are two intervals:
+ * a holder whose operations take less than one is not replaced. Shorter than EXPIRY_MS, so that no start takes over the node first.
  */
 const HEARTBEATS_OF_EXPIRED_ROW = 3;
 /** Longest wait for the deletion of the claim, in ms. */
