@@ -23,7 +23,7 @@ export function instancesOf(registry: unknown): readonly Fields[] {
 /** The state of an instance in one word: `ejected` for a healthy instance that gets no calls. */
 export function shownStateOf({ state, ejection }: Fields): string {
   const isEjected = typeof fields(ejection).reason === 'string';
-  return state === 'healthy' && isEjected ? 'ejected' : String(state);
+  return state === 'healthy' && isEjected ? 'ejected' : String(state ?? '-');
 }
 
 /** The reason why an instance is not healthy or gets no calls, as a clause; empty when the record has none. */

@@ -141,8 +141,9 @@ export function stateWord(terminal: Terminal, state: string): string {
   return terminal.paint(state === 'unhealthy' ? 'red' : 'yellow', state);
 }
 
-/** Seconds in words: `42 s`, `3 min`, `5 h 2 min`, `2 d 1 h`. */
+/** Seconds in words: `42 s`, `3 min`, `5 h 2 min`, `2 d 1 h`; `-` for NaN. */
 export function duration(seconds: number): string {
+  if (Number.isNaN(seconds)) return '-';
   const wholeSeconds = Math.max(0, Math.floor(seconds));
   if (wholeSeconds < 60) return `${wholeSeconds} s`;
   const minutes = Math.floor(wholeSeconds / 60);

@@ -53,6 +53,18 @@ test('status omits fields that a gateway of another version does not send', asyn
   assert.match(out, /^dedicated processes +4 running, 5 lost$/m);
 });
 
+test('status and health show "-" for a number that a gateway of another version does not send', async () => {
+  const bodies = { '/gateway/health': { status: 'healthy' }, '/gateway/stats': { templates: { demo: {} } } };
+  const { out } = await statusOf(bodies);
+  assert.match(out, /^version +API -, stagedoor -\nuptime +-\ndatabase +-\ninstances +- of - healthy$/m);
+  assert.match(out, /^requests +-, - in flight$/m);
+  assert.match(out, /^demo +- of - +0 +0$/m);
+  for (const command of ['status', 'health', 'stats']) {
+    const shown = await answersTo(bodies, 'gateway', command);
+    assert.not.match(`${shown.out}${shown.err}`, /NaN|undefined/);
+  }
+});
+
 test('status shows only the health without a login', async () => {
   const { code, out, err } = await gateway.runAt(nobody, 'gateway status');
   assert.is(code, 0);
@@ -131,10 +143,12 @@ test('status lists programs of other nodes apart from unhealthy instances', asyn
 
 test.run();
 
-/** The status of a gateway that answers these paths with these bodies. */
-async function statusOf(bodies: Readonly<Record<string, unknown>>) {
+const statusOf = (bodies: Readonly<Record<string, unknown>>) => answersTo(bodies, 'gateway', 'status');
+
+/** The command at a gateway that answers these paths with these bodies. */
+async function answersTo(bodies: Readonly<Record<string, unknown>>, ...command: string[]) {
   const url = await serve((request, response) => {
     response.end(JSON.stringify(bodies[String(request.url)] ?? {}));
   });
-  return runCommand(['gateway', 'status', '--url', url]);
+  return runCommand([...command, '--url', url]);
 }

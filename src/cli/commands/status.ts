@@ -119,12 +119,12 @@ function summary(
   const stateOf = (record: Fields) => stateWord(terminal, shownStateOf(record));
   const lines = detailLines(terminal, [
     ['gateway', url],
-    ['status', stateWord(terminal, String(health.status))],
-    ['version', `API ${health.version}, stagedoor ${health.build}`],
+    ['status', stateWord(terminal, known`${health.status}`)],
+    ['version', known`API ${health.version}, stagedoor ${health.build}`],
     ['uptime', duration(Number(health.uptime))],
-    ['database', String(health.database)],
-    ['instances', `${instances.healthy} of ${instances.total} healthy`],
-    ['requests', stats && `${stats.total_requests}, ${stats.active_connections} in flight`],
+    ['database', known`${health.database}`],
+    ['instances', known`${instances.healthy} of ${instances.total} healthy`],
+    ['requests', stats && known`${stats.total_requests}, ${stats.active_connections} in flight`],
     ...clientRows(stats),
   ]);
   const templates = recordsOf(stats?.templates, 'name');
@@ -142,7 +142,7 @@ function summary(
 
 const TEMPLATE_COLUMNS: Columns<Fields> = {
   TEMPLATE: 'name',
-  HEALTHY: ({ healthy_instances: healthy, total_instances: total }) => `${healthy} of ${total}`,
+  HEALTHY: ({ healthy_instances: healthy, total_instances: total }) => known`${healthy} of ${total}`,
   STRATEGY: 'load_balancer_strategy',
   SESSIONS: ({ sessions }) => sessions ?? 0,
   'DEDICATED PROCESSES': ({ own_processes: processes }) => processes ?? 0,
@@ -154,14 +154,14 @@ function clientRows(stats: Fields = {}): (readonly [string, string])[] {
   const { running, lost: lostProcesses } = fields(stats.own_processes);
   if (open === undefined || running === undefined) return [];
   const parts = [
-    `${open} of at most ${max}`,
+    known`${open} of at most ${max}`,
     ...(typeof parked === 'number' ? [`${parked} parked`] : []),
-    `${moved} moved`,
-    `${lostSessions} lost`,
+    known`${moved} moved`,
+    known`${lostSessions} lost`,
   ];
   return [
     ['sessions', parts.join(', ')],
-    ['dedicated processes', `${running} running, ${lostProcesses} lost`],
+    ['dedicated processes', known`${running} running, ${lostProcesses} lost`],
   ];
 }
 
@@ -171,7 +171,7 @@ function recordsOf(values: unknown, field: string): readonly Fields[] {
 }
 
 function nameOf({ template_name: template, id }: Fields): string {
-  return `${template}/${id}`;
+  return known`${template}/${id}`;
 }
 
 /**
@@ -213,9 +213,9 @@ export const health: CommandDefinition = {
 function gatewayHealth(terminal: Terminal, answer: Fields): string {
   const instances = fields(answer.instances);
   return detailLines(terminal, [
-    ['status', stateWord(terminal, String(answer.status))],
-    ['database', String(answer.database)],
-    ['instances', `${instances.healthy} of ${instances.total} healthy`],
+    ['status', stateWord(terminal, known`${answer.status}`)],
+    ['database', known`${answer.database}`],
+    ['instances', known`${instances.healthy} of ${instances.total} healthy`],
     ['uptime', duration(Number(answer.uptime))],
   ]);
 }
@@ -223,7 +223,7 @@ function gatewayHealth(terminal: Terminal, answer: Fields): string {
 function templateHealth(terminal: Terminal, template: string, answer: Fields): string {
   const records = recordsOf(answer.instances, 'id');
   const { healthy_instances: healthy, total_instances: total } = answer;
-  const title = `${template}: ${healthy} of ${total} healthy`;
+  const title = known`${template}: ${healthy} of ${total} healthy`;
   if (records.length === 0) return title;
   const columns: Columns<Fields> = {
     INSTANCE: 'id',
@@ -309,7 +309,7 @@ function tableOf(
     CALLS: (record) => countsOf(record).requests ?? 0,
     ...(before !== undefined && {
       'PER SECOND': (record) => {
-        const { requests } = countsOf(record);
+        const { requests = 0 } = countsOf(record);
         const earlierRequests = fields(earlier[String(record.server_id)]).requests ?? requests;
         return ((1000 * (Number(requests) - Number(earlierRequests))) / (now.atMs - before.atMs)).toFixed(1);
       },
@@ -322,11 +322,16 @@ function tableOf(
   const percentiles = [stats.p50_ms, stats.p95_ms, stats.p99_ms].map(milliseconds).join(', ');
   const summary = detailLines(terminal, [
     ['uptime', duration(Number(stats.uptime))],
-    ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
+    ['requests', known`${stats.total_requests}, ${stats.active_connections} in flight`],
     ['failed', percent(stats.error_rate)],
     ['time', `${milliseconds(stats.average_response_time_ms)} on average; 50, 95, 99 %: ${percentiles}`],
   ]);
   return records.length === 0 ? summary : `${summary}\n\n${table(terminal, columns, records, { isWide })}`;
+}
+
+/** The text of a template literal with `-` for a value that a gateway of another version does not send. */
+function known(texts: TemplateStringsArray, ...values: readonly unknown[]): string {
+  return String.raw({ raw: texts }, ...values.map((value) => value ?? '-'));
 }
 
 function percent(rate: unknown): string {
