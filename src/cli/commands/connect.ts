@@ -92,6 +92,8 @@ function checkFileOptions(input: CommandInput): void {
   if (!input.has('llm')) throw new UsageError(`--${change} requires --llm <kind>`);
   input.refuseBoth(change, 'output');
   input.refuseBoth(change, 'json');
+  if (change === 'write') return;
+  for (const name of ['stdio', 'http', 'env', 'key', 'verify', 'url']) input.refuseBoth(change, name);
 }
 
 interface Integration {
