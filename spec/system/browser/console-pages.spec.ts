@@ -272,6 +272,20 @@ inBrowser('show new calls after a return to the page that was paused', async () 
   await page.locator('.calls .row').first().waitFor();
 });
 
+inBrowser('keep an instance open that could not be deregistered', async () => {
+  const { page } = watched;
+  await open(PAGES.instance);
+  await page.route('**/gateway/deregister/**', (route) =>
+    route.fulfill({ status: 503, json: { detail: 'not now' } }),
+  );
+  await page.getByRole('button', { name: 'Deregister' }).click();
+  await page.getByRole('dialog').last().getByRole('button', { name: 'Deregister' }).click();
+  await page.getByText('not now').waitFor();
+  await page.getByRole('heading', { name: 'Deregister everything-1?' }).waitFor({ state: 'detached' });
+  assert.is(await page.getByRole('dialog').count(), 1);
+  await page.unroute('**/gateway/deregister/**');
+});
+
 inBrowser('show the settings with unit and source, and change the log level', async () => {
   const { page } = watched;
   await open('settings?');
@@ -440,12 +454,12 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
 );
 
 /** Opens a page, and waits until its content is loaded. */
-async function open(path: string): Promise<void> {
+async function open(path: string, { isLive = true } = {}): Promise<void> {
   const { page } = watched;
   await page.goto(`${url}/console/${path}`);
   await page.getByRole('heading').first().waitFor();
   await page.locator('.status').first().waitFor({ state: 'detached' });
-  await page.getByText('Live', { exact: true }).waitFor({ state: 'attached' });
+  if (isLive) await page.getByText('Live', { exact: true }).waitFor({ state: 'attached' });
 }
 
 /** The findings of axe, one line for each rule. Evaluated as text, because the policy of the page allows no such script. */

@@ -51,7 +51,8 @@ interface ConfirmProps {
   readonly run: () => Promise<unknown>;
   /** Reported when it is done. */
   readonly done: string;
-  readonly onDone: () => void;
+  /** `isDone`: false when it was refused. */
+  readonly onDone: (isDone: boolean) => void;
   readonly onClose: () => void;
 }
 
@@ -60,8 +61,7 @@ export function Confirm({ title, text, action, run, done, onDone, onClose }: Con
   const [isBusy, setBusy] = useState(false);
   const confirm = async (): Promise<void> => {
     setBusy(true);
-    await attempt(run, done);
-    onDone();
+    onDone(await attempt(run, done));
     onClose();
   };
   return (

@@ -92,7 +92,7 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
           action="Deregister"
           run={() => deregister(instance)}
           done={`${instance.id} is deregistered.`}
-          onDone={onGone}
+          onDone={(isDone) => isDone && onGone()}
           onClose={() => {
             asks.value = false;
           }}
