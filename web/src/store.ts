@@ -2,7 +2,7 @@
 // changes: states are taken from them at once (instance-updates.ts), and the records are read again, so that a missed
 // event does no lasting harm. Samples bring the numbers.
 
-import { batch, computed, effect, signal } from '@preact/signals';
+import { batch, computed, effect, type Signal, signal } from '@preact/signals';
 import { account } from './account.ts';
 import { ApiError, get, messageOf } from './api.ts';
 import { Calls } from './calls.ts';
@@ -29,7 +29,7 @@ const NEXT_READ_MS = 300;
 const READS_AT_ONCE = 12;
 const RARE_READ_MS = 8_000;
 
-const ALWAYS = ['gateway.sampled', 'instance', 'session', 'template', 'registry'];
+const ALWAYS = ['gateway.started', 'gateway.sampled', 'instance', 'session', 'template', 'registry'];
 
 export const balancers = signal<ReadonlyMap<string, LoadBalancer> | undefined>(undefined);
 const instances = signal<ReadonlyMap<string, Instance>>(new Map());
@@ -113,7 +113,7 @@ function apply(event: GatewayEvent): void {
   else if (type.startsWith('session.')) noteSessions();
   else if (type === 'template.changed') readAll();
   else if (type === 'registry.behind') isBehind.value = true;
-  else if (type === 'registry.current') isBehind.value = false;
+  else if (type === 'registry.current' || type === 'gateway.started') isBehind.value = false;
   else if (type === 'missed') {
     calls.miss(Number(event.count));
     readAll();
@@ -281,6 +281,8 @@ export function storeInstance(instance: Instance): void {
 }
 
 function removeInstance(id: string): void {
-  const rest = new Map(instances.value);
-  if (rest.delete(id)) instances.value = rest;
+  for (const known of [instances, instanceSamples] as readonly Signal<ReadonlyMap<string, unknown>>[]) {
+    const rest = new Map(known.value);
+    if (rest.delete(id)) known.value = rest;
+  }
 }
