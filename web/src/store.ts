@@ -112,8 +112,7 @@ function apply(event: GatewayEvent): void {
   else if (type.startsWith('instance.')) applyToInstance(event, String(event.server_id));
   else if (type.startsWith('session.')) noteSessions();
   else if (type === 'template.changed') readAll();
-  else if (type === 'registry.behind') isBehind.value = true;
-  else if (type === 'registry.current' || type === 'gateway.started') isBehind.value = false;
+  else if (/^registry|started$/.test(type)) isBehind.value = type === 'registry.behind';
   else if (type === 'missed') {
     calls.miss(Number(event.count));
     readAll();
@@ -158,11 +157,9 @@ function addSample(sample: Sample): void {
   // A sample omits what did not change since the second before, including counts.
   lastMinute.templates.add(templatesNow);
   lastMinute.instances.add(instancesNow);
-  batch(() => {
-    samples.value = [...samples.value.slice(1 - KEPT_SAMPLES), sample];
-    templateSamples.value = templatesNow;
-    instanceSamples.value = instancesNow;
-  });
+  samples.value = [...samples.value.slice(1 - KEPT_SAMPLES), sample];
+  templateSamples.value = templatesNow;
+  instanceSamples.value = instancesNow;
 }
 
 /** Events may have been lost; the first sample of a stream is complete. */

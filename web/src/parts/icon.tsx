@@ -23,7 +23,6 @@ const PATHS = {
   copy: 'M7 7h10v10H7zM4 13H3V3h10v1',
   plus: 'M10 4v12M4 10h12',
   close: 'M5 5l10 10M15 5L5 15',
-  right: 'M8 5l5 5-5 5',
   leave: 'M8 3H3v14h5M8 10h9M14 7l3 3-3 3',
 } as const;
 

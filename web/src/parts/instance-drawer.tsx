@@ -88,7 +88,7 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
       {asks.value && (
         <Confirm
           title={`Deregister ${instance.id}?`}
-          text="It gets no more calls, its running calls may finish, and it is no longer stored."
+          text="It gets no new calls; running calls finish. It is no longer stored."
           action="Deregister"
           run={() => deregister(instance)}
           done={`${instance.id} is deregistered.`}
