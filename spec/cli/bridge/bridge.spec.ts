@@ -23,7 +23,7 @@ async function open(listener: RequestListener) {
   return { bridge, lines, said };
 }
 
-test('opens the stream of the server again after the gateway was unreachable for too long', async () => {
+test('opens the stream of the server again after the gateway was away or busy for too long', async () => {
   let streams = 0;
   const { bridge, lines, said } = await open((request, response) => {
     if (request.method === 'DELETE') response.end();
@@ -41,6 +41,7 @@ test('opens the stream of the server again after the gateway was unreachable for
     } else {
       streams += 1;
       if (streams < 3) request.socket.destroy();
+      else if (streams === 3) response.writeHead(503).end();
       else response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${CHANGED}\n\n`);
     }
   });

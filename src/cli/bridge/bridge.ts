@@ -298,14 +298,16 @@ export class Bridge {
     while (!signal.aborted) {
       const session = this.#session;
       const sent = this.#options.link.send(this.#get(session, lastEventId, signal));
-      // A gateway that was unreachable for too long may still have the session.
+      // A gateway that was unreachable or busy for too long may still have the session.
       const response = await sent.catch((error: unknown) => void this.#report(error));
       if (response?.status === 404 && session?.id !== undefined) {
         await response.arrayBuffer();
         return this.#reopen(session); // which opens this stream again
       }
-      if (response?.ok === false) return void (await response.arrayBuffer()); // the server sends no other messages
-      const end = response && (await readMessages(response, (data) => this.#options.write(oneLine(data))));
+      if (response?.ok === false) await response.arrayBuffer();
+      if (response?.ok === false && response.status < 500) return; // the server sends no other messages
+      const write = (data: Buffer) => this.#options.write(oneLine(data));
+      const end = response?.ok ? await readMessages(response, write) : undefined;
       lastEventId = end?.lastEventId || lastEventId;
       await delay(end?.retryMs ?? RETRY_MS, undefined, { signal });
     }
