@@ -28,12 +28,13 @@ test('draws a table that fits the terminal, with all of its text', () => {
 });
 
 test('cuts no letters that take two columns of a narrow terminal', () => {
-  const text = '日本語の説明文です。'.repeat(8);
-  const rows = [{ name: '一覧', text }];
-  for (const columns of [1, 50]) {
-    const drawn = table(recordingTerminal({ columns }), { N: 'name', T: 'text' }, rows);
-    // The name is at the beginning of the first line.
-    assert.is(drawn.split('\n').slice(1).join('').replaceAll(' ', ''), `一覧${text}`);
+  for (const text of ['日本語の説明文です。'.repeat(8), '\u{1f600}'.repeat(40)]) {
+    for (const columns of [1, 50]) {
+      const rows = [{ name: '一覧', text }];
+      const drawn = table(recordingTerminal({ columns }), { N: 'name', T: 'text' }, rows);
+      // The name is at the beginning of the first line.
+      assert.is(drawn.split('\n').slice(1).join('').replaceAll(' ', ''), `一覧${text}`);
+    }
   }
 });
 

@@ -101,7 +101,7 @@ function fittingWidths(
 function withShortWords(cell: string, width: number | undefined): string {
   if (width === undefined || cell.includes('\u001b')) return cell;
   return cell.replace(/\S+/g, (word) => {
-    const letters = Math.floor(width / (widthOf(word) > word.length ? 2 : 1));
+    const letters = Math.floor(width / (widthOf(word) > [...word].length ? 2 : 1));
     return (word.match(new RegExp(`.{1,${letters}}`, 'gu')) ?? []).join('\n');
   });
 }
