@@ -300,7 +300,8 @@ test('follows a symbolic link, and refuses a loop of links and a folder', async 
   assert.match(read(real), 'weather');
   assert.equal(filesOf(home('.cursor')), ['mcp.json']);
   rmSync(home('.cursor/mcp.json'));
-  symlinkSync('../dotfiles/new.json', home('.cursor/mcp.json'));
+  symlinkSync('next.json', home('.cursor/mcp.json'));
+  symlinkSync('../dotfiles/new.json', home('.cursor/next.json'));
   await write('cursor', '--write', '--yes');
   assert.match(read(home('dotfiles/new.json')), 'weather');
   rmSync(home('.cursor/mcp.json'));

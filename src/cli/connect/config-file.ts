@@ -69,7 +69,7 @@ function readConfig(written: string): ConfigText {
 /** The file to be made: the target of a link to no file yet. */
 function targetOf(written: string): string {
   const isLink = lstatSync(written, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  return isLink ? resolve(dirname(written), readlinkSync(written)) : written;
+  return isLink ? targetOf(resolve(realpathSync(dirname(written)), readlinkSync(written))) : written;
 }
 
 /** The text after the edit. Throws CommandFailure with the name of the file. */
