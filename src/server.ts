@@ -123,7 +123,7 @@ async function start(
   onUndo(() => store.close());
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const claim = fileClaim ?? (await claimNode(storage, nodeId, log));
-  onUndo(async () => claim?.release());
+  if (claim !== fileClaim) onUndo(async () => claim?.release());
   // One watch for all subscribers. No other process writes a store in memory.
   const storeChanges$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
   const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal });
