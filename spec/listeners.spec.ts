@@ -3,12 +3,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
+import { Agent, get, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../src/cli/demo-servers.ts';
+import { LIMITS } from '../src/domain/limits.ts';
 import { ListenError, type Listeners, openListeners, type ReceiveTimeouts } from '../src/listeners.ts';
 import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from './helpers/http-raw.ts';
 import { messageOf } from './helpers/outcome.ts';
@@ -166,6 +167,20 @@ test('adds one listener to a connection, however many pipelined requests wait on
   while (counts.length < 20) await turn();
   socket.destroy();
   assert.is(counts.at(-1), counts[1]);
+});
+
+test('closes a connection with too many pipelined requests, and their answers', async () => {
+  const [request, unanswered] = ['GET / HTTP/1.1\r\nHost: x\r\n\r\n', new Set<ServerResponse>()];
+  const serve: RequestListener = (_, response) => {
+    unanswered.add(response);
+    response.once('close', () => unanswered.delete(response));
+  };
+  const socket = await openRaw(portOf(await open([0], { serve })));
+  socket.write(request.repeat(LIMITS.pipelinedRequests));
+  while (unanswered.size < LIMITS.pipelinedRequests) await turn();
+  socket.write(request.repeat(2));
+  while (unanswered.size > 0) await turn();
+  assert.is(await readAll(socket), '');
 });
 
 test('drain lets open answers finish, then closes their connections, and serves new ones until close', async () => {

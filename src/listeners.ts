@@ -203,6 +203,7 @@ class WaitingAnswers {
       socket.once('close', () => setImmediate(() => waiting.forEach(close)));
     }
     waiting.add(response);
+    if (waiting.size > LIMITS.pipelinedRequests) socket.destroy();
     response.once('socket', () => waiting.delete(response));
   }
 }

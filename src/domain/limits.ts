@@ -15,6 +15,8 @@ export const LIMITS = {
   requestHeaderBytes: 64 * 1024,
   /** Most request headers. Over it: 431. */
   requestHeaders: 256,
+  /** Requests of one connection that wait for the answer before them. Over it the connection is closed. */
+  pipelinedRequests: 1_000,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
   /** The same for a message that is parsed; results are not. */

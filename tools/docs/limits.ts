@@ -20,6 +20,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${bytes(LIMITS.requestHeaderBytes)}, ${LIMITS.requestHeaders} of them`,
       '`431`, without a body',
     ],
+    [
+      'Requests that wait on one connection for the answer before them',
+      count(LIMITS.pipelinedRequests),
+      'the connection is closed',
+    ],
     ['Time to send a request', '30 s for its headers, 120 s in all', '`408`, the connection is closed'],
     [
       `Bodies over ${bytes(HTTP_LIMITS.uncountedBodyBytes)} that are read, queued or in flight`,
