@@ -112,7 +112,8 @@ function apply(event: GatewayEvent): void {
   else if (type.startsWith('instance.')) applyToInstance(event, String(event.server_id));
   else if (type.startsWith('session.')) noteSessions();
   else if (type === 'template.changed') readAll();
-  else if (/^registry|started$/.test(type)) isBehind.value = type === 'registry.behind';
+  else if (type.startsWith('registry.') || type === 'gateway.started')
+    isBehind.value = type === 'registry.behind';
   else if (type === 'missed') {
     calls.miss(Number(event.count));
     readAll();
