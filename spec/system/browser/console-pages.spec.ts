@@ -279,7 +279,10 @@ inBrowser('keep an instance open that could not be deregistered', async () => {
     route.fulfill({ status: 503, json: { detail: 'not now' } }),
   );
   await page.getByRole('button', { name: 'Deregister' }).click();
-  await page.getByRole('dialog').last().getByRole('button', { name: 'Deregister' }).click();
+  await page
+    .getByRole('dialog', { name: 'Deregister everything-1?' })
+    .getByRole('button', { name: 'Deregister' })
+    .click();
   await page.getByText('not now').waitFor();
   await page.getByRole('heading', { name: 'Deregister everything-1?' }).waitFor({ state: 'detached' });
   assert.is(await page.getByRole('dialog').count(), 1);
