@@ -148,7 +148,6 @@ interface UserRowProps {
 function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
   const { id, username, email, role, templates, is_active: isActive } = user;
   const isFixed = isOpen.value || id === account.value?.user_id;
-  const toggling = isActive ? 'Switch off' : 'Switch on';
   const toggle = async (): Promise<void> => {
     const done = `${username} may ${isActive ? 'no longer ' : ''}sign in.`;
     await attempt(() => change('PATCH', `auth/users/${id}`, { is_active: !isActive }), done);
@@ -164,35 +163,38 @@ function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
       <span>{role === 'admin' ? 'Administrator' : 'User'}</span>
       <Cell name="templates">{templates === null ? 'all templates' : templates.join(', ') || 'none'}</Cell>
       <span class="actions end">
-        <button
-          type="button"
-          class="small"
-          aria-label={`Change ${username}`}
-          disabled={isOpen.value}
-          onClick={onChange}
-        >
-          Change
-        </button>
-        <button
-          type="button"
-          class="small"
-          aria-label={`${toggling} ${username}`}
+        <RowButton action="Change" name={username} disabled={isOpen.value} onClick={onChange} />
+        <RowButton
+          action={isActive ? 'Switch off' : 'Switch on'}
+          name={username}
           disabled={isFixed}
           onClick={() => void toggle()}
-        >
-          {toggling}
-        </button>
-        <button
-          type="button"
-          class="small danger"
-          aria-label={`Delete ${username}`}
-          disabled={isFixed}
-          onClick={onDelete}
-        >
-          Delete
-        </button>
+        />
+        <RowButton isDangerous action="Delete" name={username} disabled={isFixed} onClick={onDelete} />
       </span>
     </div>
+  );
+}
+
+interface RowButtonProps {
+  readonly action: string;
+  /** Of the user or the key. */
+  readonly name: string;
+  readonly isDangerous?: boolean;
+  readonly disabled: boolean;
+  readonly onClick: () => void;
+}
+
+function RowButton({ action, name, isDangerous, ...more }: RowButtonProps) {
+  return (
+    <button
+      type="button"
+      class={isDangerous ? 'small danger' : 'small'}
+      aria-label={`${action} ${name}`}
+      {...more}
+    >
+      {action}
+    </button>
   );
 }
 
@@ -208,15 +210,7 @@ function KeyRow({ apiKey, onRevoke }: { readonly apiKey: ApiKey; readonly onRevo
       <span>{expires_at === null ? 'Never expires' : `Until ${day(expires_at)}`}</span>
       <Cell name="last used">{last_used_at === null ? 'never used' : day(last_used_at)}</Cell>
       <span class="actions end">
-        <button
-          type="button"
-          class="small danger"
-          aria-label={`Revoke ${name}`}
-          disabled={isOpen.value}
-          onClick={onRevoke}
-        >
-          Revoke
-        </button>
+        <RowButton isDangerous action="Revoke" name={name} disabled={isOpen.value} onClick={onRevoke} />
       </span>
     </div>
   );
