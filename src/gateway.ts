@@ -4,6 +4,7 @@
 import { firstValueFrom, type Observable, race, throwError, timer } from 'rxjs';
 import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
 import { EventBus } from './actors/event-bus.ts';
+import type { InstanceRef } from './actors/instances/instance-ref.ts';
 import type { Metrics } from './actors/metrics.ts';
 import type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
@@ -84,6 +85,8 @@ export class Gateway {
   readonly #requests = new Requests((...exchange) => this.#deps.dispatcher.exchange(...exchange));
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
+  /** The instances that were loaded at the start, and when. */
+  #loaded: { readonly refs: readonly InstanceRef[]; readonly atMs: number } | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(store: Store, options: GatewayOptions) {
@@ -99,6 +102,7 @@ export class Gateway {
     await this.#deps.registry.load();
     await more?.();
     if (this.#phase !== 'starting') return; // `close` was called meanwhile
+    this.#loaded = { refs: this.#deps.fleet.all(), atMs: performance.now() };
     this.#phase = 'running';
     this.#events.emit({ type: 'gateway.started', atMs: Date.now() });
   }
@@ -111,6 +115,18 @@ export class Gateway {
   /** True while the phase is `running`. */
   get accepting(): boolean {
     return this.#phase === 'running';
+  }
+
+  /**
+   * True while it accepts calls and knows which of its instances are healthy: each instance that was loaded at the start has
+   * opened or failed, or 10 seconds have passed since.
+   */
+  get isReady(): boolean {
+    if (!this.accepting || this.#loaded === undefined) return false;
+    const { refs, atMs } = this.#loaded;
+    return (
+      performance.now() - atMs > LIMITS.firstOpeningsMs || refs.every(({ state }) => state !== 'starting')
+    );
   }
 
   /**

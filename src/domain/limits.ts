@@ -97,6 +97,8 @@ export const LIMITS = {
   backgroundMs: 2_000,
   /** Replies to a backend that are under way; more are dropped. */
   repliesUnderWay: 64,
+  /** Longest time after the start in which `/readyz` waits for the first openings of the loaded instances. */
+  firstOpeningsMs: 10_000,
   /** Longest handshake of a starting instance. */
   handshakeMs: 30_000,
   /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */

@@ -202,6 +202,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'they are cancelled',
     ],
     [
+      'Wait of `/readyz` for the first openings of the stored instances',
+      seconds(LIMITS.firstOpeningsMs),
+      'the gateway is ready',
+    ],
+    [
       'End of a program',
       `${seconds(LIMITS.stdinEndMs)} after the end of its input, ${seconds(LIMITS.terminateMs)} after SIGTERM`,
       'SIGKILL',

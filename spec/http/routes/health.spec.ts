@@ -1,12 +1,15 @@
 // Health of templates and of the gateway, liveness and readiness.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { Gateway } from '../../../src/gateway.ts';
+import { createGateway, Gateway } from '../../../src/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { definition } from '../../helpers/failing-backend.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
+import { startRawServer } from '../../transports/raw-server.ts';
 
 const test = suite('the health routes');
 const DEAD = { id: 'dead', endpoint: 'http://127.0.0.1:1' };
@@ -139,6 +142,27 @@ test('report alive, and ready until the gateway closes and refuses calls', async
   const call = await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
   assert.equal([call.outcome, call.headers.get('retry-after')], ['503 SHUTTING_DOWN', '5']);
   assert.is((await ask('/livez')).status, 200);
+});
+
+test('become ready when each stored instance has opened or failed, or after ten seconds', async () => {
+  const store = new MemoryStore();
+  const earlier = await createGateway({ store });
+  const server = await startRawServer(() => {});
+  await earlier.register('demo', { id: 'silent', endpoint: server.url });
+  await earlier.close({ graceMs: 0 });
+  const starting = await startApp({ gateway: await createGateway({ store }) });
+  const ready = async () => (await starting.ask('GET', '/readyz')).outcome;
+  assert.is(await ready(), '503 NO_HEALTHY_INSTANCE');
+  const later = performance.now() + 10_001;
+  const clock = mock.method(performance, 'now', () => later);
+  assert.is(await ready(), '200');
+  clock.mock.restore();
+  assert.is(await ready(), '503 NO_HEALTHY_INSTANCE');
+  await server.close();
+  await becomes(ready, '200');
+  await starting.gateway.register('demo', { id: 'new', endpoint: server.url });
+  assert.is(await ready(), '200');
+  await starting.close();
 });
 
 test('answer 503 while the registry is loaded, after the checks of credentials and templates', async () => {
