@@ -1,20 +1,19 @@
-// Sessions of single clients at an HTTP backend that opens them slowly, or never: which openings that delays, and what is found
-// out once for all.
+// Sessions of single clients at an HTTP backend that opens them slowly, or never: which openings that delays.
 
 import type { ServerResponse } from 'node:http';
 import { EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { http, openHttp } from '../../../src/transports/http/http.ts';
+import { http } from '../../../src/transports/http/http.ts';
 import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
-import type { OpenOptions, Transport, Upstream } from '../../../src/transports/transport.ts';
+import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 import { withRawServer } from '../raw-server.ts';
-import { type Answer, discovered, initialized, result, serving, silence } from '../scripted-server.ts';
+import { type Answer, initialized, result, serving } from '../scripted-server.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
 
 const test = suite('http openings', { timeoutMs: 30_000 });
@@ -23,7 +22,6 @@ const test = suite('http openings', { timeoutMs: 30_000 });
 const MANY = 2_000;
 /** The number of openings that fail per turn when many time out together. */
 const PER_TURN = 5;
-const PATIENCE_MS = 300;
 /** Longer than any test takes. */
 const HANDSHAKE_MS = 60_000;
 
@@ -58,55 +56,16 @@ test('refuses an opening when as many wait as its owner may have sessions', () =
     await Promise.all(opening);
   }));
 
-test('all openings wait together, once, for a modern backend that never answers initialize', () =>
-  withModern(silence, async ({ open, asked }) => {
-    const settled: string[] = [];
-    const all = ['ada', 'bo', 'cy'].map((ownerId) => open(ownerId).finally(() => settled.push(ownerId)));
-    await until(() => asked() === 1, 'it is asked');
-    assert.equal(settled, []);
-    assert.equal(await Promise.all(all), [undefined, undefined, undefined]);
-    assert.is(await open('dee'), undefined);
-    assert.is(asked(), 1);
-  }));
-
-test('concludes no era from a backend that answers nothing at all for a while', () => {
-  let isHanging = false;
-  const unlessHanging =
-    (answer: Answer): Answer =>
-    (...asked) =>
-      isHanging || answer(...asked);
-  const body = async ({ open, asked }: Harness): Promise<void> => {
-    isHanging = true;
-    assert.is(await codeOf(open('ada')), 'BACKEND_UNAVAILABLE');
-    isHanging = false;
-    const upstream = await open('ada');
-    assert.is(upstream?.peer.era, 'legacy');
-    assert.is((await open('bo'))?.peer, upstream?.peer, 'one object for all equal ones');
-    assert.is(asked(), 3);
-  };
-  return withModern(unlessHanging(initialized), body, unlessHanging(discovered));
-});
-
-test('asks again for other clients when the asking one leaves, which does not count as silence', () =>
-  withModern(silence, async ({ open, asked }) => {
-    const caller = new AbortController();
-    const left = codeOf(open('ada', caller.signal));
-    const other = open('bo');
-    await until(() => asked() === 1, 'it is asked');
-    caller.abort();
-    assert.is(await left, 'BACKEND_UNAVAILABLE');
-    assert.is(await other, undefined);
-    assert.is(asked(), 2);
-  }));
-
-test('a closed transport opens nothing, and ends openings that are under way or wait', () =>
-  withModern(silence, async ({ open, asked, close }) => {
-    const all = ['ada', 'bo'].map((ownerId) => codeOf(open(ownerId)));
-    await until(() => asked() === 1, 'it is asked');
-    await close();
-    assert.equal(await Promise.all(all), ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE']);
-    assert.is(await codeOf(open('cy')), 'BACKEND_UNAVAILABLE');
-    assert.is(asked(), 1);
+test('sessions with equal handshakes share one description of the server', () =>
+  withHanging(async ({ url }) => {
+    const transport = await openTo(url);
+    const { signal } = new AbortController();
+    const [one, two] = [
+      await transport.openUpstream(noCapability, signal),
+      await transport.openUpstream(noCapability, signal),
+    ];
+    assert.ok(one !== undefined && one.peer === two?.peer);
+    await transport.close();
   }));
 
 test('openings that time out together fail a few per turn of the event loop', () =>
@@ -133,32 +92,6 @@ function openTo(url: string, more: Partial<OpenOptions> = {}): Promise<Transport
 function openHanging(transport: Transport) {
   const profile = { ...noCapability, clientInfo: { name: 'hangs' } };
   return transport.openUpstream(profile, new AbortController().signal, 'ada');
-}
-
-interface Harness {
-  readonly open: (ownerId: string, signal?: AbortSignal) => Promise<Upstream | undefined>;
-  /** How often `initialize` arrived. */
-  readonly asked: () => number;
-  readonly close: () => Promise<void>;
-}
-
-/** Openings at a modern backend that answers `initialize` so. */
-async function withModern(
-  initialize: Answer,
-  body: (harness: Harness) => Promise<void>,
-  discover: Answer = discovered,
-): Promise<void> {
-  const asked: string[] = [];
-  const answers = { 'server/discover': discover, initialize };
-  await withRawServer(serving(answers, asked), async ({ url }) => {
-    const options = openOptions({ handshakeTimeoutMs: 1_000, scheduler: untimedScheduler() });
-    const transport = await openHttp(httpDefinition(url), options, { initializeTimeoutMs: PATIENCE_MS });
-    const open = (ownerId: string, signal = new AbortController().signal) =>
-      transport.openUpstream(noCapability, signal, ownerId);
-    const close = () => transport.close();
-    const times = () => asked.filter((method) => method === 'initialize').length;
-    await body({ open, asked: times, close }).finally(close);
-  });
 }
 
 /** A legacy backend that never answers `initialize` of clients named "hangs"; `hanging`: the open responses. */

@@ -19,8 +19,6 @@ export interface HttpHandshakeOptions {
   readonly signal: AbortSignal;
   /** Longest wait for `server/discover`; a server that does not answer by then counts as one without this method. */
   readonly discoverMs: number;
-  /** The same for `initialize`. Default: no limit. */
-  readonly initializeMs?: number | undefined;
   /** The known era of the backend; a failure then says nothing about its era. */
   readonly known: Era | undefined;
 }
@@ -43,13 +41,15 @@ export class HttpHandshake implements HandshakeChannel {
     const id = this.#connection.nextId();
     const body = requestText(id, request.method, request.params);
     const headers = this.#headers(request, era);
-    const limits = [this.#options.signal, unneeded, this.#timeoutFor(request, era)];
+    const { signal: ended, discoverMs } = this.#options;
+    const timeout = era === 'modern' ? AbortSignal.timeout(discoverMs) : undefined;
+    const limits = [ended, unneeded, timeout];
     const signal = AbortSignal.any(limits.filter((limit) => limit !== undefined));
     const { method } = request;
     const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
     if (asked.kind !== 'answered') {
       if (asked.kind === 'refused' && method === 'initialize') this.initializeStatus = asked.status;
-      if (signal.aborted && !this.#options.signal.aborted) return this.#unanswered(method);
+      if (signal.aborted && !ended.aborted) return none(`${method} was not answered`);
       return this.#interpret(asked, era);
     }
     if (method === 'initialize' && asked.answer.kind === 'result') {
@@ -72,20 +72,6 @@ export class HttpHandshake implements HandshakeChannel {
     );
     // A server that refuses the notification may still serve calls.
     if (asked.kind === 'broken') throw asked.failure;
-  }
-
-  /** A modern backend that does not answer a method it knows has failed, which says nothing about its era. */
-  #unanswered(method: string): HandshakeAnswer {
-    const detail = `${method} was not answered`;
-    if (this.#options.known !== 'modern' || method === 'initialize') return none(detail);
-    throw backendUnavailable(detail, { delivered: 'unknown', suspicious: true });
-  }
-
-  #timeoutFor({ method }: ExchangeRequest, era: Era): AbortSignal | undefined {
-    const { discoverMs, initializeMs } = this.#options;
-    const legacyMs = method === 'initialize' ? initializeMs : undefined;
-    const discoverTimeoutMs = era === 'modern' ? discoverMs : legacyMs;
-    return discoverTimeoutMs === undefined ? undefined : AbortSignal.timeout(discoverTimeoutMs);
   }
 
   #headers(request: ExchangeRequest, era: Era): Headers {

@@ -5,7 +5,6 @@ import { ANONYMOUS } from '../../domain/account.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { SingleFlight } from '../single-flight.ts';
 import { StartQueue } from '../stdio/start-queue.ts';
 import type { Closed, Upstream } from '../transport.ts';
 import { connectionClosed } from './http-failures.ts';
@@ -47,15 +46,12 @@ interface Opening<U> {
 export class HttpOpenings<U extends EndableUpstream> {
   readonly #scheduler: TaskScheduler;
   readonly #queue: StartQueue;
-  readonly #first: SingleFlight;
   readonly #open = new Set<U>();
   readonly #over = new AbortController();
   #count = 0;
 
-  /** `isKnown`: false when the first opening is to find out whether there are any, while the others wait. */
-  constructor(maxWaitMs: number, scheduler: TaskScheduler, isKnown: boolean) {
+  constructor(maxWaitMs: number, scheduler: TaskScheduler) {
     this.#scheduler = scheduler;
-    this.#first = new SingleFlight(isKnown, scheduler);
     // Without `heldMs`: each opening uses a connection until it has ended.
     this.#queue = new StartQueue({
       atOnce: LIMITS.openingsPerInstance,
@@ -64,11 +60,6 @@ export class HttpOpenings<U extends EndableUpstream> {
       maxWaitMs,
       scheduler,
     });
-  }
-
-  /** False until the first opening has succeeded, or found that there are no such conversations. */
-  get isKnown(): boolean {
-    return this.#first.isKnown;
   }
 
   /** Undefined when the backend has none. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartQueue.take. */
@@ -81,11 +72,8 @@ export class HttpOpenings<U extends EndableUpstream> {
     this.#count += 1;
     const anySignal = AbortSignal.any([signal, over]);
     try {
-      const opened = await this.#first.run(anySignal, async () =>
-        isOffered()
-          ? this.#queue.take({ ownerId, signal: anySignal, start: () => start(anySignal) })
-          : undefined,
-      );
+      const startIfOffered = async () => (isOffered() ? start(anySignal) : undefined);
+      const opened = await this.#queue.take({ ownerId, signal: anySignal, start: startIfOffered });
       if (opened === undefined) return undefined;
       if (anySignal.aborted) void opened.close(); // it was opened too late to be closed by an abort
       anySignal.throwIfAborted();

@@ -26,11 +26,6 @@ export interface SessionOptions {
   /** Longest wait for its first answer. Default DISCOVER_TIMEOUT_MS. */
   readonly discoverTimeoutMs?: number | undefined;
   readonly known?: Era;
-  /**
-   * With a profile, for a modern backend that may also speak the legacy era: longest wait for the answer to `initialize`. If
-   * the backend then answers `server/discover`, the session is modern.
-   */
-  readonly initializeMs?: number | undefined;
   /** Returns one object for all equal peers, to save memory. */
   readonly intern?: (peer: Peer) => Peer;
 }
@@ -91,10 +86,9 @@ export class HttpSession {
     // Removed below: a signal may live as long as the gateway.
     signal.addEventListener('abort', stop);
     this.#opening = opening;
-    const { known, initializeMs, handshakeTimeoutMs } = this.#options;
-    const discoverMs = initializeMs ?? Math.ceil(handshakeTimeoutMs / 2);
-    const { signal: ended } = opening;
-    const channel = new HttpHandshake(this.#connection, { signal: ended, discoverMs, initializeMs, known });
+    const { known, handshakeTimeoutMs } = this.#options;
+    const discoverMs = Math.ceil(handshakeTimeoutMs / 2);
+    const channel = new HttpHandshake(this.#connection, { signal: opening.signal, discoverMs, known });
     try {
       const peer = await this.#shakeHands(channel, signal);
       if (peer.era !== 'legacy') this.#deleteUnused(channel.sessionId);
@@ -160,15 +154,14 @@ export class HttpSession {
   }
 
   async #shakeHands(channel: HttpHandshake, signal: AbortSignal): Promise<Peer> {
-    const { client, profile, initializeMs, handshakeTimeoutMs, memory = {} } = this.#options;
+    const { client, profile, handshakeTimeoutMs, memory = {} } = this.#options;
     const { discoverTimeoutMs = DISCOVER_TIMEOUT_MS } = this.#options;
     const known = this.#state === NOT_OPEN ? undefined : this.peer.era;
     if (known === undefined && profile === undefined) {
       const shortMs = Math.min(discoverTimeoutMs, handshakeTimeoutMs / 4);
       return shakeFirstHands(channel, { client, memory, signal, discoverTimeoutMs: shortMs });
     }
-    const mayBeModern = initializeMs !== undefined;
-    const peer = await shakeHands(channel, { client, first: 'legacy', profile, mayBeModern });
+    const peer = await shakeHands(channel, { client, first: 'legacy', profile });
     if (known !== undefined && known !== peer.era) {
       const reason = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;
       throw backendUnavailable(reason, { delivered: 'no', suspicious: true });

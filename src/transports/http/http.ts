@@ -54,19 +54,10 @@ function withBothReasons(first: unknown, second: unknown): unknown {
   return new GatewayError(first.code, first.message.replace(reason, both), { ...first.facts, reason: both });
 }
 
-/** Waits in ms. */
-interface HttpWaits extends Pick<SessionOptions, 'discoverTimeoutMs'> {
-  /** Longest wait of the first `initialize` with a modern backend. Default INITIALIZE_TIMEOUT_MS. */
-  readonly initializeTimeoutMs?: number;
-}
-
-/** A modern backend that does not answer `initialize` in this time, but answers `server/discover`, counts as one without sessions. */
-const INITIALIZE_TIMEOUT_MS = 3_000;
 /** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
 const PEERS_REMEMBERED = 16;
 
-type Options = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory' | 'scheduler'> &
-  Pick<HttpWaits, 'initializeTimeoutMs'>;
+type Options = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory' | 'scheduler'>;
 
 /**
  * Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. Rejects with
@@ -75,7 +66,7 @@ type Options = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory' | 's
 export async function openHttp(
   definition: InstanceDefinition,
   options: OpenOptions,
-  { discoverTimeoutMs, initializeTimeoutMs = INITIALIZE_TIMEOUT_MS }: HttpWaits = {},
+  { discoverTimeoutMs }: Pick<SessionOptions, 'discoverTimeoutMs'> = {},
 ): Promise<EndpointTransport> {
   const startedAtMs = performance.now();
   const { client, signal, handshakeTimeoutMs, memory, scheduler } = options;
@@ -83,8 +74,7 @@ export async function openHttp(
   const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, discoverTimeoutMs });
   try {
     await openInTime(session, signal, { handshakeTimeoutMs, scheduler });
-    const own = { client, handshakeTimeoutMs, memory, scheduler, initializeTimeoutMs };
-    return new HttpTransport(connection, session, own);
+    return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, scheduler });
   } catch (thrown) {
     await connection.destroy();
     const { initializeStatus = 0 } = session;
@@ -129,7 +119,6 @@ class HttpTransport implements EndpointTransport, HttpBackend {
 
   constructor(connection: HttpConnection, session: HttpSession, options: Options) {
     const { client, scheduler, handshakeTimeoutMs, memory } = options;
-    const { era } = session.peer;
     memory.omitted ??= new Map();
     this.connection = connection;
     this.client = client;
@@ -141,8 +130,8 @@ class HttpTransport implements EndpointTransport, HttpBackend {
     this.#own = new HttpConversation(this, session, undefined);
     this.messages$ = this.#own.messages$;
     this.closed$ = this.#own.closed$;
-    this.#hasNoSessions = era === 'bare';
-    this.#openings = new HttpOpenings(handshakeTimeoutMs, scheduler, era !== 'modern');
+    this.#hasNoSessions = session.peer.era === 'bare';
+    this.#openings = new HttpOpenings(handshakeTimeoutMs, scheduler);
   }
 
   get peer(): Peer {
@@ -195,11 +184,10 @@ class HttpTransport implements EndpointTransport, HttpBackend {
 
   /** Finds out, too, whether the backend keeps sessions of single clients. */
   async #openFor(profile: ClientProfile, signal: AbortSignal): Promise<HttpConversation | undefined> {
-    const { client, handshakeTimeoutMs, initializeTimeoutMs } = this.#options;
+    const { client, handshakeTimeoutMs } = this.#options;
     const { era } = this.peer;
-    const initializeMs = this.#openings.isKnown ? undefined : initializeTimeoutMs;
     const intern = (peer: Peer) => this.#intern(peer);
-    const options = { client, handshakeTimeoutMs, profile, intern, known: era, initializeMs };
+    const options = { client, handshakeTimeoutMs, profile, intern, known: era };
     const session = new HttpSession(this.connection, options);
     try {
       await openInTime(session, signal, this.#options);

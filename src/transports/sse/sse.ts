@@ -44,7 +44,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
     super(connection, undefined);
     this.#connection = connection;
     this.#options = options;
-    this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler, true);
+    this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler);
   }
 
   openUpstream(
