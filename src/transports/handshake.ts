@@ -39,8 +39,9 @@ type HandshakeRefusal = NoAnswer | { readonly kind: 'error'; readonly error: Jso
 export interface HandshakeOptions {
   readonly client: ClientInfo;
   /**
-   * The era that is tried first. `probe`: the modern one, and again after the legacy one was refused, too: for a channel that
-   * does not wait long for the first answer, because the backend may be starting. `legacyProbe`: the reverse.
+   * The era that is tried first. `probe`: the modern one, and again after the legacy one was refused, too, unless its refusal was
+   * JSON-RPC: for a channel that does not wait long for the first answer, because the backend may be starting. `legacyProbe`:
+   * the reverse.
    */
   readonly first: 'legacy' | 'modern' | 'probe' | 'legacyProbe';
   /** The client of the conversation. Only `initialize` declares it, so it is the only attempt, whatever `first` says. */
@@ -63,6 +64,7 @@ type HandshakeAttempt = (
 export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Peer> {
   const refusals = new Map<HandshakeAttempt, HandshakeRefusal>();
   for (const attempt of attemptsOf(options)) {
+    if (refusals.get(attempt)?.kind === 'error') continue; // it would refuse again
     const outcome = await attempt(channel, options);
     if ('era' in outcome) return outcome;
     refusals.set(attempt, outcome); // the last refusal of a repeated attempt counts
@@ -74,16 +76,6 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
 /** True for the rejection of `shakeHands` when the backend answered, but refused every attempt. */
 export function isRefusal(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.facts.cause instanceof HandshakeRefused;
-}
-
-/** True for an answer to `server/discover` with a modern revision that the gateway speaks. */
-export function isModernAnswer(answer: HandshakeAnswer): boolean {
-  if (answer.kind !== 'result') return false;
-  try {
-    return sharedVersion(readResult(answer.result).supportedVersions) !== undefined;
-  } catch {
-    return false; // not JSON
-  }
 }
 
 class HandshakeRefused extends Error {}

@@ -128,10 +128,6 @@ export interface OpeningMemory {
   dedicatedEra?: 'legacy' | 'modern' | undefined;
   /** Over HTTP: why tools were reported as left out of lists, by their names. */
   omitted?: Map<string, string> | undefined;
-  /** Over HTTP: when `server/discover` was last left unanswered, in ms of a monotonic clock. */
-  unansweredAtMs?: number | undefined;
-  /** Over HTTP: the last opening failed after the backend had ended the connection at `server/discover`. */
-  wasCutOff?: boolean | undefined;
 }
 
 /** A backend that is a function: it gets the request, and returns the result or throws a value like `JsonRpcError`. */

@@ -79,28 +79,6 @@ test('leaves PORT alone when the definition sets it', async () => {
   await transport.close();
 });
 
-test('starts a program without discover if it exited when it got that request', async () => {
-  const code = `require('http').createServer((request, response) => {
-    let body = '';
-    request.on('data', (data) => (body += data)).on('end', () => {
-      const { id, method } = body === '' ? {} : JSON.parse(body);
-      if (method === 'server/discover') process.exit(7);
-      const result = { protocolVersion: '2025-11-25', capabilities: {} };
-      response.setHeader('content-type', 'application/json');
-      if (id === undefined) response.writeHead(202).end();
-      else response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
-    });
-  }).listen(process.env.PORT, '127.0.0.1')`;
-  const breaking = await definition(['-e', code]);
-  const options = openOptions({ handshakeTimeoutMs: 20_000, memory: {} });
-  assert.match((await refusal(http.open(breaking, options))).message, 'exited with code 7');
-  for (let opening = 0; opening < 2; opening += 1) {
-    const transport = await http.open(breaking, options);
-    assert.is(transport.peer.era, 'legacy');
-    await transport.close();
-  }
-});
-
 test('passes on doubts about its backend, which may break while the program runs', async () => {
   const inner: Transport[] = [];
   const openEndpoint: OpenEndpoint = async (...asked) => {

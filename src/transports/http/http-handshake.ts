@@ -13,11 +13,11 @@ import { ECHOES, eraHeaders, isEcho } from '../handshake.ts';
 import type { AnswerEnding, RefusedEnding } from './http-answer.ts';
 import { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
-import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
+import { answeredStatus, answerMissing, connectionClosed, wasCutOff } from './http-failures.ts';
 
 export interface HttpHandshakeOptions {
   readonly signal: AbortSignal;
-  /** Longest wait for `server/discover`; a server that does not answer by then counts as one without this method. */
+  /** Longest wait for the first `server/discover`, which legacy servers may leave unanswered. */
   readonly discoverMs: number;
   /** The known era of the backend; a failure then says nothing about its era. */
   readonly known: Era | undefined;
@@ -30,21 +30,19 @@ export class HttpHandshake implements HandshakeChannel {
   sessionId: string | undefined;
   initializeStatus: number | undefined;
   #legacyVersion = '';
+  #isDiscovered = false;
 
   constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
     this.#connection = connection;
     this.#options = options;
   }
 
-  /** `unneeded` ends the wait for this answer, too. */
-  async request(request: ExchangeRequest, era: Era, unneeded?: AbortSignal): Promise<HandshakeAnswer> {
+  async request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer> {
     const id = this.#connection.nextId();
     const body = requestText(id, request.method, request.params);
     const headers = this.#headers(request, era);
-    const { signal: ended, discoverMs } = this.#options;
-    const timeout = era === 'modern' ? AbortSignal.timeout(discoverMs) : undefined;
-    const limits = [ended, unneeded, timeout];
-    const signal = AbortSignal.any(limits.filter((limit) => limit !== undefined));
+    const { signal: ended } = this.#options;
+    const signal = AbortSignal.any([ended, ...this.#timeoutFor(era)]);
     const { method } = request;
     const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
     if (asked.kind !== 'answered') {
@@ -74,6 +72,13 @@ export class HttpHandshake implements HandshakeChannel {
     if (asked.kind === 'broken') throw asked.failure;
   }
 
+  /** Only the first `server/discover` has one: a modern server that was slow gets it again after it refused `initialize`. */
+  #timeoutFor(era: Era): AbortSignal[] {
+    if (era !== 'modern' || this.#isDiscovered) return [];
+    this.#isDiscovered = true;
+    return [AbortSignal.timeout(this.#options.discoverMs)];
+  }
+
   #headers(request: ExchangeRequest, era: Era): Headers {
     const headers = eraHeaders(request, { era, protocolVersion: this.#versionOf(request, era) });
     if (era === 'legacy' && this.sessionId !== undefined) headers['mcp-session-id'] = this.sessionId;
@@ -89,11 +94,15 @@ export class HttpHandshake implements HandshakeChannel {
 
   /**
    * Interprets an HTTP answer without a JSON-RPC answer: the backend does not know the method, or the handshake fails.
-   * Missing authorization and broken proxies say nothing about an era, so the handshake fails.
+   * Missing authorization and broken proxies say nothing about an era, so the handshake fails; but a legacy server may close the
+   * connection at `server/discover`.
    * Source: MCP 2026-07-28 basic/transports/streamable-http#backward-compatibility.
    */
   #interpret(ending: AnswerEnding, era: Era): HandshakeAnswer {
-    if (ending.kind === 'broken') throw ending.failure;
+    if (ending.kind === 'broken') {
+      if (era === 'modern' && wasCutOff(ending.failure)) return none('server/discover was not answered');
+      throw ending.failure;
+    }
     if (ending.kind === 'refused') {
       const { status, error } = ending;
       if (this.#isFailure(ending)) throw answeredStatus(status);

@@ -10,21 +10,18 @@ import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, eraHeaders, NO_PEER, shakeHands } from '../handshake.ts';
-import type { OpeningMemory } from '../transport.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { ask, HttpHandshake } from './http-handshake.ts';
-import { DISCOVER_TIMEOUT_MS, shakeFirstHands } from './http-probe.ts';
+
+/** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
+const DISCOVER_TIMEOUT_MS = 3_000;
 
 export interface SessionOptions {
   readonly client: ClientInfo;
   readonly handshakeTimeoutMs: number;
   /** The client; absent for the session of the transport itself. */
   readonly profile?: ClientProfile;
-  /** Without a profile: what earlier openings found out; this one adds its results. */
-  readonly memory?: OpeningMemory | undefined;
-  /** Longest wait for its first answer. Default DISCOVER_TIMEOUT_MS. */
-  readonly discoverTimeoutMs?: number | undefined;
   readonly known?: Era;
   /** Returns one object for all equal peers, to save memory. */
   readonly intern?: (peer: Peer) => Peer;
@@ -87,11 +84,10 @@ export class HttpSession {
     signal.addEventListener('abort', stop);
     this.#opening = opening;
     const { known, handshakeTimeoutMs } = this.#options;
-    const discoverMs = Math.ceil(handshakeTimeoutMs / 2);
+    const discoverMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
     const channel = new HttpHandshake(this.#connection, { signal: opening.signal, discoverMs, known });
     try {
-      const peer = await this.#shakeHands(channel, signal);
-      if (peer.era !== 'legacy') this.#deleteUnused(channel.sessionId);
+      const peer = await this.#shakeHands(channel);
       this.#adopt(peer, channel.sessionId);
     } catch (thrown) {
       this.#initializeStatus = channel.initializeStatus;
@@ -153,20 +149,16 @@ export class HttpSession {
     if (this.hasSession) await this.#endSession(this.#state.headers);
   }
 
-  async #shakeHands(channel: HttpHandshake, signal: AbortSignal): Promise<Peer> {
-    const { client, profile, handshakeTimeoutMs, memory = {} } = this.#options;
-    const { discoverTimeoutMs = DISCOVER_TIMEOUT_MS } = this.#options;
+  async #shakeHands(channel: HttpHandshake): Promise<Peer> {
+    const { client, profile, intern } = this.#options;
     const known = this.#state === NOT_OPEN ? undefined : this.peer.era;
-    if (known === undefined && profile === undefined) {
-      const shortMs = Math.min(discoverTimeoutMs, handshakeTimeoutMs / 4);
-      return shakeFirstHands(channel, { client, memory, signal, discoverTimeoutMs: shortMs });
-    }
-    const peer = await shakeHands(channel, { client, first: 'legacy', profile });
+    const first = known === undefined ? 'probe' : 'legacy';
+    const peer = await shakeHands(channel, { client, first, profile });
     if (known !== undefined && known !== peer.era) {
       const reason = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;
       throw backendUnavailable(reason, { delivered: 'no', suspicious: true });
     }
-    return this.#options.intern?.(peer) ?? peer;
+    return intern?.(peer) ?? peer;
   }
 
   #deleteUnused(sessionId: string | undefined): void {

@@ -26,7 +26,7 @@ import type { HttpBackend } from './http-call.ts';
 import { connectTo, type HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
-import { HttpSession, type SessionOptions } from './http-session.ts';
+import { HttpSession } from './http-session.ts';
 import { type EndpointTransport, openManaged } from './managed-http.ts';
 import { ToolHeaders, toolListing } from './tool-headers.ts';
 
@@ -66,12 +66,11 @@ type Options = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory' | 's
 export async function openHttp(
   definition: InstanceDefinition,
   options: OpenOptions,
-  { discoverTimeoutMs }: Pick<SessionOptions, 'discoverTimeoutMs'> = {},
 ): Promise<EndpointTransport> {
   const startedAtMs = performance.now();
   const { client, signal, handshakeTimeoutMs, memory, scheduler } = options;
   const connection = connectTo(definition, options);
-  const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, discoverTimeoutMs });
+  const session = new HttpSession(connection, { client, handshakeTimeoutMs });
   try {
     await openInTime(session, signal, { handshakeTimeoutMs, scheduler });
     return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, scheduler });

@@ -11,7 +11,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
 import type { Closed, OpenOptions, Transport } from '../transport.ts';
 import { mayBeStarting } from './http-failures.ts';
-import { noteExit } from './http-probe.ts';
 
 /** A transport to an endpoint, with a way to report that the program behind it is gone. */
 export interface EndpointTransport extends Transport {
@@ -50,7 +49,6 @@ export async function openManaged(
     return withProgram(await openWhenListening(definition, options, over.signal, openEndpoint), child);
   } catch (thrown) {
     const exitedBySelf = exit;
-    if (exitedBySelf !== undefined) noteExit(options.memory, performance.now());
     await child.stop();
     await child.exited; // by then all its output was read
     const failure =
