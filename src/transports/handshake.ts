@@ -39,11 +39,10 @@ type HandshakeRefusal = NoAnswer | { readonly kind: 'error'; readonly error: Jso
 export interface HandshakeOptions {
   readonly client: ClientInfo;
   /**
-   * The era that is tried first. `probe`: the modern one, and again after the legacy one was refused, too, unless its refusal was
-   * JSON-RPC: for a channel that does not wait long for the first answer, because the backend may be starting. `legacyProbe`:
-   * the reverse.
+   * The era that is tried first. `modern`: it is tried again after the legacy one was refused, too, unless its refusal was JSON-RPC,
+   * because a channel does not wait long for the first answer, and the backend may be starting.
    */
-  readonly first: 'legacy' | 'modern' | 'probe' | 'legacyProbe';
+  readonly first: 'legacy' | 'modern';
   /** The client of the conversation. Only `initialize` declares it, so it is the only attempt, whatever `first` says. */
   readonly profile?: ClientProfile | undefined;
   /** With a profile: a conversation of the modern era is accepted, too. Default false. */
@@ -152,9 +151,7 @@ const NOT_MODERN: HandshakeRefusal = {
 
 const ATTEMPTS: Readonly<Record<HandshakeOptions['first'], readonly HandshakeAttempt[]>> = {
   legacy: [initialize, discover],
-  modern: [discover, initialize],
-  probe: [discover, initialize, discover],
-  legacyProbe: [initialize, discover, initialize],
+  modern: [discover, initialize, discover],
 };
 
 function askDiscover(channel: HandshakeChannel, client: ClientInfo, protocolVersion: string) {

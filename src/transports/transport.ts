@@ -124,8 +124,6 @@ export interface OpeningMemory {
    * that, with a probe or without one. Undefined: it did not fail, or for another reason.
    */
   failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
-  /** Over stdio: the era of programs that a modern instance dedicates to single clients, if known. */
-  dedicatedEra?: 'legacy' | 'modern' | undefined;
   /** Over HTTP: why tools were reported as left out of lists, by their names. */
   omitted?: Map<string, string> | undefined;
 }

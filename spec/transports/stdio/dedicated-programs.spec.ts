@@ -1,5 +1,4 @@
-// The programs of one instance for single clients: how many there are, when warm ones start and end, and how their era is
-// found. Time is simulated.
+// The programs of one instance for single clients: how many there are, when warm ones start and end. Time is simulated.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -19,16 +18,12 @@ import {
   STARTS_PER_OWNER,
   WARM_IDLE_MS,
 } from '../../../src/transports/stdio/dedicated-programs.ts';
-import { PROBE_TIMEOUT_MS } from '../../../src/transports/stdio/stdio-handshake.ts';
-import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('dedicated programs');
 const HANDSHAKE_MS = 30_000;
-/** More than the wait for a late answer to the probe. */
-const LATE_MS = 1_000;
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
@@ -87,67 +82,10 @@ test('hanging programs of one owner do not delay other owners', async () => {
   assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'hanging starts do not block their owner forever');
 });
 
-test('waits once for a modern program that does not answer initialize', async () => {
-  const memory: OpeningMemory = {};
-  const { started, open, openPeer } = make({ era: 'modern', memory, onRequest: discovers });
-  const all = ['ada', 'bo', 'cy'].map((ownerId) => openPeer(ownerId));
-  await turn();
-  assert.is(started.length, 1, 'the others wait for its result');
-  mock.timers.tick(PROBE_TIMEOUT_MS);
-  await turn();
-  mock.timers.tick(LATE_MS);
-  const found = (await Promise.all(all)).map(({ era }) => era);
-  assert.equal(found, ['modern', 'modern', 'modern']);
-  assert.is(memory.dedicatedEra, 'modern');
+test('opens a modern program that refuses initialize in its own era', async () => {
+  const { started, open } = make({ era: 'modern', onRequest: modernOnly });
+  assert.is((await open()).peer.era, 'modern');
   assert.equal(started[0]?.received, ['initialize', 'server/discover']);
-  const next = await open('dee');
-  assert.equal(started.find((program) => program === next)?.received, ['server/discover']);
-});
-
-test('uses the era that an earlier opening found, until that fails', async () => {
-  const memory: OpeningMemory = { dedicatedEra: 'modern' };
-  const { started, open, behave } = make({ era: 'modern', memory, onRequest: discovers });
-  await open();
-  assert.equal(started[0]?.received, ['server/discover']);
-  behave((observer) => observer.error(queueFull('it is sick')));
-  assert.is(await codeOf(open()), 'QUEUE_FULL');
-  assert.is(memory.dedicatedEra, undefined);
-});
-
-test('gives a program the time that the shared one took to start, and remembers no era of a slow one', async () => {
-  for (const [openingMs, era] of [
-    [0, 'modern'],
-    [5_000, 'legacy'],
-  ] as const) {
-    const memory: OpeningMemory = {};
-    let initialize: ExchangeObserver | undefined;
-    const onRequest: OnRequest = (observer, request) => {
-      if (request.method === 'initialize') initialize = observer;
-      else discovers(observer, request);
-      if (request.method === 'server/discover' && initialize) answered(initialize, request);
-    };
-    const { openPeer } = make({ era: 'modern', memory, openingMs, onRequest });
-    const opening = openPeer();
-    mock.timers.tick(PROBE_TIMEOUT_MS);
-    await turn();
-    if (openingMs > 0 && initialize) answered(initialize, { method: 'initialize' });
-    assert.equal([(await opening).era, memory.dedicatedEra], [era, openingMs > 0 ? 'legacy' : undefined]);
-  }
-});
-
-test('opens a program that answers at the end of its time, while the other answer may still come', async () => {
-  let discover: ExchangeObserver | undefined;
-  const onRequest: OnRequest = (observer, { method }) => {
-    if (method === 'server/discover') discover = observer;
-  };
-  const { started, open } = make({ era: 'modern', onRequest });
-  const opening = open();
-  mock.timers.tick(HANDSHAKE_MS - 1);
-  await turn();
-  if (discover) discovers(discover, { method: 'server/discover' });
-  await turn();
-  mock.timers.tick(1_000);
-  assert.is(await opening, started[0]);
 });
 
 test('starts no program for waiting openings once it is closed', async () => {
@@ -186,10 +124,11 @@ const answered: OnRequest = (observer) => {
   observer.next({ kind: 'result', result });
 };
 
-/** Answers `server/discover` only. */
-const discovers: OnRequest = (observer, { method }) => {
+/** Refuses all requests except `server/discover`. */
+const modernOnly: OnRequest = (observer, { method }) => {
   const result = JsonText.ofValue({ supportedVersions: MODERN_VERSIONS, capabilities: {} });
-  if (method === 'server/discover') observer.next({ kind: 'result', result });
+  const refusal = { kind: 'error', error: { code: -32601, message: 'no' } } as const;
+  observer.next(method === 'server/discover' ? { kind: 'result', result } : refusal);
 };
 
 class Fake extends Channel {
@@ -234,12 +173,10 @@ class Fake extends Channel {
 interface Setup {
   readonly room?: () => number;
   readonly era?: Era;
-  readonly memory?: OpeningMemory;
-  readonly openingMs?: number;
   readonly onRequest?: OnRequest;
 }
 
-function make({ room, era = 'legacy', memory = {}, openingMs = 0, onRequest = answered }: Setup = {}) {
+function make({ room, era = 'legacy', onRequest = answered }: Setup = {}) {
   const started: Fake[] = [];
   let behaviour = onRequest;
   const start = () => {
@@ -254,16 +191,13 @@ function make({ room, era = 'legacy', memory = {}, openingMs = 0, onRequest = an
     scheduler: new TaskScheduler(),
     room,
     era,
-    openingMs,
-    memory,
   });
   const open = (ownerId: string = ANONYMOUS.id) =>
     pool.open(noCapability, new AbortController().signal, ownerId);
-  const openPeer = async (ownerId?: string) => (await open(ownerId)).peer;
   const behave = (next: OnRequest) => {
     behaviour = next;
   };
-  return { started, pool, open, openPeer, behave };
+  return { started, pool, open, behave };
 }
 
 function endings(started: readonly Fake[]): number[] {

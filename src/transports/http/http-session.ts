@@ -152,7 +152,7 @@ export class HttpSession {
   async #shakeHands(channel: HttpHandshake): Promise<Peer> {
     const { client, profile, intern } = this.#options;
     const known = this.#state === NOT_OPEN ? undefined : this.peer.era;
-    const first = known === undefined ? 'probe' : 'legacy';
+    const first = known === undefined ? 'modern' : 'legacy';
     const peer = await shakeHands(channel, { client, first, profile });
     if (known !== undefined && known !== peer.era) {
       const reason = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;

@@ -1,16 +1,14 @@
 // The programs that one instance dedicates to single clients: a bounded number starts at a time, and a few are started in advance.
-// The first opening determines their era. The caller bounds their number; stdio-handshake.ts shakes hands with them.
+// The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Era } from '../../domain/mcp.ts';
 import type { Channel } from '../channel.ts';
-import type { HandshakeOptions } from '../handshake.ts';
-import { SingleFlight } from '../single-flight.ts';
 import type { OpenOptions } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
-import { openOnPipe, PROBE_TIMEOUT_MS, type Probe } from './stdio-handshake.ts';
+import { openOnPipe } from './stdio-handshake.ts';
 
 /** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
 export const WARM_IDLE_MS = 5 * 60_000;
@@ -23,12 +21,9 @@ export const STARTS_PER_OWNER = 3;
 export const START_HELD_MS = 5_000;
 
 export interface DedicatedProgramsOptions
-  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler' | 'memory'> {
+  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
+  /** The era of the shared program. */
   readonly era: Era;
-  /** How long the shared program took to open, which is added to the probe's timeout. */
-  readonly openingMs: number;
-  /** Default PROBE_TIMEOUT_MS. */
-  readonly probeTimeoutMs?: number | undefined;
 }
 
 /** The dedicated programs of one instance. None is started before the first opening, because most instances never need one. */
@@ -36,8 +31,6 @@ export class DedicatedPrograms {
   readonly #start: () => Channel;
   readonly #options: DedicatedProgramsOptions;
   readonly #queue: StartQueue;
-  /** Determines once the era of these programs: legacy if they speak it, as every program does whose shared program is legacy. */
-  readonly #era: SingleFlight;
   /** Unused programs, each with the timer that stops it. */
   readonly #warm = new Map<Channel, NodeJS.Timeout>();
   /** Unused programs that are being stopped. */
@@ -45,7 +38,7 @@ export class DedicatedPrograms {
   #isClosed = false;
 
   constructor(start: () => Channel, options: DedicatedProgramsOptions) {
-    const { era, memory, handshakeTimeoutMs, scheduler } = options;
+    const { handshakeTimeoutMs, scheduler } = options;
     this.#start = start;
     this.#options = options;
     this.#queue = new StartQueue({
@@ -55,26 +48,28 @@ export class DedicatedPrograms {
       maxWaitMs: handshakeTimeoutMs,
       scheduler,
     });
-    this.#era = new SingleFlight(era === 'legacy' || memory.dedicatedEra !== undefined, scheduler);
   }
 
   get warm(): number {
     return this.#warm.size;
   }
 
-  /** The caller ends the program. Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait, and like the handshake. */
+  /**
+   * Opens a program in the legacy era, or in the modern one if it speaks no other. The caller ends it. Rejects with
+   * BACKEND_UNAVAILABLE after `close` or too long a wait, and like the handshake.
+   */
   async open(profile: ClientProfile, signal: AbortSignal, ownerId: string): Promise<Channel> {
+    const { client, handshakeTimeoutMs, scheduler, era } = this.#options;
+    const mayBeModern = era === 'modern';
     const start = async (): Promise<Channel> => {
       const channel = this.#take();
-      await this.#shakeHands(channel, profile, signal);
+      await openOnPipe(channel, { client, profile, mayBeModern, signal, handshakeTimeoutMs, scheduler });
       return channel;
     };
     try {
-      return await this.#era.run(signal, async () => {
-        const opened = await this.#queue.take({ ownerId, signal, start });
-        this.#refill();
-        return opened;
-      });
+      const opened = await this.#queue.take({ ownerId, signal, start });
+      this.#refill();
+      return opened;
     } catch (thrown) {
       throw signal.aborted ? openingCancelled(thrown) : thrown;
     }
@@ -85,29 +80,6 @@ export class DedicatedPrograms {
     this.#isClosed = true;
     for (const channel of this.#warm.keys()) this.#stop(channel);
     await Promise.all(this.#ending);
-  }
-
-  async #shakeHands(channel: Channel, profile: ClientProfile, signal: AbortSignal): Promise<void> {
-    const { client, handshakeTimeoutMs, scheduler, era, memory } = this.#options;
-    const options = { client, profile, signal, handshakeTimeoutMs, scheduler };
-    if (era !== 'modern') return openOnPipe(channel, options);
-    const { first, probe } = this.#handshakeOrder();
-    try {
-      await openOnPipe(channel, { ...options, mayBeModern: true, first }, probe);
-      const found = channel.peer.era;
-      if (found !== 'bare' && probe?.outcome !== 'late') memory.dedicatedEra = found;
-    } catch (thrown) {
-      if (!signal.aborted) memory.dedicatedEra = undefined; // the program may have changed
-      throw thrown;
-    }
-  }
-
-  /** A timeout for `initialize` is needed only until the era is known. */
-  #handshakeOrder(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
-    const { memory, openingMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = this.#options;
-    if (memory.dedicatedEra !== undefined) return { first: memory.dedicatedEra };
-    const probe: Probe = { probeTimeoutMs: probeTimeoutMs + openingMs, outcome: 'unanswered' };
-    return { first: 'legacyProbe', probe };
   }
 
   #take(): Channel {

@@ -53,7 +53,7 @@ export async function openShared<C extends StdioChannel>(start: () => C, options
     : undefined;
   const channel = start();
   try {
-    const first = probe === undefined ? 'legacy' : 'probe';
+    const first = probe === undefined ? 'legacy' : 'modern';
     await openOnPipe(channel, { ...options, first }, probe);
     noteSuccess(memory, channel.peer.era, probe?.outcome);
     return channel;

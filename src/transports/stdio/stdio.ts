@@ -46,15 +46,14 @@ async function open(
 /** The program that all clients share. */
 class StdioTransport extends StdioChannel implements Transport {
   readonly kind = 'stdio';
-  readonly #startedAtMs = performance.now();
   readonly #startDedicated: () => StdioChannel;
-  readonly #options: Omit<DedicatedProgramsOptions, 'era' | 'openingMs'>;
+  readonly #options: Omit<DedicatedProgramsOptions, 'era'>;
   #dedicated: DedicatedPrograms | undefined;
 
   constructor(
     program: Program,
     starting: ChannelOptions,
-    options: Omit<DedicatedProgramsOptions, 'era' | 'openingMs'>,
+    options: Omit<DedicatedProgramsOptions, 'era'>,
   ) {
     super(program, starting);
     this.#startDedicated = () => new StdioChannel(program, { ...starting, isDedicated: true });
@@ -63,8 +62,8 @@ class StdioTransport extends StdioChannel implements Transport {
 
   override async open(options: HandshakeOptions, pipe: HandshakeChannel): Promise<void> {
     await super.open(options, pipe);
-    const found = { era: this.peer.era, openingMs: performance.now() - this.#startedAtMs };
-    this.#dedicated = new DedicatedPrograms(this.#startDedicated, { ...this.#options, ...found });
+    const { era } = this.peer;
+    this.#dedicated = new DedicatedPrograms(this.#startDedicated, { ...this.#options, era });
   }
 
   /** The new conversation is independent, and legacy if the program speaks that. The caller bounds their number. */
