@@ -117,13 +117,11 @@ export interface OpenOptions {
 
 /** The results of the openings of one instance; kept as long as its definition is unchanged. */
 export interface OpeningMemory {
-  /** Over stdio: the era of the program, if known. */
-  era?: 'legacy' | 'modern' | undefined;
   /**
-   * Over stdio: how the last opening failed while the era was unknown: with the probe for the modern era unanswered; or after
-   * that, with a probe or without one. Undefined: it did not fail, or for another reason.
+   * Over stdio: the next opening goes without the probe for the modern era, because the program left it unanswered, or the last
+   * opening with it failed. Undefined: no opening has failed since the probe was answered.
    */
-  failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
+  skipsProbe?: boolean | undefined;
   /** Over HTTP: why tools were reported as left out of lists, by their names. */
   omitted?: Map<string, string> | undefined;
 }

@@ -14,7 +14,7 @@ import { inFolder } from '../../helpers/folder.ts';
 type Command = Pick<Program, 'command' | 'args' | 'env'>;
 
 /** Stops stubborn children quickly. */
-export const LADDER = { stdinEndMs: 300, terminateMs: 300 };
+const LADDER = { stdinEndMs: 300, terminateMs: 300 };
 
 /** The fixture server with these flags. */
 export function fixture(...flags: readonly string[]): Command {

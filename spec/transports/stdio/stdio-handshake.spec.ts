@@ -3,11 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ContainerProgram, RunInContainer } from '../../../src/domain/deployment.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
-import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
-import { withEraMetadata } from '../../../src/transports/handshake.ts';
 import { stdio } from '../../../src/transports/stdio/stdio.ts';
-import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
-import { type Probe, StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
@@ -17,11 +13,10 @@ import {
   refusal,
   see,
   textOf,
-  until,
 } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, LADDER, node, openStdio, withStarts } from './open-stdio.ts';
+import { fixture, node, openStdio, withStarts } from './open-stdio.ts';
 
 const test = suite('stdio handshake', { timeoutMs: 30_000 });
 
@@ -55,19 +50,16 @@ test('fails at the handshake timeout of a silent server, does not cancel initial
 });
 
 for (const how of ['garbage', 'silence', 'exit'] as const) {
-  test(`speaks the legacy era with a server that answers the probe with ${how}, and remembers that`, async () => {
+  test(`speaks the legacy era with a server that answers the probe with ${how}, and remembers silence`, async () => {
     const memory: OpeningMemory = {};
     const program = fixture(`--before-initialize=${how}`);
     const first = await openStdio(program, { memory }, how === 'silence' ? IMPATIENT : PATIENT);
-    assert.is(first.peer.era, 'legacy');
-    assert.equal([memory.era, memory.failure], ['legacy', undefined]);
+    assert.equal([first.peer.era, memory.skipsProbe], ['legacy', how === 'garbage' ? undefined : true]);
     await stillWorks(first);
     await first.close();
     // An unanswered probe would take longer than a test may.
     const again = await openStdio(program, { memory, handshakeTimeoutMs: 120_000 }, PATIENT);
     assert.is(again.peer.era, 'legacy');
-    assert.is(again.diagnostics().unmatchedMessages, 0, 'it was not probed');
-    assert.is(memory.era, 'legacy');
     await again.close();
   });
 }
@@ -78,7 +70,7 @@ test('does not probe a server again that stopped reading after the probe', async
   const error = await refusal(openStdio(program, { memory, handshakeTimeoutMs: 900 }));
   assert.match(error.message, 'no handshake within');
   const transport = await openStdio(program, { memory });
-  assert.equal([transport.peer.era, memory.era], ['legacy', 'legacy']);
+  assert.equal([transport.peer.era, memory.skipsProbe], ['legacy', true]);
   await transport.close();
 });
 
@@ -98,19 +90,19 @@ test('forgets an unanswered probe, so that a log line goes to the only exchange'
   await transport.close();
 });
 
-test('starts a broken program twice at its first opening, and once at each later one', () =>
+test('starts a broken program twice at its first opening, and once at each later one, with a probe at every other', () =>
   withStarts(async (counted, starts) => {
     const memory: OpeningMemory = {};
     const breaking = counted(EXITS_WHEN_ASKED);
     const error = await refusal(openStdio(breaking, { memory }));
     assert.is(error.message, 'The backend is unavailable: exited with code 3.');
-    assert.equal([await starts(), memory.failure], [2, 'unprobed']);
-    const failures: unknown[] = [];
+    assert.equal([await starts(), memory.skipsProbe], [2, false]);
+    const skipped: unknown[] = [];
     for (let opening = 0; opening < 4; opening += 1) {
       await refusal(openStdio(breaking, { memory }));
-      failures.push(memory.failure);
+      skipped.push(memory.skipsProbe);
     }
-    assert.equal([await starts(), failures], [6, ['probed', 'unprobed', 'probed', 'unprobed']]);
+    assert.equal([await starts(), skipped], [6, [true, false, true, false]]);
   }));
 
 test('starts a program in a container again if it exited when it was probed, but not if it cannot be started', async () => {
@@ -136,50 +128,9 @@ test('starts a program in a container again if it exited when it was probed, but
   await refusal(open('missing'));
   assert.equal([starts, memory], [1, {}]);
   const transport = await open('server');
-  assert.equal([starts, transport.peer.era, memory.era], [3, 'legacy', 'legacy']);
+  assert.equal([starts, transport.peer.era, memory.skipsProbe], [3, 'legacy', true]);
   await transport.close();
 });
-
-test('starts a program that is known to be legacy once per opening, and never probes it again', () =>
-  withStarts(async (counted, starts) => {
-    const memory: OpeningMemory = { era: 'legacy' };
-    const code =
-      "process.stdin.once('data', (line) => { console.error(JSON.parse(line).method); process.exit(3) })";
-    const breaking = counted(node(code));
-    for (let opening = 1; opening <= 3; opening += 1) {
-      const error = await refusal(openStdio(breaking, { memory }));
-      assert.equal(wordsOf(error), ['initialize']);
-      assert.equal([await starts(), memory], [opening, { era: 'legacy' }]);
-    }
-  }));
-
-test('starts a broken modern program once, and finds out its era anew afterwards', () =>
-  withStarts(async (counted, starts) => {
-    const memory: OpeningMemory = {};
-    const modern = await openStdio(fixture('--era=modern'), { memory });
-    await modern.close();
-    assert.is(memory.era, 'modern');
-    await refusal(openStdio(counted(EXITS_WHEN_ASKED), { memory }));
-    assert.equal([await starts(), memory.era], [1, undefined]);
-    const legacy = await openStdio(fixture('--before-initialize=exit'), { memory });
-    await legacy.close();
-    assert.is(memory.era, 'legacy');
-  }));
-
-test('uses a program that was broken for a while as soon as it works, and probes it at its next start', () =>
-  withStarts(async (counted, starts) => {
-    const memory: OpeningMemory = {};
-    const breaking = counted(node('process.exit(3)'));
-    for (let opening = 0; opening < 3; opening += 1) await refusal(openStdio(breaking, { memory }));
-    assert.equal([await starts(), memory.failure], [4, 'unprobed']);
-    await refusal(openStdio(breaking, { memory }));
-    const repaired = await openStdio(fixture('--era=dual'), { memory });
-    assert.equal([repaired.peer.era, memory.era, memory.failure], ['legacy', undefined, undefined]);
-    await repaired.close();
-    const next = await openStdio(fixture('--era=dual'), { memory });
-    assert.is(next.peer.era, 'modern');
-    await next.close();
-  }));
 
 test('reports that a program wrote other lines and never answered, with the lines as stderr', async () => {
   const code = "console.log('Missing the API key'); console.log('{\"data\":1}'); setInterval(() => {}, 1e6)";
@@ -197,20 +148,6 @@ test('stops the program when the opening is aborted', async () => {
   const error = await refusal(openStdio(silent(), { signal: caller.signal }));
   assert.match(error.message, 'cancelled');
   assert.not(isRunning(Number(wordsOf(error)[0])));
-});
-
-test('uses a late answer to the probe instead of asking again', async () => {
-  const channel = new StdioChannel(fixture('--era=modern'), { ladder: LADDER });
-  const probing: Probe = { probeTimeoutMs: 1, outcome: 'unanswered' };
-  const pipe = new StdioPipe(channel, probing, 1_000);
-  const client = { name: 'spec', version: '0' };
-  const era = { era: 'modern', protocolVersion: MODERN_VERSIONS[0] } as const;
-  const probe = { method: 'server/discover' };
-  const silence = { kind: 'none', detail: 'it did not answer server/discover' };
-  assert.equal(await pipe.request(withEraMetadata(probe, era, client)), silence);
-  await until(() => probing.outcome === 'late', 'the answer came');
-  assert.is((await pipe.request(probe)).kind, 'result', 'the program refuses this one');
-  await channel.close();
 });
 
 async function stillWorks(transport: Transport): Promise<void> {
