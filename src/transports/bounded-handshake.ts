@@ -12,13 +12,11 @@ export interface HandshakeBounds {
   readonly scheduler: TaskScheduler;
   /** Ends the handshake, which then rejects. */
   readonly abort: () => void;
-  /** The reason when the time is over, as a clause. Default: that there was no handshake in time. */
-  readonly lateReason?: () => string | undefined;
 }
 
 /** Shakes hands and resolves with the outcome. Rejects with GatewayError, `delivered: 'no'`. */
 export async function boundedHandshake<T>(
-  { signal, timeoutMs, scheduler, abort, lateReason }: HandshakeBounds,
+  { signal, timeoutMs, scheduler, abort }: HandshakeBounds,
   shakeHands: () => Promise<T>,
 ): Promise<T> {
   let failure: GatewayError | undefined;
@@ -28,7 +26,7 @@ export async function boundedHandshake<T>(
   };
   const cancel = (): void => fail(openingCancelled());
   const giveUp = (): void => {
-    const reason = lateReason?.() ?? `no handshake within ${Math.ceil(timeoutMs) / 1000} s`;
+    const reason = `no handshake within ${Math.ceil(timeoutMs) / 1000} s`;
     fail(backendUnavailable(reason, { delivered: 'no' }));
   };
   const cancelTimeout = alarmOf(scheduler)(timeoutMs, giveUp);

@@ -132,13 +132,9 @@ test('starts a program in a container again if it exited when it was probed, but
   await transport.close();
 });
 
-test('reports that a program wrote other lines and never answered, with the lines as stderr', async () => {
+test('has text that a program wrote instead of an answer among the lines of stderr', async () => {
   const code = "console.log('Missing the API key'); console.log('{\"data\":1}'); setInterval(() => {}, 1e6)";
   const error = await refusal(openStdio(node(code), { handshakeTimeoutMs: 600 }));
-  assert.is(
-    error.message,
-    'The backend is unavailable: it wrote 2 lines that are not JSON-RPC, and did not answer initialize.',
-  );
   assert.equal(error.facts.stderr, ['Missing the API key']);
 });
 

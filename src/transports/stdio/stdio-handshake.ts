@@ -3,7 +3,7 @@
 // decides which programs are needed; ADR 23 explains the order.
 
 import type { Unsubscribable } from 'rxjs';
-import { asGatewayError, openingFailed, unmatchedLines } from '../../domain/errors.ts';
+import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
@@ -65,8 +65,7 @@ export async function openOnPipe(
   const first = probe === undefined ? 'legacy' : 'modern';
   const pipe = new StdioPipe(channel, probe);
   const abort = () => void channel.close();
-  const lateReason = () => pipe.detail;
-  const bounds = { signal, timeoutMs: handshakeTimeoutMs, scheduler, abort, lateReason };
+  const bounds = { signal, timeoutMs: handshakeTimeoutMs, scheduler, abort };
   try {
     await boundedHandshake(bounds, () => channel.open({ ...handshake, first }, pipe));
   } catch (error) {
@@ -82,22 +81,13 @@ class StdioPipe implements HandshakeChannel {
   readonly #channel: Channel;
   #probe: Probe | undefined;
   #sent: Unsubscribable | undefined;
-  #lastMethod = '';
 
   constructor(channel: Channel, probe: Probe | undefined) {
     this.#channel = channel;
     this.#probe = probe;
   }
 
-  /** The output of the program instead of an answer, as a clause; undefined when there is none. */
-  get detail(): string | undefined {
-    const { unmatchedMessages: count } = this.#channel.diagnostics();
-    if (count === 0) return undefined;
-    return `it wrote ${unmatchedLines(count)}, and did not answer ${this.#lastMethod}`;
-  }
-
   request(request: ExchangeRequest): Promise<HandshakeAnswer> {
-    this.#lastMethod = request.method;
     const probe = this.#probe;
     this.#probe = undefined;
     return probe === undefined ? this.#channel.request(request) : this.#ask(request, probe);
