@@ -6,7 +6,6 @@ import {
   asksOtherwise,
   declaredBy,
   headerBytes,
-  isUnwritable,
   paramHeaders,
 } from '../../src/domain/param-headers.ts';
 import { suite } from '../helpers/suite.ts';
@@ -111,14 +110,6 @@ test('are found in a schema that contains itself, which is valid without any', (
   assert.equal(declaredBy(loop), { declarations: [], fault: undefined });
   loop.properties = { self: loop, a: declared };
   assert.match(declaredBy(loop).fault ?? '', 'two arguments');
-});
-
-test('are unwritable for values of another type, but not for null or missing arguments', () => {
-  const { declarations } = declaredBy(schema);
-  assert.is(isUnwritable(declarations, { size: 2 ** 60 }), true);
-  assert.is(isUnwritable(declarations, { region: ['x'] }), true);
-  assert.is(isUnwritable(declarations, { size: 2, region: null, other: {} }), false);
-  assert.is(isUnwritable(declarations, undefined), false);
 });
 
 test('count as bytes with names, values and separators', () => {

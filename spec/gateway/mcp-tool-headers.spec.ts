@@ -57,14 +57,12 @@ test('a tool with an invalid header declaration is in no list, and in the log on
   assert.equal(warnings(), [['tool is omitted from all lists: clients must not call it', fields]]);
 });
 
-test('an omitted tool is logged again for another reason, after it was valid, and for another instance', async () => {
+test('an omitted tool is logged again for another reason, and for another instance', async () => {
   backend.pages = [[good, bad('object')]];
   await register('a');
   const { inputSchema = {} } = bad('string');
   backend.pages = [[good, { name: 'bad', inputSchema: { items: inputSchema } }]];
   assert.equal(await listed('ann'), ['one']);
-  backend.pages = [[good, bad('string')]];
-  assert.equal(await listed('bob'), ['one', 'bad']);
   backend.pages = [[good, bad('object')]];
   assert.equal(await listed('cid'), ['one']);
   await register('b');

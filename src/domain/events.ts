@@ -107,8 +107,7 @@ export const EVENTS = {
   /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
   'tools.changed': fields<InstanceFields>(),
   /**
-   * The tool is left out of lists, because no client may call it: `reason` is a clause. Emitted again only for another reason, or
-   * after a list that had the tool.
+   * The tool is left out of lists, because no client may call it: `reason` is a clause. Emitted again only for another reason.
    */
   'tool.omitted': fields<InstanceFields & { readonly tool: string; readonly reason: string }>(),
   /**

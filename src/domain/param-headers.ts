@@ -55,14 +55,6 @@ export function paramHeaders(
   return headers;
 }
 
-/** True when a declared argument has no exact text, so that its header cannot be written. */
-export function isUnwritable(declarations: readonly Declaration[], args: unknown): boolean {
-  return declarations.some(({ path }) => {
-    const value = valueAt(args, path);
-    return value !== undefined && value !== null && headerTextOf(value) === undefined;
-  });
-}
-
 /** Bytes of ASCII headers in a request of HTTP/1.1. */
 export function headerBytes(headers: Readonly<Record<string, string>>): number {
   let bytes = 0;

@@ -2,22 +2,19 @@
 // all tools for calls that lack a header. How calls get the headers is in http-tool-headers.spec.ts.
 
 import { mock } from 'node:test';
-import { defer, EMPTY, from, lastValueFrom, Observable, of, throwError } from 'rxjs';
+import { EMPTY, from, lastValueFrom, Observable, of, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
 import {
   areTooLarge,
   MOST_HEADER_BYTES,
   MOST_REPORTED,
   MOST_TOOLS,
-  NAME_UNITS,
   ToolHeaders,
   toolListing,
 } from '../../../src/transports/http/tool-headers.ts';
-import type { OmittedTool } from '../../../src/transports/transport.ts';
 import { MODERN_PEER as PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -31,8 +28,8 @@ function page(tools: readonly unknown[], more: JsonObject = {}): JsonText {
   return JsonText.ofBytes(Buffer.from(JSON.stringify({ tools, ...more })));
 }
 
-function call(name: string, region: string | null = 'x'): JsonObject {
-  return { name, arguments: { region } };
+function call(name: string): JsonObject {
+  return { name, arguments: { region: 'x' } };
 }
 
 function learn(headers: ToolHeaders, list: JsonText): JsonText {
@@ -41,13 +38,6 @@ function learn(headers: ToolHeaders, list: JsonText): JsonText {
 
 function headersFor(headers: ToolHeaders, params: JsonObject) {
   return headers.for({ method: 'tools/call', params }, PEER);
-}
-
-/** Whether a call that was sent without headers would get some now. */
-function verdicts(headers: ToolHeaders, request: ExchangeRequest, peer: Peer = PEER): boolean[] {
-  const seen: boolean[] = [];
-  headers.haveChanged(request, peer, undefined).subscribe((haveChanged) => seen.push(haveChanged));
-  return seen;
 }
 
 const test = suite('tool headers');
@@ -70,23 +60,6 @@ test('headers of the oldest tools are forgotten when there are too many', () => 
   assert.equal(headersFor(headers, call(`tool-${MOST_TOOLS}`)), { 'mcp-param-region': 'x' });
 });
 
-test('an argument without an exact text does not lead to a new listing for a tool that requires it', () => {
-  let listings = 0;
-  const listing$ = defer(() => {
-    listings += 1;
-    return EMPTY;
-  });
-  const headers = new ToolHeaders(listing$);
-  learn(headers, page([tool('one', { region: { type: 'integer', 'x-mcp-header': 'Region' } })]));
-  const verdictsOf = (name: string, region: JsonObject[string]) => {
-    listings = 0;
-    return verdicts(headers, { method: 'tools/call', params: { name, arguments: { region } } });
-  };
-  assert.equal([verdictsOf('one', 2 ** 60), listings], [[false], 0], 'tools are not listed again for it');
-  assert.equal([verdictsOf('one', 7), listings], [[true], 0]);
-  assert.equal([verdictsOf('two', 2 ** 60), listings], [[false], 1]);
-});
-
 test('headers are too large above a number of bytes, names included', () => {
   const fitting = { 'mcp-param-a': 'x'.repeat(MOST_HEADER_BYTES - 'mcp-param-a: \r\n'.length) };
   assert.is(areTooLarge(fitting), false);
@@ -107,31 +80,17 @@ test('headers are not learned from other results, or in another era', () => {
 const BAD = { a: { type: 'object', 'x-mcp-header': 'A' } };
 const WORSE = { a: { type: 'string', 'x-mcp-header': 'A B' } };
 
-function reports(reported?: Map<string, string>) {
-  const headers = new ToolHeaders(EMPTY, reported);
-  const news: OmittedTool[] = [];
-  headers.omitted$.subscribe((one) => news.push(one));
+test('omitted tools are reported once for each fault, up to a maximum, with at most the beginning of their names', () => {
+  const headers = new ToolHeaders(EMPTY);
+  const names: string[] = [];
+  headers.omitted$.subscribe(({ tool }) => names.push(tool));
   const list = (...tools: readonly JsonObject[]) => void learn(headers, page(tools));
-  return { list, news, names: () => news.map(({ tool }) => tool) };
-}
-
-test('omitted tools are reported up to a maximum, until one of them becomes valid', () => {
-  const reported = new Map<string, string>();
-  const { list, names } = reports(reported);
-  const many = Array.from({ length: 2 * MOST_REPORTED }, (_, at) => tool(`tool-${at}`, BAD));
-  for (let count = 0; count < 3; count += 1) list(...many);
-  assert.equal([names().length, reported.size], [MOST_REPORTED, MOST_REPORTED]);
-  list(tool('tool-0', {}), tool('late', BAD));
-  assert.equal([names().at(-1), reported.size], ['late', MOST_REPORTED]);
-});
-
-test('omitted tools with a long name are reported by its beginning, and distinguished by the whole name', () => {
-  const reported = new Map<string, string>();
-  const { list, names } = reports(reported);
-  const [one = '', two = ''] = ['1', '2'].map((end) => 'x'.repeat(100_000) + end);
-  for (let count = 0; count < 2; count += 1) list(tool(one, BAD), tool(two, WORSE));
-  assert.equal(names(), Array(2).fill('x'.repeat(NAME_UNITS)));
-  assert.ok([...reported.keys()].every((key) => key.length <= NAME_UNITS));
+  const long = 'x'.repeat(100_000);
+  for (let count = 0; count < 3; count += 1) list(tool(long, BAD), tool('one', BAD));
+  list(tool('one', WORSE));
+  assert.equal(names, [long.slice(0, 256), 'one', 'one']);
+  list(...Array.from({ length: 2 * MOST_REPORTED }, (_, at) => tool(`tool-${at}`, BAD)));
+  assert.is(names.length, MOST_REPORTED + 1);
 });
 
 // The listing of all tools, once for all waiting calls, with limits.

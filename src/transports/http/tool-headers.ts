@@ -2,7 +2,6 @@
 // that passes, so that the calls of all callers carry the headers: callers of the HTTP API and legacy clients do not know them.
 // domain/param-headers.ts reads declarations and writes headers.
 
-import { hash } from 'node:crypto';
 import {
   catchError,
   concat,
@@ -23,13 +22,7 @@ import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domai
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import {
-  type Declaration,
-  declaredBy,
-  headerBytes,
-  isUnwritable,
-  paramHeaders,
-} from '../../domain/param-headers.ts';
+import { type Declaration, declaredBy, headerBytes, paramHeaders } from '../../domain/param-headers.ts';
 import { cutText } from '../../domain/text.ts';
 import type { OmittedTool } from '../transport.ts';
 
@@ -53,21 +46,20 @@ export class ToolHeaders {
   /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */
   for(request: ExchangeRequest, peer: Peer): ExchangeRequest['headers'] {
     if (this.#declarations.size === 0 || !areOursFor(request, peer)) return undefined;
-    const declarations = this.#declarationsFor(request);
-    return declarations === undefined
-      ? undefined
-      : paramHeaders(declarations, fieldValue(request.params?.arguments));
+    const { name, arguments: args } = request.params ?? {};
+    const declarations = typeof name === 'string' ? this.#declarations.get(name) : undefined;
+    return declarations && paramHeaders(declarations, fieldValue(args));
   }
 
   /**
    * For a call that was refused because a header is missing: emits once whether it would get other headers now than `sent`, and
-   * completes. If it would not, the tools are listed first, unless that cannot help. Never errors; takes as long as the listing.
+   * completes. If it would not, the tools are listed first. Never errors; takes as long as the listing.
    */
   haveChanged(request: ExchangeRequest, peer: Peer, sent: ExchangeRequest['headers']): Observable<boolean> {
     const haveChanged = (): boolean =>
       Object.entries(this.for(request, peer) ?? {}).some(([name, value]) => value !== sent?.[name]);
     if (haveChanged()) return of(true);
-    if (!areOursFor(request, peer) || this.#areUnwritableFor(request)) return of(false);
+    if (!areOursFor(request, peer)) return of(false);
     return concat(
       this.#listing$,
       defer(() => of(haveChanged())),
@@ -77,15 +69,6 @@ export class ToolHeaders {
   /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
   checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
     return method === 'tools/list' && era === 'modern' ? this.#learn(result) : result;
-  }
-
-  #areUnwritableFor(request: ExchangeRequest): boolean {
-    const declarations = this.#declarationsFor(request);
-    return declarations !== undefined && isUnwritable(declarations, fieldValue(request.params?.arguments));
-  }
-
-  #declarationsFor({ params }: ExchangeRequest): readonly Declaration[] | undefined {
-    return typeof params?.name === 'string' ? this.#declarations.get(params.name) : undefined;
   }
 
   #learn(page: JsonText): JsonText {
@@ -105,18 +88,16 @@ export class ToolHeaders {
       this.#report(tool.name, fault);
       return false;
     }
-    if (this.#reported.size > 0) this.#reported.delete(reportKeyOf(tool.name));
     if (declarations.length > 0) this.#remember(tool.name, declarations);
     return true;
   }
 
-  /** Lists are repeated: a fault of a tool is reported once, and again when it changes or returns. */
+  /** Lists are repeated: a fault of a tool is reported once, and again when it changes. */
   #report(name: string, fault: string): void {
-    const key = reportKeyOf(name);
-    const before = this.#reported.get(key);
-    if (before === fault || (before === undefined && this.#reported.size >= MOST_REPORTED)) return;
-    this.#reported.set(key, fault);
-    this.#omitted.next({ tool: cutText(name, NAME_UNITS), reason: fault });
+    const tool = cutText(name, NAME_UNITS);
+    if (this.#reported.get(tool) === fault || this.#reported.size >= MOST_REPORTED) return;
+    this.#reported.set(tool, fault);
+    this.#omitted.next({ tool, reason: fault });
   }
 
   #remember(name: string, declarations: readonly Declaration[]): void {
@@ -157,12 +138,7 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
 /** Faults that are remembered; others are not reported. Replacing old ones would report all of them with every list. */
 export const MOST_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
-export const NAME_UNITS = 256;
-
-/** Long names that begin alike have different keys. */
-function reportKeyOf(name: string): string {
-  return name.length > NAME_UNITS ? hash('sha256', name) : name;
-}
+const NAME_UNITS = 256;
 
 /**
  * Lists the tools of a backend again, for calls that were refused because a header was missing. On subscription it requests every
