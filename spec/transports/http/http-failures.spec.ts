@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
 import type { RefusedEnding } from '../../../src/transports/http/http-answer.ts';
 import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
 import {
@@ -11,13 +12,10 @@ import {
   connectionFailed,
   mayBeStarting,
 } from '../../../src/transports/http/http-failures.ts';
-import { TOO_LARGE } from '../../../src/transports/http/tool-headers.ts';
 import { MODERN_PEER, PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http failures');
-
-const CALL = { id: 7, peer: MODERN_PEER, hasParamHeaders: false };
 
 function refused(status: number, code?: number, id: JsonRpcId | null = 7): RefusedEnding {
   const error =
@@ -26,34 +24,29 @@ function refused(status: number, code?: number, id: JsonRpcId | null = 7): Refus
 }
 
 /** What it means, in words: the answer's code, or whether the request was delivered. */
-function meaning(one: RefusedEnding, call: Partial<typeof CALL> = {}): string {
-  const refusal = callRefusalOf(one, { ...CALL, ...call });
+function meaning(one: RefusedEnding, peer: Peer): string {
+  const refusal = callRefusalOf(one, 7, peer);
   return refusal.kind === 'failure' ? refusal.failure.delivered : `${refusal.kind} ${refusal.error.code}`;
 }
 
-for (const [name, refusal, call, expected] of [
-  ['an error with 400 is the answer', refused(400, -32602), {}, 'answer -32602'],
-  ['an error with 500 is the answer', refused(500, -32603), {}, 'answer -32603'],
-  ['an error with 503 may come from a proxy', refused(503, -32603), {}, 'unknown'],
-  ['without an error there is no answer', refused(400), {}, 'no'],
-  ['an error about another request is no answer', refused(400, -32602, 8), {}, 'no'],
-  ['an error without an id is no answer', refused(400, -32602, null), {}, 'no'],
-  ['-32020 with 400 is a missing header', refused(400, -32020), {}, 'header -32020'],
-  ['-32020 without an id is a missing header', refused(400, -32020, null), {}, 'header -32020'],
-  ['-32020 about another request is no answer', refused(400, -32020, 8), {}, 'no'],
-  ['-32020 with another status is an answer', refused(422, -32020), {}, 'answer -32020'],
-  ['-32020 with 404 and no id is no answer', refused(404, -32020, null), {}, 'no'],
-  ['-32020 in the legacy era is an answer', refused(400, -32020), { peer: PEER }, 'answer -32020'],
-  ['-32020 there without an id is no answer', refused(400, -32020, null), { peer: PEER }, 'no'],
-  [
-    '431 is an answer when the headers repeat arguments',
-    refused(431),
-    { hasParamHeaders: true },
-    `answer ${TOO_LARGE.code}`,
-  ],
-  ['431 without such headers is no answer', refused(431), {}, 'no'],
-] as const)
-  test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, call), expected));
+const REFUSALS: readonly (readonly [name: string, refusal: RefusedEnding, expected: string, peer?: Peer])[] = [
+  ['an error with 400 is the answer', refused(400, -32602), 'answer -32602'],
+  ['an error with 500 is the answer', refused(500, -32603), 'answer -32603'],
+  ['an error with 503 may come from a proxy', refused(503, -32603), 'unknown'],
+  ['without an error there is no answer', refused(400), 'no'],
+  ['an error about another request is no answer', refused(400, -32602, 8), 'no'],
+  ['an error without an id is no answer', refused(400, -32602, null), 'no'],
+  ['-32020 with 400 is a missing header', refused(400, -32020), 'header -32020'],
+  ['-32020 without an id is a missing header', refused(400, -32020, null), 'header -32020'],
+  ['-32020 about another request is no answer', refused(400, -32020, 8), 'no'],
+  ['-32020 with another status is an answer', refused(422, -32020), 'answer -32020'],
+  ['-32020 with 404 and no id is no answer', refused(404, -32020, null), 'no'],
+  ['-32020 in the legacy era is an answer', refused(400, -32020), 'answer -32020', PEER],
+  ['-32020 there without an id is no answer', refused(400, -32020, null), 'no', PEER],
+];
+
+for (const [name, refusal, expected, peer = MODERN_PEER] of REFUSALS)
+  test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, peer), expected));
 
 test('a session that cannot be reopened leaves the call undelivered, and the instance suspected', () => {
   const cause = new Error('down');

@@ -89,7 +89,8 @@ export class HttpCall implements AnswerSink {
     }
     const added = toolHeaders.for(this.#request, session.peer);
     this.#addedHeaders = added;
-    if (added !== undefined && areTooLarge(added)) {
+    const mirrored = added ?? this.#request.headers;
+    if (mirrored !== undefined && session.peer.era === 'modern' && areTooLarge(mirrored)) {
       this.#answerWithError(TOO_LARGE);
       return;
     }
@@ -226,8 +227,7 @@ export class HttpCall implements AnswerSink {
       else this.#failForLostSession(connectionClosed(SESSION_LOST, false));
       return;
     }
-    const hasParamHeaders = (this.#addedHeaders ?? this.#request.headers) !== undefined;
-    const refusal = callRefusalOf(refused, { id: this.#id, peer: session.peer, hasParamHeaders });
+    const refusal = callRefusalOf(refused, this.#id, session.peer);
     if (refusal.kind === 'failure') this.#fail(refusal.failure);
     else if (refusal.kind === 'answer' || this.#repeated || this.#hasMessage)
       this.#answerWithError(refusal.error);
@@ -368,18 +368,8 @@ type CallRefusal =
   /** The status may come from a proxy instead of the server. */
   | { readonly kind: 'failure'; readonly failure: GatewayError };
 
-interface RefusedCall {
-  readonly id: number;
-  readonly peer: Peer;
-  readonly hasParamHeaders: boolean;
-}
-
-export function callRefusalOf(
-  refused: RefusedEnding,
-  { id, peer, hasParamHeaders }: RefusedCall,
-): CallRefusal {
+export function callRefusalOf(refused: RefusedEnding, id: number, peer: Peer): CallRefusal {
   const { status, error } = refused;
-  if (status === HEADERS_TOO_LARGE && hasParamHeaders) return { kind: 'answer', error: TOO_LARGE };
   const isAboutHeader = missesHeader(refused, peer);
   const isOwn = error?.id === id || (error?.id === null && isAboutHeader);
   if (error === undefined || !isOwn || PROXY_STATUS.has(status)) {
@@ -400,6 +390,5 @@ function missesHeader({ status, error }: RefusedEnding, { era }: Peer): boolean 
   return status === 400 && era === 'modern' && error?.error.code === RPC.headerMismatch;
 }
 
-const HEADERS_TOO_LARGE = 431;
 /** Statuses of proxies: even a JSON-RPC body does not prove that the backend got the request. */
 const PROXY_STATUS: ReadonlySet<number> = new Set([502, 503, 504]);
