@@ -5,7 +5,6 @@
 import { type Observable, Subject } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -40,19 +39,6 @@ export const http: TransportType = {
 
 /** Statuses at `initialize` of a server without Streamable HTTP. Source: MCP 2025-03-26 basic/transports#backwards-compatibility. */
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([400, 404, 405]);
-/** Longest wait for the `endpoint` event at the beginning of an HTTP+SSE stream. */
-const ENDPOINT_EVENT_MS = 3_000;
-
-function isSsePath(endpoint = ''): boolean {
-  return URL.canParse(endpoint) && /\/sse\/?$/.test(new URL(endpoint).pathname);
-}
-
-function withBothReasons(first: unknown, second: unknown): unknown {
-  if (!(first instanceof GatewayError && second instanceof GatewayError)) return first;
-  const { reason = first.message } = first.facts;
-  const both = `${reason}; as HTTP+SSE: ${second.facts.reason ?? second.message}`;
-  return new GatewayError(first.code, first.message.replace(reason, both), { ...first.facts, reason: both });
-}
 
 /** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
 const PEERS_REMEMBERED = 16;
@@ -79,11 +65,9 @@ export async function openHttp(
     const { initializeStatus = 0 } = session;
     if (!isRefusal(thrown) || !UNSUPPORTED_STATUSES.has(initializeStatus)) throw thrown;
     const leftMs = Math.max(1, handshakeTimeoutMs - (performance.now() - startedAtMs));
-    try {
-      return await openSse(definition, { ...options, handshakeTimeoutMs: leftMs }, ENDPOINT_EVENT_MS);
-    } catch (second) {
-      throw isSsePath(definition.endpoint) ? withBothReasons(thrown, second) : thrown;
-    }
+    return openSse(definition, { ...options, handshakeTimeoutMs: leftMs }).catch(() => {
+      throw thrown;
+    });
   }
 }
 

@@ -3,8 +3,7 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
-import { settlesWithin } from '../../domain/clock.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
+import { openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { connectTo, type HttpConnection } from '../http/http-connection.ts';
@@ -21,15 +20,14 @@ export const sse: TransportType = {
       : openManaged(definition, options, openSse),
 };
 
-/** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. `locatedMs`: longest wait for the path for posts. */
+/** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
 export async function openSse(
   definition: InstanceDefinition,
   options: OpenOptions,
-  locatedMs?: number,
 ): Promise<EndpointTransport> {
   if (options.signal.aborted) throw openingCancelled();
   const transport = new SseTransport(connectTo(definition, options), options);
-  await openStream(transport, options, undefined, options.signal, locatedMs);
+  await openStream(transport, options, undefined, options.signal);
   return transport;
 }
 
@@ -80,17 +78,11 @@ async function openStream(
   { client, handshakeTimeoutMs, scheduler }: OpenOptions,
   profile: ClientProfile | undefined,
   signal: AbortSignal,
-  locatedMs?: number,
 ): Promise<void> {
   const abort = (): void => void channel.close();
   try {
     await boundedHandshake({ signal, timeoutMs: handshakeTimeoutMs, scheduler, abort }, async () => {
-      const located = channel.locate();
-      if (locatedMs !== undefined && !(await settlesWithin(located, locatedMs))) {
-        const reason = `it named no path for messages within ${locatedMs / 1000} s`;
-        throw backendUnavailable(reason, { delivered: 'no' });
-      }
-      await located;
+      await channel.locate();
       await channel.open({ client, profile, first: 'legacy' });
     });
   } catch (thrown) {
