@@ -84,10 +84,9 @@ test('failures before the request was written are undelivered, later ones unknow
 });
 
 test('names the cause of a failure, and never repeats the text of an error', () => {
-  assert.is(summary(connectionFailed(withCode('ENOTFOUND'), false))[0], 'its host name is not known');
   assert.is(
-    summary(connectionFailed(withCode('ERR_TLS_CERT_ALTNAME_INVALID'), false))[0],
-    'the TLS handshake failed (ERR_TLS_CERT_ALTNAME_INVALID)',
+    summary(connectionFailed(withCode('ENOTFOUND'), false))[0],
+    'the connection could not be made (ENOTFOUND)',
   );
   assert.is(
     summary(connectionFailed(withCode('EODD'), true))[0],

@@ -110,7 +110,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   'a server that resets every connection': {
     manners: { otherwise: cut },
-    outcome: 'the connection was reset',
+    outcome: 'the connection broke before the answer (ECONNRESET)',
     asked: [D, I],
   },
 };

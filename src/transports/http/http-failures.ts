@@ -16,9 +16,8 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
   if (code === 'ECONNREFUSED' && !sent) {
     return backendUnavailable('connection refused', { delivered: 'no', cause: error, unreachable: true });
   }
-  const named = FACTS[code] ?? (isTls(code) ? `the TLS handshake failed (${code})` : undefined);
-  const fallback = sent ? 'the connection broke before the answer' : 'the connection could not be made';
-  return backendUnavailable(named ?? (code === '' ? fallback : `${fallback} (${code})`), {
+  const what = sent ? 'the connection broke before the answer' : 'the connection could not be made';
+  return backendUnavailable(code === '' ? what : `${what} (${code})`, {
     delivered: sent ? 'unknown' : 'no',
     cause: error,
     suspicious: true,
@@ -71,26 +70,6 @@ function isBroken({ facts: { cause } }: GatewayError): boolean {
 }
 
 const BROKEN_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
-
-const FACTS: Readonly<Record<string, string>> = {
-  ECONNRESET: 'the connection was reset',
-  EPIPE: 'the connection was closed',
-  ENOTFOUND: 'its host name is not known',
-  EAI_AGAIN: 'its host name could not be resolved',
-  EHOSTUNREACH: 'its host cannot be reached',
-  ENETUNREACH: 'its network cannot be reached',
-  ETIMEDOUT: 'connecting took too long',
-  UND_ERR_CONNECT_TIMEOUT: 'connecting took too long',
-  UND_ERR_HEADERS_TIMEOUT: 'it did not begin to answer in time',
-  UND_ERR_BODY_TIMEOUT: 'it stopped in the middle of its answer',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS, as a URL with https:// asks for',
-  UND_ERR_SOCKET: 'it closed the connection before the answer was complete',
-};
-
-/** Codes of OpenSSL and Node for certificates and the TLS protocol. */
-function isTls(code: string): boolean {
-  return /^(ERR_TLS_|ERR_SSL_|CERT_|EPROTO$|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code);
-}
 
 function codeOf(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : '';
