@@ -213,9 +213,6 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     const exchange = this.#exchangeOf(message);
     if (exchange === undefined) {
       this.#unmatchedMessages += 1;
-      // Ids are compared strictly, but a call whose numeric id came back as text must not wait for ever.
-      if (typeof message.id === 'string')
-        this.fail(Number(message.id), 'it answered with an id of another type');
       return;
     }
     this.#pending.delete(exchange.id);

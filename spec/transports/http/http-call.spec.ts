@@ -1,6 +1,5 @@
 // One exchange against a backend that misbehaves: what the caller receives, and that the next call works.
 
-import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
@@ -17,8 +16,7 @@ import type { FailureName } from '../../fixtures/http-failures.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Asked, initialized, serving } from '../scripted-server.ts';
-import { withBackend, withRawTransport } from './open-http.ts';
+import { withBackend } from './open-http.ts';
 
 const test = suite('http call');
 
@@ -75,26 +73,6 @@ for (const [how, delivered, doubtful, words] of expected) {
     });
   });
 }
-
-test('an answer whose id became text fails the call at once, although its stream stays open', async () => {
-  let isClosed = false;
-  const answers = {
-    initialize: initialized,
-    'tools/call': (response: ServerResponse, { id }: Asked) => {
-      const message = JSON.stringify({ jsonrpc: '2.0', id: String(id), result: {} });
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${message}\n\n`);
-      response.on('close', () => {
-        isClosed = true;
-      });
-    },
-  };
-  await withRawTransport(serving(answers), async (transport) => {
-    const { end } = await see(transport.exchange(echo('hello')));
-    assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-    assert.is(transport.diagnostics().unmatchedMessages, 1);
-    await until(() => isClosed, 'the stream is closed');
-  });
-});
 
 test('the first of two answers counts', async () => {
   await inEachEra(async ({ transport, server }) => {

@@ -46,7 +46,7 @@ for (const order of ['--id-first=no', '--id-first']) {
       }));
   }
 
-  for (const how of ['no-result', 'wrong-version', 'string-id']) {
+  for (const how of ['no-result', 'wrong-version']) {
     test(`${kind}: ${how} ends the exchange with an error at once, and no other`, () =>
       withStdio(server, async (transport) => {
         const other = see(transport.exchange(callTool('sleep', { ms: 100 })));

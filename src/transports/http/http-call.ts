@@ -14,7 +14,6 @@ import type { JsonText, JsonValue } from '../../domain/json.ts';
 import {
   type BackendMessage,
   type JsonRpcError,
-  type JsonRpcId,
   type NotificationMessage,
   type RequestMessage,
   RPC,
@@ -141,12 +140,12 @@ export class HttpCall implements AnswerSink {
     switch (message.kind) {
       case 'result':
         if (message.id === this.#id) this.#answerWithResult(message.result);
-        else this.#unmatched(message.id);
+        else this.unmatched();
         return;
       case 'error':
         // An error without an id refuses something unreadable, which on this stream can only be this call.
         if (message.id === this.#id || message.id === null) this.#answerWithError(message.error);
-        else this.#unmatched(message.id);
+        else this.unmatched();
         return;
       case 'request':
         this.#conversation.receiveRequest(message, this);
@@ -280,14 +279,6 @@ export class HttpCall implements AnswerSink {
     this.#answer?.dismiss();
     this.#subscriber.next(event);
     this.#subscriber.complete();
-  }
-
-  /** Ids are compared strictly, but a call whose id came back as text must not wait on a stream that stays open. */
-  #unmatched(id: JsonRpcId | null): void {
-    this.unmatched();
-    if (id !== String(this.#id)) return;
-    this.#answer?.dismiss();
-    this.#fail(answerMissing('answered with an id of another type'));
   }
 
   #fail(error: GatewayError): void {
