@@ -178,11 +178,8 @@ test('finds the id of an answer that breaks the rules', () => {
   const broken: readonly (readonly [string, readonly number[]])[] = [
     ['{"jsonrpc":"2.0","id":5}', [5]],
     ['{"result":{},"jsonrpc":"1.0","id":5}', [5]],
-    ['{"id":5,"result":{}}', [5]],
-    ['{"id":5,"error":{"code":1,"message":"x"}}', [5]],
-    ['[{"jsonrpc":"2.0","id":5,"result":{}},{"jsonrpc":"2.0","id":6,"result":{}}]', [5, 6]],
     ['{"jsonrpc":"2.0","id":5,"result":{"cut of', [5]],
-    ['{ "id": 5, "result": {"cut of', [5]],
+    ['{ "id": 5, "jsonrpc": "2.0", "result": {"cut of', [5]],
   ];
   for (const [line, ids] of broken) assert.equal(idsOfBrokenAnswer(Buffer.from(line)), ids, line);
 });
@@ -197,10 +194,9 @@ test('finds no id in a line that is not an answer', () => {
     'Server listening on stdio',
     '',
     '{ half an object',
-    '[1, 2',
+    '[{"jsonrpc":"2.0","id":5,"result":{}}]',
     '42',
-    '{"level":30,"id":5,"msg":"a log line"}',
-    '{"level":50,"id":5,"error":"a log line"}',
+    '{"id":5,"level":30,"msg":"a log line"}',
     '{"jsonrpc":"1.0","id":5,"method":"ping"}',
     '{"jsonrpc":"2.0","id":"5"}',
     '{"result":{"id":5,"cut of',

@@ -17,7 +17,6 @@ import {
   type RequestMessage,
   requestText,
 } from '../domain/jsonrpc.ts';
-import { LIMITS } from '../domain/limits.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, META, type Peer, PROGRESS } from '../domain/mcp.ts';
 import {
   type ClientInfo,
@@ -303,28 +302,16 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
 // Finds the exchange of an unreadable message by the id in its readable part, so that the call fails at once.
 
-/** Ids of the requests that an unreadable line answers; none for a line that is no answer, such as a log line on stdout. */
+/**
+ * Ids of the requests that an unreadable line answers: truncated, two messages in one line, not of JSON-RPC 2.0, or too large to be
+ * parsed. The head may name an id, and the tail another one. None for a line that is no answer, such as a log line on stdout.
+ */
 export function idsOfBrokenAnswer(line: Buffer): readonly number[] {
-  if (!looksLikeJson(line)) return [];
-  const message = parsed(line);
-  if (message === undefined) {
-    // Truncated, or two messages in one line, or large: the head may name an id, and the tail another one.
-    const head = idAtHead(line.toString('latin1', 0, EDGE_BYTES));
-    const tail = idAtTail(line.toString('latin1', Math.max(0, line.length - EDGE_BYTES)));
-    return [...new Set([head, tail])].filter((id) => id !== undefined);
-  }
-  const answers = Array.isArray(message) ? message : [message];
-  return answers.filter(looksLikeAnswer).map(({ id }) => id);
-}
-
-/** Undefined for a line that is not JSON, or too large to be parsed. */
-function parsed(line: Buffer): unknown {
-  if (line.length > LIMITS.parsedMessageBytes) return undefined;
-  try {
-    return JSON.parse(line.toString('utf8'));
-  } catch {
-    return undefined; // the ids at its ends may still be readable
-  }
+  if (!looksLikeJson(line) || !line.includes('"jsonrpc"')) return [];
+  const start = line.toString('latin1', 0, EDGE_BYTES);
+  if (METHOD_AT_HEAD.test(start)) return [];
+  const tail = idAtTail(line.toString('latin1', Math.max(0, line.length - EDGE_BYTES)));
+  return [...new Set([idAtHead(start), tail])].filter((id) => id !== undefined);
 }
 
 export function looksLikeJson(line: Buffer): boolean {
@@ -360,10 +347,4 @@ function idAtTail(tail: string): number | undefined {
 
 function numberOf(digits: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits);
-}
-
-/** Programs that log JSON to stdout often write an `id`; an answer has other fields, too. */
-function looksLikeAnswer(message: unknown): message is { readonly id: number } {
-  if (!isJsonObject(message) || typeof message.id !== 'number' || 'method' in message) return false;
-  return 'jsonrpc' in message || 'result' in message || isJsonObject(message.error);
 }
