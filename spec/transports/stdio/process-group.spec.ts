@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
-import { groupRuns, killTree, Reaper } from '../../../src/transports/stdio/process-group.ts';
+import { groupRuns, Reaper } from '../../../src/transports/stdio/process-group.ts';
 import { until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -102,14 +102,6 @@ posix('a zombie does not count as running in its group', async () => {
   leader.kill('SIGKILL');
   await once(leader, 'exit');
   assert.not(groupRuns(Number(leader.pid)));
-});
-
-test('ends a program by force, even where there is no taskkill', async () => {
-  const program = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { stdio: 'ignore' });
-  await once(program, 'spawn');
-  killTree(Number(program.pid));
-  await once(program, 'exit');
-  assert.not(isRunning(Number(program.pid)));
 });
 
 async function pidsOf(parent: ChildProcess): Promise<[number, number, number]> {

@@ -38,7 +38,7 @@ export function killTree(root: number): void {
     stdio: 'ignore',
     windowsHide: true,
   });
-  taskkill.on('error', () => killAlone(root));
+  taskkill.on('error', () => {}); // the stop of the child gives up after a while
 }
 
 /** Reads `pid (name) state parent group …`; the name may contain anything, so reading begins after the last bracket. */
@@ -49,14 +49,6 @@ function isRunningMember(pid: string, leader: number): boolean {
     return group === String(leader) && state !== 'Z' && state !== 'X';
   } catch {
     return false; // it has ended since the listing
-  }
-}
-
-function killAlone(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended meanwhile.
   }
 }
 
