@@ -5,9 +5,6 @@
 /** The words, or the reason why there are none: an unclosed quote. */
 export type CommandWords = { readonly words: readonly string[] } | { readonly problem: string };
 
-/** How a network path of Windows starts: `\\server`, `\\?\C:`, `\\.\pipe`. */
-const NETWORK_PATH = /^\\\\[A-Za-z0-9?.]/;
-
 /** One of these parts matches at each position of a text: white space, joined lines, parts of words. */
 const PARTS = new RegExp(
   [
@@ -27,9 +24,8 @@ const PARTS = new RegExp(
  * - `'...'` keeps everything as it is; `"..."` keeps everything but `\"` and `\\`.
  * - Outside quotes a backslash escapes a space, a quote or a backslash, and joins lines. Before any other character it is kept, so
  *   that `C:\tools\run.exe` is one word (a shell would remove it).
- * - Two backslashes at the start of a word are kept: `\\server\share` is a network path of Windows.
  *
- * A path that ends in a backslash or contains spaces must be quoted: `'C:\My Tools\'`. Source: ADR 20.
+ * A path that ends in a backslash, contains spaces or begins with two backslashes must be quoted: `'C:\My Tools\'`. Source: ADR 20.
  */
 export function splitCommand(text: string): CommandWords {
   const words: string[] = [];
@@ -41,19 +37,12 @@ export function splitCommand(text: string): CommandWords {
       if (word !== undefined) words.push(word);
       word = undefined;
     } else if (join === undefined) {
-      const before: string = word ?? '';
-      const isNetworkPath = before === '' && NETWORK_PATH.test(quoted ?? text.slice(index));
-      if (quoted !== undefined)
-        word = before + (isNetworkPath ? `\\\\${unescaped(quoted.slice(2))}` : unescaped(quoted));
-      else word = before + (exact ?? (isNetworkPath ? part : (escaped ?? part)));
+      const added = quoted?.replaceAll(/\\(["\\])/g, '$1') ?? exact ?? escaped ?? part;
+      word = (word ?? '') + added;
     }
   }
   if (word !== undefined) words.push(word);
   return { words };
-}
-
-function unescaped(quoted: string): string {
-  return quoted.replaceAll(/\\(["\\])/g, '$1');
 }
 
 /**
