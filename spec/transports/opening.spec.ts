@@ -67,8 +67,6 @@ test('a failure names proxy variables that the program may lack, without their v
   const missing = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;
   const offline = "console.error('getaddrinfo ENOTFOUND registry.example'); process.exit(1)";
   assert.match(String(await reasonOf(offline)), missing);
-  assert.match(String(await reasonOf('setInterval(() => {}, 1000)', { handshakeTimeoutMs: 300 })), missing);
-  assert.not.match(String(await reasonOf("console.error('no such option'); process.exit(1)")), missing);
   assert.not.match(String(await reasonOf(offline, { passEnv: ['HTTPS_PROXY'] })), missing);
   delete process.env.HTTPS_PROXY;
 });

@@ -31,35 +31,25 @@ export function openingWith({ launch, heldAnswers, ...options }: OpeningOptions)
     memories.set(definition, memory);
     const answers = heldAnswers?.of(definition.serverId);
     const launched = await launch(definition);
-    const startedAtMs = performance.now();
     try {
       const opening = { ...options, ...opener, signal, memory, answers };
       return await TRANSPORTS[definition.transport].open(launched, opening);
     } catch (thrown) {
-      const isLate = performance.now() - startedAtMs >= options.handshakeTimeoutMs * LATE_SHARE;
-      throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv, isLate);
+      throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
     }
   };
 }
 
-/** A handshake that failed after this part of its time counts as late. */
-const LATE_SHARE = 0.95;
-
-const NETWORK_FAILURE =
-  /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|certificate|proxy|\b(?:ssl|tls)\b|fetch failed|timed? ?out|resolve host|name resolution/i;
-
-/** A program that hung, or could not connect, may need a proxy or a certificate that only the gateway has in its environment. */
+/** A program may have failed because it needs a proxy or a certificate that only the gateway has in its environment. */
 function withMissingVariables(
   thrown: unknown,
   { command, env, container }: InstanceDefinition,
   passEnv: readonly string[] | undefined,
-  isLate: boolean,
 ): unknown {
   if (command === undefined || container !== undefined || !(thrown instanceof GatewayError)) return thrown;
-  const { reason, stderr = [] } = thrown.facts;
-  if (reason === undefined || !(isLate || stderr.some((line) => NETWORK_FAILURE.test(line)))) return thrown;
+  const { reason } = thrown.facts;
   const missing = missingVariables(env, passEnv);
-  if (missing.length === 0) return thrown;
+  if (reason === undefined || missing.length === 0) return thrown;
   const why = `${reason}; the gateway has ${missing.join(', ')}, which the program does not get (stdio.pass_env)`;
   return backendUnavailable(why, { ...thrown.facts, cause: thrown, delivered: 'no' });
 }
