@@ -14,7 +14,6 @@ import {
   Subject,
   share,
   takeUntil,
-  tap,
   timer,
 } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
@@ -143,17 +142,14 @@ const NAME_UNITS = 256;
 /**
  * Lists the tools of a backend again, for calls that were refused because a header was missing. On subscription it requests every
  * page through `exchange`, once for all simultaneous subscribers, and completes when that has ended, has failed, or has taken
- * LIMITS.toolLookupMs. For LIMITS.toolListAgeMs afterwards it completes at once. The listing continues without subscribers.
- * Never errors. `now`: a clock in ms.
+ * LIMITS.toolLookupMs. The listing continues without subscribers. Never errors.
  */
 export function toolListing(
   exchange: (request: ExchangeRequest) => Observable<ExchangeEvent>,
-  now: () => number = () => performance.now(),
 ): Observable<never> {
-  let endedAtMs = Number.NEGATIVE_INFINITY;
   const ask = (cursor?: string) =>
     exchange(cursor === undefined ? { method: 'tools/list' } : { method: 'tools/list', params: { cursor } });
-  const listing$ = defer(() => ask()).pipe(
+  return defer(() => ask()).pipe(
     expand((event, index) => {
       const cursor = index + 1 < LIMITS.listPages ? cursorIn(event) : undefined;
       return cursor === undefined ? EMPTY : ask(cursor);
@@ -161,14 +157,8 @@ export function toolListing(
     takeUntil(timer(LIMITS.toolLookupMs)),
     ignoreElements(),
     catchError(() => EMPTY), // the caller gets the refusal of its call
-    tap({
-      complete: () => {
-        endedAtMs = now();
-      },
-    }),
     share({ resetOnRefCountZero: false }),
   );
-  return defer(() => (now() - endedAtMs < LIMITS.toolListAgeMs ? EMPTY : listing$));
 }
 
 function cursorIn(event: ExchangeEvent): string | undefined {
