@@ -58,7 +58,7 @@ export class ContainerChild {
         this.#swept = sweep(program, reaper);
         return reason;
       },
-      (thrown) => `could not be started: ${reasonOf(thrown)}`,
+      (thrown) => `could not be started: ${messageOf(thrown)}`,
     );
     this.exited = Promise.race([ended, this.#givenUp.promise]);
   }
@@ -112,11 +112,4 @@ export class ContainerChild {
 async function sweep(program: ContainerProgram, reaper: Reaper | undefined): Promise<void> {
   await program.signal('KILL');
   if (program.pid !== undefined) reaper?.forget(program.pid);
-}
-
-/** Engines wrap their reasons: `(HTTP code 409) container stopped/paused - can only create exec sessions on ...`. */
-function reasonOf(thrown: unknown): string {
-  return messageOf(thrown)
-    .replace(/^\(HTTP code \d+\) [^-]* - /, '')
-    .trim();
 }
