@@ -263,11 +263,6 @@ export function conversationShareLimit(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
 }
 
-export function openingShareLimit(most: number): GatewayError {
-  const message = `Limit of ${most} queued conversations with the instance per caller reached.`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
-}
-
 /** Like parkedCallsFull, for the calls of one caller. */
 export function parkedShareLimit(most: number): GatewayError {
   const message = `Limit of ${most} calls per caller that wait for an answer of their client reached.`;

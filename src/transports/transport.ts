@@ -77,8 +77,8 @@ export interface Transport extends Upstream {
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
    * Undefined when the backend has no such conversations: a bare one, and over HTTP a modern one that refuses `initialize`,
    * which is tried once. The new conversation is legacy if the backend speaks that era, whatever the era of the transport.
-   * Rejects like opening the transport, and with QUEUE_FULL when too many of that owner are being opened. `ownerId`: the owner of
-   * the conversation; default: ANONYMOUS.
+   * Rejects like opening the transport. `ownerId`: the owner of the conversation; default: ANONYMOUS. The caller bounds the number
+   * of conversations.
    */
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }

@@ -46,16 +46,6 @@ test('hanging openings of one owner delay neither calls nor the openings of othe
     assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
   }));
 
-test('refuses an opening when as many wait as its owner may have sessions', () =>
-  withHanging(async ({ url }) => {
-    const transport = await openTo(url);
-    const most = OPENINGS_PER_OWNER + LIMITS.sessions * LIMITS.ownerShare;
-    const opening = Array.from({ length: most }, () => codeOf(openHanging(transport)));
-    assert.is(await codeOf(openHanging(transport)), 'QUEUE_FULL');
-    await transport.close();
-    await Promise.all(opening);
-  }));
-
 test('sessions with equal handshakes share one description of the server', () =>
   withHanging(async ({ url }) => {
     const transport = await openTo(url);

@@ -2,7 +2,6 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { StartQueue, type StartQueueOptions } from '../../../src/transports/stdio/start-queue.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -16,10 +15,9 @@ const PER_TURN = 3;
 const TWO: Omit<StartQueueOptions, 'scheduler'> = {
   atOnce: 2,
   atOncePerOwner: 2,
-  waitingPerOwner: 8,
   maxWaitMs: PATIENCE_MS,
 };
-const FOUR = { ...TWO, atOnce: 4, atOncePerOwner: 3, waitingPerOwner: 2_000 };
+const FOUR = { ...TWO, atOnce: 4, atOncePerOwner: 3 };
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
@@ -47,23 +45,9 @@ test('serves the owner with the fewest starts next, of several the least recentl
   assert.equal([...started.keys()].slice(4), ['cy 1', 'dee 1', 'ada 4', 'bo 2', 'cy 2']);
 });
 
-test('limits the waiting starts of one owner, but not those of anonymous callers', async () => {
-  const { line, come } = make(FOUR);
-  const most = FOUR.atOncePerOwner + FOUR.waitingPerOwner;
-  for (let count = 0; count < most; count += 1) void come(`ada ${count}`).catch(() => undefined);
-  assert.is(await codeOf(come('ada too')), 'QUEUE_FULL');
-  assert.is(line.waiting, FOUR.waitingPerOwner);
-  for (let count = 0; count < 2 * most; count += 1) {
-    void come(`${ANONYMOUS.id} ${count}`).catch(() => undefined);
-  }
-  await turn();
-  assert.equal([line.starting, line.waiting], [4, FOUR.waitingPerOwner + 2 * most - 1]);
-});
-
 test('starts that time out together fail a few per turn, and none of them begins meanwhile', async () => {
   const { line, started, come } = make({
     ...TWO,
-    waitingPerOwner: 20,
     scheduler: untimedScheduler(PER_TURN),
   });
   const turns = new TurnCounter();

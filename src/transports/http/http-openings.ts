@@ -1,8 +1,8 @@
-// The conversations that single clients have with one HTTP backend: how many there are, how many are being opened at a time, and how
-// many sessions are being deleted. The transport opens one conversation.
+// The conversations that single clients have with one HTTP backend: how many are being opened at a time, and how many sessions are
+// being deleted. The transport opens one conversation, and its caller bounds their number.
 
 import { ANONYMOUS } from '../../domain/account.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
+import { openingCancelled } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { StartQueue } from '../stdio/start-queue.ts';
@@ -48,7 +48,6 @@ export class HttpOpenings<U extends EndableUpstream> {
   readonly #queue: StartQueue;
   readonly #open = new Set<U>();
   readonly #over = new AbortController();
-  #count = 0;
 
   constructor(maxWaitMs: number, scheduler: TaskScheduler) {
     this.#scheduler = scheduler;
@@ -56,7 +55,6 @@ export class HttpOpenings<U extends EndableUpstream> {
     this.#queue = new StartQueue({
       atOnce: LIMITS.openingsPerInstance,
       atOncePerOwner: OPENINGS_PER_OWNER,
-      waitingPerOwner: LIMITS.sessions * LIMITS.ownerShare,
       maxWaitMs,
       scheduler,
     });
@@ -67,9 +65,6 @@ export class HttpOpenings<U extends EndableUpstream> {
     const over = this.#over.signal;
     if (over.aborted) throw connectionClosed('closed by the gateway', false);
     if (signal.aborted) throw openingCancelled();
-    if (this.#open.size + this.#count >= LIMITS.sessions)
-      throw backendUnavailable(NO_ROOM, { delivered: 'no' });
-    this.#count += 1;
     const anySignal = AbortSignal.any([signal, over]);
     try {
       const startIfOffered = async () => (isOffered() ? start(anySignal) : undefined);
@@ -81,8 +76,6 @@ export class HttpOpenings<U extends EndableUpstream> {
       return opened;
     } catch (thrown) {
       throw anySignal.aborted ? openingCancelled(thrown) : thrown;
-    } finally {
-      this.#count -= 1;
     }
   }
 
@@ -96,6 +89,3 @@ export class HttpOpenings<U extends EndableUpstream> {
     return this.#scheduler.each([...this.#open], (upstream) => upstream.end(closed));
   }
 }
-
-/** Why a conversation with a backend that has LIMITS.sessions of them is refused. */
-const NO_ROOM = `its limit of ${LIMITS.sessions} conversations is reached`;

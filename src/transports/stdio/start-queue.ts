@@ -3,15 +3,13 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { alarmOf } from '../../domain/clock.ts';
-import { backendUnavailable, openingShareLimit } from '../../domain/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 export interface StartQueueOptions {
   readonly atOnce: number;
   /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all slots. */
   readonly atOncePerOwner: number;
-  /** Openings of one owner that may wait, with the same exception. Default: no limit. */
-  readonly waitingPerOwner?: number;
   readonly maxWaitMs: number;
   /** After this time, in ms, an opening gives its slot to the next one. Default: when it has ended. */
   readonly heldMs?: number;
@@ -58,8 +56,8 @@ export class StartQueue {
   }
 
   /**
-   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with the reason of `signal` when that aborts before;
-   * with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long; with QUEUE_FULL when too many of that owner wait.
+   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with the reason of `signal` when that aborts before, and
+   * with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long.
    */
   async take<T>({ ownerId, signal, start }: QueuedOpening<T>): Promise<T> {
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
@@ -140,10 +138,8 @@ export class StartQueue {
   }
 
   async #wait(ownerId: string, share: Share, signal: AbortSignal | undefined): Promise<void> {
-    const { maxWaitMs, scheduler, waitingPerOwner = Number.POSITIVE_INFINITY } = this.#options;
+    const { maxWaitMs, scheduler } = this.#options;
     signal?.throwIfAborted();
-    if (ownerId !== ANONYMOUS.id && share.waiting.size >= waitingPerOwner)
-      throw openingShareLimit(waitingPerOwner);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go = (refusal?: unknown): void => {
       cancelTimeout();
