@@ -127,7 +127,6 @@ export class ScriptedTransport implements Transport {
   /** Emits tools that were left out of its lists. */
   readonly omitted$ = new Subject<OmittedTool>();
   /** Emits when something failed that ended no exchange. */
-  readonly suspected$ = new Subject<void>();
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly #finished = Promise.withResolvers<void>();

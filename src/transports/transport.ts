@@ -70,8 +70,6 @@ export interface Transport extends Upstream {
   readonly kind: TransportKind;
   /** Hot: tools left out of lists, once each, and again when the reason has changed. Absent for kinds that leave out none. */
   readonly omitted$?: Observable<OmittedTool> | undefined;
-  /** Hot: the backend should be probed, though no exchange failed. Absent for kinds where each failure fails an exchange. */
-  readonly suspected$?: Observable<void> | undefined;
   diagnostics(): TransportDiagnostics;
   /**
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.

@@ -1,4 +1,4 @@
-// The session of an instance with its backend: requests of the gateway itself, doubts, and lists that change.
+// The session of an instance with its backend: requests of the gateway itself, and lists that change.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -29,18 +29,6 @@ check('is closed when its actor is stopped, and its callers are answered', async
   harness.close();
   const end = [caller.error?.code, transport.isClosed, harness.ref.state];
   assert.equal(end, ['BACKEND_UNAVAILABLE', true, 'stopped']);
-});
-
-check('is probed when its transport has doubts, which do not count as a sign of life', async (harness) => {
-  const transport = await harness.healthy();
-  await harness.pass(LIMITS.promptedProbeMs);
-  harness.call();
-  transport.suspected$.next();
-  assert.is(harness.probes, 1);
-  transport.last.result();
-  await settled();
-  await harness.pass(30_000);
-  assert.is(harness.probes, 2);
 });
 
 check('fails and cancels a probe that exceeds its timeout', async (harness) => {

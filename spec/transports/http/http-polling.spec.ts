@@ -1,8 +1,6 @@
 // Calls whose event stream the backend closes before the answer: reported once per interruption, polled for, answered.
 
 import type { ServerResponse } from 'node:http';
-import { mock } from 'node:test';
-import { firstValueFrom, NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -16,7 +14,6 @@ import { type Answers, result, SESSION, serving, status } from '../scripted-serv
 import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http polling');
-test.after.each(() => mock.timers.reset());
 
 const interrupted = (retryMs: number | undefined): ExchangeEvent => ({ kind: 'interrupted', retryMs });
 const resultOf = (id: unknown, text: string): string =>
@@ -27,8 +24,6 @@ interface Polled {
   /** The Last-Event-ID and the time of each poll. */
   readonly polls: readonly { readonly from: unknown; readonly atMs: number }[];
   readonly cancelled: readonly unknown[];
-  /** How often the transport reported doubts. */
-  readonly doubts: () => number;
 }
 
 interface Behaviour {
@@ -68,14 +63,7 @@ async function polling(
       else stream(response).end(begin);
     },
   };
-  const onOpen = async (transport: Transport): Promise<void> => {
-    let doubts = 0;
-    transport.suspected$?.subscribe(() => {
-      doubts += 1;
-    });
-    await body({ transport, polls, cancelled, doubts: () => doubts });
-  };
-  await withRawTransport(serving(behaviour), onOpen, open);
+  await withRawTransport(serving(behaviour), (transport) => body({ transport, polls, cancelled }), open);
 }
 
 function stream(response: ServerResponse): ServerResponse {
@@ -109,7 +97,7 @@ test('polls from the latest event id after each end of the stream, and passes on
       (response) => stream(response).end('id: c\nretry: 2\ndata: \n\n'),
       (response, id) => stream(response).end(`id: d\n${resultOf(id, 'done')}`),
     ],
-    async ({ transport, polls, doubts }) => {
+    async ({ transport, polls }) => {
       const { events } = await see(transport.exchange(call));
       assert.equal(events.slice(0, -1), [
         interrupted(1),
@@ -120,13 +108,12 @@ test('polls from the latest event id after each end of the stream, and passes on
       assert.is(textOf(events.at(-1)), 'done');
       const found = polls.map(({ from }) => from);
       assert.equal(found, ['a', 'b', 'c']);
-      assert.is(doubts(), 0, 'it ends its stream in order to be polled');
     },
     { sessions: false },
   );
 });
 
-test('suspects a backend whose stream breaks, or that answers a poll with 5xx, but keeps polling', async () => {
+test('keeps polling a backend whose stream breaks, or that answers a poll with 5xx', async () => {
   await polling(
     'id: a\nretry: 1\ndata: \n\n',
     [
@@ -135,11 +122,10 @@ test('suspects a backend whose stream breaks, or that answers a poll with 5xx, b
       (response) => void response.writeHead(429).end(),
       (response, id) => stream(response).end(resultOf(id, 'done')),
     ],
-    async ({ transport, polls, doubts }) => {
+    async ({ transport, polls }) => {
       const { events, end } = await see(transport.exchange(call));
       // The backend did not ask to be polled: no interruption is reported, so that the call may still be made elsewhere.
       assert.equal([events.map(textOf), end, polls.length], [['done'], 'completed', 4]);
-      assert.is(doubts(), 3);
     },
     { breaks: true },
   );
@@ -168,12 +154,7 @@ test('fails the call with unknown delivery as soon as the backend refuses connec
       () => server.requests.some(({ message }) => message?.method === 'tools/call'),
       'it is called',
     );
-    const isSuspected = firstValueFrom(transport.suspected$ ?? NEVER);
-    mock.timers.enable({ apis: ['setTimeout'] });
     await server.refuse();
-    await isSuspected;
-    // Time for one poll, but not for another one.
-    mock.timers.tick(1_000);
     const { events, end } = await seen;
     assert.ok(end instanceof GatewayError);
     assert.equal([events, failure(end)], [[], { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' }]);

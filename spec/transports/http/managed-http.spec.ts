@@ -6,8 +6,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { PASS_ENV } from '../../../src/domain/command.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import { http, openHttp } from '../../../src/transports/http/http.ts';
-import { type OpenEndpoint, openManaged } from '../../../src/transports/http/managed-http.ts';
+import { http } from '../../../src/transports/http/http.ts';
 import type { Transport, TransportDiagnostics } from '../../../src/transports/transport.ts';
 import {
   callTool,
@@ -76,20 +75,6 @@ test('leaves PORT alone when the definition sets it', async () => {
   const transport = await http.open(own, openOptions({ handshakeTimeoutMs: 20_000 }));
   const { events } = await see(transport.exchange(callTool('env', {})));
   assert.is(JSON.parse(textOf(events[0])).PORT, '7');
-  await transport.close();
-});
-
-test('passes on doubts about its backend, which may break while the program runs', async () => {
-  const inner: Transport[] = [];
-  const openEndpoint: OpenEndpoint = async (...asked) => {
-    const opened = await openHttp(...asked);
-    inner.push(opened);
-    return opened;
-  };
-  const options = openOptions({ handshakeTimeoutMs: 20_000 });
-  const transport = await openManaged(await definition([fixture]), options, openEndpoint);
-  assert.is(transport.suspected$, inner[0]?.suspected$);
-  assert.is.not(transport.suspected$, undefined);
   await transport.close();
 });
 

@@ -58,6 +58,7 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'dedicatedBoun
 export type InstanceEvent =
   /** The last call or reservation has ended: states that wait for that check the counter again. */
   | { readonly type: 'idle' }
+  | { readonly type: 'suspected' }
   | { readonly type: 'unreachable'; readonly reason: string }
   | { readonly type: 'change'; readonly definition: InstanceDefinition }
   | { readonly type: 'setPolicy'; readonly policy: BalancerPolicy }

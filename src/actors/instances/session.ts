@@ -92,15 +92,13 @@ export interface SessionEnd {
 
 /**
  * `starting`: the program was started, perhaps repeatedly. `opened`: serves from now on. `lost`: no longer serves, its calls are
- * answered. `closed`: nothing is left of it. `suspected`: something failed, but no call; see Transport.suspected$. `openingMs`: the
- * duration of the opening; of a closed session only when opening failed.
+ * answered. `closed`: nothing is left of it. `openingMs`: the duration of the opening; of a closed session only when opening failed.
  */
 export type SessionChange =
   | { readonly type: 'session.starting'; readonly diagnostics: () => TransportDiagnostics }
   | { readonly type: 'session.opened'; readonly link: SessionLink; readonly openingMs: number }
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
-  | { readonly type: 'suspected' }
   | { readonly type: 'list.changed'; readonly list: ListField }
   | ({ readonly type: 'tool.omitted' } & OmittedTool);
 
@@ -164,7 +162,6 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     opened.omitted$
       ?.pipe(takeUntil(opened.closed$))
       .subscribe((omitted) => sendBack({ type: 'tool.omitted', ...omitted }));
-    opened.suspected$?.pipe(takeUntil(opened.closed$)).subscribe(() => sendBack({ type: 'suspected' }));
     void link.tools.refresh();
     sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
     listChanges(opened.peer, { listen: (request) => link.listen(request), now })

@@ -2,7 +2,7 @@
 // answer, repeats the request once when the backend forgot the session or misses a header, and cancels the request when its
 // caller unsubscribes. An event stream that ended before the answer is resumed: the rest after the last event id is requested
 // until the answer is there, the backend no longer knows the stream, or its address refuses connections. A backend that ends a
-// stream asks to be polled; after a broken connection the instance should be probed as well. The caller sets the deadline.
+// stream asks to be polled. The caller sets the deadline.
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
 import type { Subscriber, Subscription } from 'rxjs';
@@ -204,7 +204,6 @@ export class HttpCall implements AnswerSink {
     polling.timer = setTimeout(() => this.#poll(polling), waitMs).unref();
     // Last, because the caller may unsubscribe.
     if (ended.kind === 'complete') this.emit({ kind: 'interrupted', retryMs: polling.retryMs });
-    else if (isSuspicious(ended)) this.#conversation.backend.suspected();
   }
 
   #poll({ lastEventId }: Polling): void {
@@ -335,7 +334,6 @@ export interface HttpBackend {
   readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend; waits while many others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
-  suspected(): void;
   unmatched(): void;
   ended(conversation: CallConversation): void;
 }

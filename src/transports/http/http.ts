@@ -2,7 +2,7 @@
 // refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has the connections to one backend, its
 // own conversation and those of single clients (http-conversation.ts); managed-http.ts runs the program behind an endpoint.
 
-import { type Observable, Subject } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
@@ -92,8 +92,6 @@ class HttpTransport implements EndpointTransport, HttpBackend {
   readonly #options: Options;
   readonly #own: HttpConversation;
   readonly #openings: HttpOpenings<HttpConversation>;
-  readonly #suspected = new Subject<void>();
-  readonly suspected$: Observable<void> = this.#suspected;
   /** The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. */
   readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
   #hasNoSessions: boolean;
@@ -151,10 +149,6 @@ class HttpTransport implements EndpointTransport, HttpBackend {
   end(closed: Closed): Promise<void> {
     this.#closing ??= this.#end(closed);
     return this.#closing;
-  }
-
-  suspected(): void {
-    this.#suspected.next();
   }
 
   unmatched(): void {

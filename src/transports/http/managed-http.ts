@@ -75,7 +75,6 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
     peer: inner.peer,
     messages$: inner.messages$,
     omitted$: inner.omitted$,
-    suspected$: inner.suspected$,
     closed$,
     exchange: (request) => inner.exchange(request),
     notify: (method, params) => inner.notify(method, params),
