@@ -3,7 +3,6 @@ import * as assert from 'uvu/assert';
 import { isJsonObject, parseExact } from '../../src/domain/json.ts';
 import {
   type BackendMessage,
-  classifyMessage,
   idValue,
   RPC,
   readId,
@@ -140,15 +139,6 @@ test('are refused in any form other than a JSON-RPC 2.0 message', () => {
     '{"jsonrpc":"2.0","id":1,"method":7}',
   ];
   for (const text of texts) assert.is(read(text), undefined, text);
-});
-
-test('can be classified from a parsed value', () => {
-  assert.equal(plain(classifyMessage({ result: { a: 1 }, id: 1, jsonrpc: '2.0' })), {
-    kind: 'result',
-    id: 1,
-    result: '{"a":1}',
-  });
-  assert.is(classifyMessage('text'), undefined);
 });
 
 test('have strings and finite numbers as ids', () => {

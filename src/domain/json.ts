@@ -64,9 +64,8 @@ export class JsonText {
     return new JsonText(undefined, undefined, false, text);
   }
 
-  /** Wraps a value, and its bytes if available. */
-  static ofValue(value: unknown, bytes?: Uint8Array): JsonText {
-    return new JsonText(bytes, value, true);
+  static ofValue(value: unknown): JsonText {
+    return new JsonText(undefined, value, true);
   }
 
   /** UTF-8 bytes of the JSON text. */

@@ -90,7 +90,7 @@ export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
  * Classifies a parsed message; undefined for any other value. Throws RangeError for a message that is nested too deeply to be
  * serialized later.
  */
-export function classifyMessage(message: unknown): BackendMessage | undefined {
+function classifyMessage(message: unknown): BackendMessage | undefined {
   if (!isJsonObject(message) || message.jsonrpc !== '2.0') return undefined;
   const { method, result, error } = message;
   const id = readId(message.id);
