@@ -14,7 +14,6 @@ import {
   collect,
   failure,
   see,
-  startAndUnsubscribe,
   textOf,
   until,
 } from './transport.ts';
@@ -170,15 +169,6 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     await until(() => saw.length === 1, 'it arrived');
     assert.equal(saw, [{ kind: 'notification', method, params }]);
     subscription.unsubscribe();
-  });
-
-  check('cancels on the backend when the caller unsubscribes', async (transport) => {
-    const upstream = await openFor(transport);
-    await startAndUnsubscribe(upstream.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
-    await until(async () => {
-      const { events } = await see(upstream.exchange(callTool('cancelled', {})));
-      return JSON.parse(textOf(events[0])).length === 1;
-    }, 'the backend received the cancellation');
   });
 
   check('closing one conversation does not affect others', async (transport) => {

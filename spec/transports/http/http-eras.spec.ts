@@ -82,9 +82,7 @@ async function openThrice(answer: Answer) {
 for (const [name, answer] of Object.entries<Answer>({
   'an unsupported version': refused(400, -32022),
   'an error in a success': refused(200, -32603),
-  'an error that names no request': refused(200, -32600, null),
   'a status': status(405),
-  nothing: status(202),
   'a page in a success': status(200, '<h1>Welcome</h1>'),
   'a modern revision': result({ protocolVersion: '2026-07-28', capabilities: {} }, SESSION),
 })) {
@@ -96,7 +94,6 @@ for (const [name, answer] of Object.entries<Answer>({
 
 for (const [name, answer] of Object.entries<Answer>({
   'a fault': status(500),
-  'a fault with an error': refused(500, -32603),
   'a proxy in trouble': status(503),
   'a broken connection': cut,
 })) {

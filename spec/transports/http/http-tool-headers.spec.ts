@@ -99,8 +99,6 @@ const ERROR = { code: MISSED, message: 'a header is missing' };
 /** Refusals by a server that may have acted, or not by the server: the error is the answer, at once. */
 const unsure: readonly [how: string, onCall: Answer, received: readonly unknown[]][] = [
   ['with status 200', refused(200, MISSED), [-32020]],
-  ['with status 500', refused(500, MISSED), [-32020]],
-  ['with status 404', refused(404, MISSED), [-32020]],
   ['on an event stream', eventStream(200, { error: ERROR }), [-32020]],
   ['on an event stream that is a refusal', eventStream(400, { error: ERROR }), [ANSWERED_400]],
   ['after a message', eventStream(200, LOG_LINE, { error: ERROR }), ['notifications/message', -32020]],
