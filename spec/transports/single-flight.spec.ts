@@ -1,7 +1,7 @@
-// The first caller determines the fact; other callers wait, and fail when it fails.
+// The first caller determines the fact; other callers wait, and the next one tries when it fails.
 
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { queueFull } from '../../src/domain/error-catalogue.ts';
 import { shuttingDown } from '../../src/domain/errors.ts';
 import { SingleFlight } from '../../src/transports/single-flight.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -13,22 +13,27 @@ const test = suite('single flight');
 /** Waiting callers that continue in one turn of the event loop. */
 const PER_TURN = 5;
 
-test('waiting callers continue a few per turn, whether the first call succeeded or failed', async () => {
-  for (const isFound of [true, false]) {
-    const asker = new SingleFlight(false, untimedScheduler(PER_TURN));
-    const turns = new TurnCounter();
-    const first = Promise.withResolvers<void>();
-    const { signal } = new AbortController();
-    const all = [codeOf(asker.run(signal, () => first.promise))];
-    for (let count = 0; count < 30; count += 1) {
-      const run = asker.run(signal, async () => turns.note());
-      all.push(codeOf(isFound ? run : run.finally(turns.note)));
-    }
-    if (isFound) first.resolve();
-    else first.reject(queueFull('it is sick'));
-    await Promise.all(all.map((one) => one.catch(() => undefined)));
-    assert.equal([turns.all, turns.fullest], [30, PER_TURN]);
-  }
+test('waiting callers continue a few per turn', async () => {
+  const asker = new SingleFlight(untimedScheduler(PER_TURN));
+  const turns = new TurnCounter();
+  const first = Promise.withResolvers<void>();
+  const { signal } = new AbortController();
+  const all = [asker.run(signal, () => first.promise)];
+  for (let count = 0; count < 30; count += 1) all.push(asker.run(signal, async () => turns.note()));
+  first.resolve();
+  await Promise.all(all);
+  assert.equal([turns.all, turns.fullest], [30, PER_TURN]);
+});
+
+test('the next caller tries when the first one failed', async () => {
+  const { asking, come } = make();
+  const first = codeOf(come('a'));
+  const second = come('b');
+  asking.get('a')?.reject(shuttingDown());
+  assert.is(await first, 'SHUTTING_DOWN');
+  while (!asking.has('b')) await turn();
+  asking.get('b')?.resolve('found');
+  assert.is(await second, 'found');
 });
 
 test('an aborted caller stops waiting', async () => {
@@ -44,8 +49,8 @@ test('an aborted caller stops waiting', async () => {
 
 test.run();
 
-function make(isKnown = false) {
-  const asker = new SingleFlight(isKnown, untimedScheduler(PER_TURN));
+function make() {
+  const asker = new SingleFlight(untimedScheduler(PER_TURN));
   const asking = new Map<string, PromiseWithResolvers<string>>();
   const come = (name: string, signal = new AbortController().signal): Promise<string> =>
     asker.run(signal, () => {
@@ -53,5 +58,5 @@ function make(isKnown = false) {
       asking.set(name, open);
       return open.promise;
     });
-  return { asker, asking, come };
+  return { asking, come };
 }

@@ -171,7 +171,7 @@ export class Binder {
     needs: SessionNeeds,
     signal: AbortSignal,
   ): Promise<DedicatedLease | undefined> {
-    const probe = this.#eraProbes.get(peer) ?? new SingleFlight(false, this.#deps.scheduler);
+    const probe = this.#eraProbes.get(peer) ?? new SingleFlight(this.#deps.scheduler);
     this.#eraProbes.set(peer, probe);
     const opened = await probe.run(signal, async () => {
       if (this.#modernOnly.has(peer)) return undefined;
