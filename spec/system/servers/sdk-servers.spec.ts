@@ -4,6 +4,7 @@
 
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { TRANSPORTS } from '../../../src/transports/index.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
@@ -24,6 +25,9 @@ const test = suite('servers on the official SDKs', { timeoutMs: 30_000 });
 
 /** Real programs start slowly when the machine is busy. */
 const patient = openOptions({ handshakeTimeoutMs: 20_000 });
+const EVERYTHING = fileURLToPath(
+  import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'),
+);
 const PROGRESS = { kind: 'notification', method: 'notifications/progress' } as const;
 
 const SUBJECTS = ['http', 'stdio'].flatMap((kind) =>
@@ -52,8 +56,7 @@ for (const [kind, served] of SUBJECTS) {
 }
 
 test('server-everything: reports progress, serves calls after a cancelled one, and ends although it ignores the cancel', async () => {
-  const script = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'));
-  await overPipe({ command: process.execPath, args: [script, 'stdio'] }, async (transport) => {
+  await overPipe({ command: process.execPath, args: [EVERYTHING, 'stdio'] }, async (transport) => {
     const tool = 'trigger-long-running-operation';
     const request = callTool(tool, { duration: 0.02, steps: 2 }, { progressToken: 7 });
     const { events } = await see(transport.exchange(request));
@@ -66,6 +69,15 @@ test('server-everything: reports progress, serves calls after a cancelled one, a
     await startAndUnsubscribe(transport.exchange(callTool(tool, { duration: 60, steps: 6_000 })));
     const after = await see(transport.exchange(callTool('echo', { message: 'still here' })));
     assert.is(textOf(after.events[0]), 'Echo: still here');
+  });
+});
+
+test('server-everything: the gateway runs it over HTTP+SSE, too', async () => {
+  const endpoint = `http://127.0.0.1:${await freePort()}/sse`;
+  const program = { transport: 'sse', command: process.execPath, args: [EVERYTHING, 'sse'] } as const;
+  await endsWith(await TRANSPORTS.sse.open(httpDefinition(endpoint, program), patient), async (transport) => {
+    const said = await see(transport.exchange(callTool('echo', { message: 'hello' })));
+    assert.is(textOf(said.events[0]), 'Echo: hello');
   });
 });
 
@@ -86,12 +98,15 @@ function overStdio(era: Served, body: (transport: Transport) => Promise<void>): 
   return overPipe(everythingProgram({ era }), body);
 }
 
-/** Afterwards its process is gone. */
 async function overPipe(
   program: { readonly command: string; readonly args: string[] },
   body: (transport: Transport) => Promise<void>,
 ): Promise<void> {
-  const transport = await TRANSPORTS.stdio.open(instanceDefinition(program), patient);
+  await endsWith(await TRANSPORTS.stdio.open(instanceDefinition(program), patient), body);
+}
+
+/** Afterwards its process is gone. */
+async function endsWith(transport: Transport, body: (transport: Transport) => Promise<void>): Promise<void> {
   const pid = transport.diagnostics().pid ?? 0;
   try {
     await body(transport);

@@ -1,5 +1,4 @@
-// HTTP+SSE, the older transport: the conformance suites, then what only it can do, and one stream with its posts. A real server is
-// in sse-everything.spec.ts.
+// HTTP+SSE, the older transport: the conformance suites, then what only it can do, and one stream with its posts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
