@@ -22,7 +22,6 @@ export const accepted = {
   action: 'accept',
   content: { username: 'ada', email: 'ada@example.com', name: 'ada', ok: true },
 };
-export const SIMPLE = { name: 'test_simple_text', arguments: {} };
 /** A call that a legacy backend holds during its elicitation, and a call whose modern backend encrypts its state. */
 export const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
 export const STATEFUL = { name: 'test_input_required_result_request_state', arguments: {} };

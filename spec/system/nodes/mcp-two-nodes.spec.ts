@@ -1,36 +1,25 @@
-// MCP clients whose requests reach different nodes of one deployment: two real gateways on one real PostgreSQL, with a plain
-// load balancer in front. Each node serves requests that the other began, or refuses them with a reason. Programs and killed
-// nodes: mcp-nodes-apart.spec.ts; revoked keys: mcp-revoked-elsewhere.spec.ts.
+// MCP clients whose requests reach different nodes of one deployment: two real gateways on one real PostgreSQL. Each node serves
+// requests that the other began, or refuses them with a reason; when a node is killed, the other one continues. Programs:
+// two-gateways.spec.ts; revoked keys: mcp-revoked-elsewhere.spec.ts.
 
-import {
-  Client as ModernSdkClient,
-  StreamableHTTPClientTransport as ModernTransport,
-} from '@modelcontextprotocol/client';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { startTaskServer } from '../../fixtures/task-server.ts';
-import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
+import { eventually } from '../../helpers/eventually.ts';
+import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
-import { Wire } from '../../helpers/mcp-wire.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Balancer, startBalancer } from './mcp-balancer.ts';
 import {
   ASKED,
   accepted,
   askOnce,
-  capabilities,
   heardWithinMs,
   isServed,
-  type McpNode,
   refusalOf,
   requestsAt,
   retryOf,
-  SIMPLE,
   STATEFUL,
   startNode,
   startPair,
@@ -40,11 +29,8 @@ const server = await postgresql();
 const test = suite('journey: MCP on two nodes', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
-const replies = { 'elicitation/create': () => accepted };
-
 let database: FreshDatabase;
 let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
-let inTurn: Balancer;
 /** Last opened, first closed. */
 const opened: (() => unknown)[] = [];
 
@@ -53,7 +39,6 @@ test.before(async () => {
   database = await freshDatabase(server);
   opened.unshift(database.drop);
   ({ a, b, options } = await startPair(database, opened));
-  inTurn = await balancer([a, b]);
   for (const name of ['one', 'two']) {
     await offer('modern', name, startEverything({ name, era: 'modern' }));
     await offer('pages', name, startHttpServer({ name, era: 'modern', pages: 3 }));
@@ -67,22 +52,6 @@ test.after(async () => {
   for (const close of opened) await close();
 });
 
-onPostgresql('either node serves plain calls of a modern client', async () => {
-  const client = new ModernSdkClient(
-    { name: 'spec', version: '1' },
-    { versionNegotiation: { mode: { pin: '2026-07-28' } } },
-  );
-  const before = inTurn.taken.length;
-  await client.connect(transportTo(ModernTransport, inTurn, '/mcp/modern'));
-  for (let calls = 4; calls > 0; calls -= 1) {
-    const { tools } = await client.listTools();
-    assert.ok(tools.some(({ name }) => name === SIMPLE.name));
-    assert.match(JSON.stringify(await client.callTool(SIMPLE)), 'simple');
-  }
-  await client.close();
-  assert.equal([...new Set(inTurn.taken.slice(before))].sort(), [0, 1]);
-});
-
 for (const [path, prefix] of [
   ['/mcp/modern', ''],
   ['/mcp', 'modern__'],
@@ -90,15 +59,16 @@ for (const [path, prefix] of [
   onPostgresql(
     `rounds of a call at ${path} continue at another node, with the instance that asked`,
     async () => {
-      const client = new ModernClient(wireTo(inTurn), path, { ...options, replies });
-      for (let calls = 4; calls > 0; calls -= 1) {
-        const before = inTurn.taken.length;
+      const params = { name: `${prefix}test_input_required_result_multi_round`, arguments: {} };
+      for (const [here, there] of [
+        [a, b],
+        [b, a],
+      ] as const) {
         // The states of the call are encrypted with the key of the instance's process.
-        const outcome = await client.call(`${prefix}test_input_required_result_multi_round`);
-        assert.equal(outcome.asked, ['elicitation/create', 'elicitation/create']);
-        assert.match(textOf(outcome), 'ada');
-        const [first, second, third] = inTurn.taken.slice(before);
-        assert.equal([first !== second, first === third], [true, true]);
+        const first = await askOnce(here, path, options, 'tools/call', params);
+        const second = await askOnce(there, path, options, 'tools/call', retryOf(params, first, accepted));
+        const third = await askOnce(here, path, options, 'tools/call', retryOf(params, second, accepted));
+        assert.match(textOf(third), 'ada');
       }
     },
   );
@@ -164,51 +134,40 @@ onPostgresql('a client of one node gets tools/list_changed for a registration at
   await isServed(b, '/mcp/late', options);
 });
 
-onPostgresql(
-  'SDK clients with a session work with stickiness by Mcp-Session-Id, and fail behind round robin',
-  async () => {
-    const sticky = await balancer([a, b], ['Mcp-Session-Id']);
-    const clients = await Promise.all(
-      Array.from({ length: 4 }, async () => {
-        const client = new Client({ name: 'spec', version: '1' }, { capabilities });
-        client.setRequestHandler(ElicitRequestSchema, () => ({ ...accepted, action: 'accept' as const }));
-        await client.connect(transportTo(StreamableHTTPClientTransport, sticky, '/mcp/legacy'));
-        return client;
-      }),
-    );
-    for (let calls = 3; calls > 0; calls -= 1) {
-      for (const client of clients) {
-        assert.match(JSON.stringify(await client.callTool(SIMPLE)), 'simple');
-        assert.match(JSON.stringify(await client.callTool(ASKED)), 'ada');
-      }
-    }
-    for (const client of clients) await client.close();
-    assert.equal([...new Set(sticky.taken)].sort(), [0, 1]);
-    // With round robin the handshake itself fails.
-    const lost = new Client({ name: 'spec', version: '1' });
-    const connecting = lost.connect(transportTo(StreamableHTTPClientTransport, inTurn, '/mcp/legacy'));
-    const refusal: unknown = await connecting.catch((error: unknown) => error);
-    assert.is(Object(refusal).code, 404, String(refusal));
-    await lost.close();
-  },
-);
+onPostgresql('clients lose what a killed node held open, and continue at the other node', async () => {
+  const doomed = await startNode(database);
+  try {
+    await isServed(doomed, '/mcp/legacy', options);
+    await isServed(doomed, '/mcp/modern', options);
+    const session = await LegacyClient.open(doomed.wire, '/mcp/legacy', options);
+    const asked = await askOnce(doomed, '/mcp/modern', options, 'tools/call', STATEFUL);
+    const parked = await askOnce(doomed, '/mcp/legacy', options, 'tools/call', ASKED);
+    const watching = new ModernClient(doomed.wire, '/mcp/modern', options);
+    const stream = await watching.listen({ toolsListChanged: true });
+
+    doomed.program.signal('SIGKILL');
+    assert.equal(await doomed.program.end(), { code: null, signal: 'SIGKILL' });
+    assert.ok(await eventually(async () => stream.hasEnded, Boolean, 5_000));
+    // State that the client carries continues; a call that was parked there is lost, and is made again.
+    const goesOn = await askOnce(b, '/mcp/modern', options, 'tools/call', retryOf(STATEFUL, asked, accepted));
+    assert.is(textOf(goesOn), 'state-ok');
+    const lost = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, parked, accepted));
+    assert.equal(refusalOf(lost), [200, -32602, 'call_not_here']);
+    const again = await askOnce(b, '/mcp/legacy', options, 'tools/call', ASKED);
+    const done = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, again, accepted));
+    assert.match(textOf(done), 'ada');
+    // The session is unknown at the other node: its client initializes again.
+    const { headers } = session;
+    const body = requestText(1, 'tools/list');
+    assert.is((await b.wire.exchange('/mcp/legacy', { headers, body })).status, 404);
+    const next = await LegacyClient.open(b.wire, '/mcp/legacy', options);
+    assert.is(await next.close(), 200);
+  } finally {
+    await doomed.remove();
+  }
+});
 
 test.run();
-
-async function balancer(nodes: readonly McpNode[], stickTo: readonly string[] = []): Promise<Balancer> {
-  const started = await startBalancer(
-    nodes.map(({ url }) => url),
-    { stickTo },
-  );
-  opened.unshift(started.close);
-  return started;
-}
-
-function wireTo({ url }: Balancer): Wire {
-  const wire = new Wire(url);
-  opened.unshift(() => wire.close());
-  return wire;
-}
 
 /** Registers a backend at A; B learns of it. */
 async function offer(
@@ -219,12 +178,4 @@ async function offer(
   const backend = await starting;
   opened.push(() => backend.close());
   await register(a.admin, template, [{ id: `${template}-${name}`, endpoint: backend.url }]);
-}
-
-function transportTo<T>(
-  Transport: new (url: URL, init: { requestInit: { headers: Readonly<Record<string, string>> } }) => T,
-  { url }: Balancer,
-  path: string,
-): T {
-  return new Transport(new URL(url + path), { requestInit: { headers: options.headers } });
 }
