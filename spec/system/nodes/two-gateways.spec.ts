@@ -2,21 +2,17 @@
 // the gateway that registered it, and a killed gateway takes down only its own programs. Changed accounts:
 // mcp-revoked-elsewhere.spec.ts.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import {
   type Caller,
-  caller,
   field,
   type Listed,
   listed,
   statusAndCode,
-  tokenOf,
   toolText,
 } from '../../helpers/caller.ts';
 import { becomes, eventually, untilStatus } from '../../helpers/eventually.ts';
@@ -29,10 +25,6 @@ import { heardWithinMs, type McpNode, nodeEnv, startNode } from './mcp-nodes.ts'
 const server = await postgresql();
 const test = suite('journey: two gateways', { timeoutMs: 90_000 });
 const onPostgresql = test.needs(server.url, server.skip);
-
-/** A heavy load for two cores; each gateway has its own port and home. */
-const crowd = 8;
-const crowdStartsWithinMs = 60_000;
 
 let database: FreshDatabase;
 const programs: { remove(): Promise<void> }[] = [];
@@ -121,34 +113,6 @@ onPostgresql(
     );
     assert.equal([again.program.descendants(), pid === child], [[pid], false]);
     assert.is((await listed(b.admin))['near/program']?.state, 'stopped');
-  },
-);
-
-onPostgresql(
-  `${crowd} that start concurrently on an empty database create one admin, whose password works on all`,
-  async () => {
-    const ports = await Promise.all(Array.from({ length: crowd }, freePort));
-    // Without a configured secret they also have to agree on one.
-    const crowded = ports.map((port) => start(port, { GATEWAY_SECRET_KEY: '', GATEWAY_ADMIN_PASSWORD: '' }));
-    await Promise.all(crowded.map((program) => program.sees(/listening on/, crowdStartsWithinMs)));
-
-    const files = crowded.flatMap(({ home }) => {
-      const folder = join(home, '.local', 'state', 'stagedoor');
-      return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
-    });
-    const reported = crowded.flatMap(({ err }) => /its password is in ([^"]+)/.exec(err)?.[1] ?? []);
-    assert.equal([files.length, reported], [1, files]);
-    const first = readFileSync(files[0] ?? '', 'utf8').trim();
-    const urls = ports.map((port) => `http://127.0.0.1:${port}`);
-    const tokens = await Promise.all(urls.map((url) => tokenOf(url, 'admin', first)));
-    for (const [index, url] of urls.entries()) {
-      assert.is((await caller(url)('GET /health')).status, 200);
-      // A token of one gateway is valid on the next.
-      const users = await caller(url, tokens[(index + 1) % crowd])('GET /auth/users');
-      const names: unknown = Array.isArray(users.body) && users.body.map(({ username }) => username);
-      assert.equal([users.status, names], [200, ['admin']]);
-    }
-    for (const { out, err } of crowded) assert.not.match(out + err, first);
   },
 );
 
