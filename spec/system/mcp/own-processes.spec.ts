@@ -1,10 +1,11 @@
 // Dedicated processes outlive the shared process of their instance: their clients are not affected when the shared one dies,
-// hangs or cannot be started. Real programs, real HTTP. They end with each command of an operator that ends their instance; drains
-// and restarts in other states: instance.machine-own.spec.ts and client-session-rebinding.spec.ts.
+// hangs or cannot be started. Real programs, real HTTP. They end with each command of an operator that ends their instance, and
+// their number is limited over all restarts. Drains and restarts in other states: instance.machine-own.spec.ts and
+// client-session-rebinding.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { type LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
-import { isRunning } from '../../helpers/processes.ts';
+import { canFindProcesses, isRunning, NO_PROCESSES } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
@@ -25,17 +26,15 @@ import {
 
 const suited = suite('dedicated processes', { timeoutMs: 60_000 });
 const test = ownTests(suited);
+const needsProcesses = ownTests(suited.needs(canFindProcesses, NO_PROCESSES));
 
 /** The call may still be unanswered when the gateway ends. */
-const misbehave =
-  (how: string): Loss =>
-  (at) =>
-    void Promise.allSettled([at.app.gateway.call(TEMPLATE, 'misbehave', { how })]);
+const SILENCED: Loss = ({ app }) =>
+  void Promise.allSettled([app.gateway.call(TEMPLATE, 'misbehave', { how: 'half-line' })]);
 
 const LOSSES: Readonly<Record<string, Loss>> = {
   'is killed': KILLED,
-  exits: misbehave('exit'),
-  'says nothing more, until the gateway closes it': misbehave('half-line'),
+  'says nothing more, until the gateway closes it': SILENCED,
 };
 
 for (const [what, loss] of Object.entries(LOSSES)) {
@@ -59,23 +58,6 @@ for (const [what, loss] of Object.entries(LOSSES)) {
     assert.is.not(harness.sharedPid(), shared);
   });
 }
-
-test('clients with elicitation, sampling, roots or a log level keep their processes when the shared one dies', {
-  policy: { session: 'auto' },
-}, async (harness) => {
-  await harness.add();
-  const clients = [
-    await harness.client({ capabilities: { elicitation: {} } }),
-    await harness.client({ capabilities: { sampling: {} } }),
-    await harness.client({ capabilities: { roots: {} } }),
-    await harness.client({}),
-  ];
-  assert.equal((await clients[3]?.ask('logging/setLevel', { level: 'info' }))?.result, {});
-  const pids = await Promise.all(clients.map(pidOf));
-  assert.is(new Set([...pids, harness.sharedPid()]).size, 5);
-  await harness.lose();
-  assert.equal(await Promise.all(clients.map(pidOf)), pids);
-});
 
 test('a session at /mcp keeps its process of a template when the shared one dies', {}, async (harness) => {
   await harness.add();
@@ -161,6 +143,29 @@ for (const [what, { act, isOver }] of Object.entries(ENDS))
     const lost = '404 -32001';
     assert.equal(await Promise.all(clients.map((client) => count(client))), [lost, lost]);
   });
+
+needsProcesses('sessions that open while the shared process dies never exceed the limit, and leave nothing', {
+  processes: 3,
+}, async (harness) => {
+  await harness.add();
+  for (let life = 0; life < 3; life += 1) {
+    // At every step of their opening: the first starts its program, others find a reserve or wait for capacity.
+    const knocks = Array.from({ length: 3 }, async (_, index) => {
+      if (index > 0) await harness.ownPids();
+      return harness.knock();
+    });
+    harness.kill(harness.sharedPid());
+    const answers = await Promise.all(knocks);
+    for (const { said } of answers) assert.match(said, /^(?:200|429 QUEUE_FULL|503 \w+)$/);
+    const open = answers.flatMap(({ sessionId }) => sessionId ?? []);
+    await harness.settlesAt(open.length);
+    await Promise.all(open.map((id) => harness.end(id)));
+    await harness.settlesAt(0);
+    await harness.regain();
+  }
+  for (let times = 0; times < 3; times += 1) await harness.comeIn();
+  assert.is((await harness.knock()).said, '429 QUEUE_FULL');
+});
 
 suited.run();
 

@@ -105,19 +105,16 @@ export class OwnHarness {
     assert.ok(status < 300, `DELETE: ${status}`);
   }
 
-  async command(verb: 'drain' | 'resume' | 'restart' | 'deregister', id = 'a'): Promise<void> {
+  async command(verb: 'restart' | 'deregister', id = 'a'): Promise<void> {
     await this.app.gateway[verb](TEMPLATE, id);
   }
 
-  /** The instance as an operator sees it. */
-  async record(id = 'a'): Promise<InstanceRecord> {
+  /** The dedicated processes that an operator sees. */
+  async ownPids(id = 'a'): Promise<number[]> {
     const { body } = await this.app.ask('GET', '/gateway/registry');
     const { instances } = Object(Object(body.templates)[TEMPLATE]);
-    return instances.find((instance: InstanceRecord) => instance.id === id);
-  }
-
-  async ownPids(id = 'a'): Promise<number[]> {
-    return (await this.record(id)).own_pids.map(({ pid }) => pid);
+    const record: InstanceRecord = instances.find((instance: InstanceRecord) => instance.id === id);
+    return record.own_pids.map(({ pid }) => pid);
   }
 
   /** Waits until `count` processes are dedicated, and nothing else runs but the shared one and a reserve. */
@@ -173,14 +170,6 @@ export class OwnHarness {
       return healthy && pid !== null && isRunning(pid); // the death may not be noticed yet
     };
     assert.ok(await eventually(isBack, Boolean, patienceMs), `${id} is healthy again`);
-  }
-
-  /** Kills the shared process; resolves when it has restarted by itself. */
-  async loseAndRegain(id = 'a'): Promise<void> {
-    const before = this.sharedPid(id);
-    await this.lose(id);
-    await this.regain(id);
-    assert.is.not(this.sharedPid(id), before);
   }
 
   /** Every running process of an instance: shared, dedicated and in reserve. Linux only. */
