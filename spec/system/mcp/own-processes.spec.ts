@@ -47,7 +47,7 @@ for (const [what, loss] of Object.entries(LOSSES)) {
     const shared = harness.sharedPid();
     assert.is.not(pid, shared);
 
-    const notifications = await countsDuring(client, harness.lose('a', loss));
+    const notifications = await countsDuring(client, harness.lose(loss));
     notifications.push(await count(client));
     await harness.regain();
     notifications.push(await count(client));
@@ -125,7 +125,7 @@ test('a stateless client can continue its waiting call while there is no shared 
 const ENDS: Readonly<Record<string, { act(harness: OwnHarness): Promise<void>; readonly isOver: boolean }>> =
   {
     'a restart': { act: (harness) => harness.command('restart'), isOver: false },
-    'a replacement': { act: (harness) => harness.add('a', { isAwaited: false }), isOver: false },
+    'a replacement': { act: (harness) => harness.add({ isAwaited: false }), isOver: false },
     'a deregistration': { act: (harness) => harness.command('deregister'), isOver: true },
     'the end of the gateway': { act: (harness) => harness.app.close(), isOver: true },
   };

@@ -1,10 +1,10 @@
-// A gateway over HTTP with programs whose processes a spec can identify among all processes of the machine. The harness kills
-// the shared process of an instance, prevents its restart, and opens clients of the legacy era.
+// A gateway over HTTP with a program whose processes a spec can identify among all processes of the machine. The harness kills
+// the shared process of its instance, prevents its restart, and opens clients of the legacy era.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { filter, firstValueFrom, timeout } from 'rxjs';
+import { firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
@@ -25,6 +25,7 @@ import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 export const TEMPLATE = 't';
 export const PATH = `/mcp/${TEMPLATE}`;
+const ID = 'a';
 /** A client that has a dedicated process also where the template is `auto`. */
 export const ASKABLE: ClientOptions = { capabilities: { elicitation: {} } };
 /** Longest wait for events that take one or two back-offs. */
@@ -38,11 +39,11 @@ export interface OwnHarnessOptions {
 }
 
 /** How a shared process is lost. */
-export type Loss = (harness: OwnHarness, id: string) => void;
+export type Loss = (harness: OwnHarness) => void;
 
-export const KILLED: Loss = (harness, id) => harness.kill(harness.sharedPid(id));
+export const KILLED: Loss = (harness) => harness.kill(harness.sharedPid());
 
-/** A gateway, its instances `a` and perhaps `b`, and clients. */
+/** A gateway, its instance, and clients. */
 export class OwnHarness {
   readonly app: AppFixture;
   readonly wire: Wire;
@@ -65,16 +66,13 @@ export class OwnHarness {
     );
   }
 
-  /** Registers an instance, or replaces it; without `isAwaited` it may fail to start. */
-  async add(id = 'a', { isAwaited = true } = {}): Promise<void> {
-    const { command, args } = fixture(`--name=${id}`, this.#barFlag(id));
+  /** Registers the instance, or replaces it; without `isAwaited` it may fail to start. */
+  async add({ isAwaited = true } = {}): Promise<void> {
+    const { command, args } = fixture(this.#barFlag);
+    const instance = { id: ID, command, args: [...args] };
     const waitMs = isAwaited ? patienceMs : 0;
-    const { healthy } = await this.app.gateway.register(
-      TEMPLATE,
-      { id, command, args: [...args] },
-      { waitMs },
-    );
-    if (isAwaited) assert.is(healthy, true, `${id} is healthy`);
+    const { healthy } = await this.app.gateway.register(TEMPLATE, instance, { waitMs });
+    if (isAwaited) assert.is(healthy, true, 'it is healthy');
   }
 
   /** Opens a session. */
@@ -105,21 +103,20 @@ export class OwnHarness {
     assert.ok(status < 300, `DELETE: ${status}`);
   }
 
-  async command(verb: 'restart' | 'deregister', id = 'a'): Promise<void> {
-    await this.app.gateway[verb](TEMPLATE, id);
+  async command(verb: 'restart' | 'deregister'): Promise<void> {
+    await this.app.gateway[verb](TEMPLATE, ID);
   }
 
   /** The dedicated processes that an operator sees. */
-  async ownPids(id = 'a'): Promise<number[]> {
+  async ownPids(): Promise<number[]> {
     const { body } = await this.app.ask('GET', '/gateway/registry');
-    const { instances } = Object(Object(body.templates)[TEMPLATE]);
-    const record: InstanceRecord = instances.find((instance: InstanceRecord) => instance.id === id);
-    return record.own_pids.map(({ pid }) => pid);
+    const [record]: readonly InstanceRecord[] = Object(Object(body.templates)[TEMPLATE]).instances;
+    return (record?.own_pids ?? []).map(({ pid }) => pid);
   }
 
   /** Waits until `count` processes are dedicated, and nothing else runs but the shared one and a reserve. */
-  async settlesAt(count: number, id = 'a'): Promise<void> {
-    const look = async () => ({ own: await this.ownPids(id), all: this.processes(id) });
+  async settlesAt(count: number): Promise<void> {
+    const look = async () => ({ own: await this.ownPids(), all: this.#processes() });
     const isSettled = ({ own, all }: Awaited<ReturnType<typeof look>>) =>
       own.length === count && all.length <= count + 2;
     const seen = await eventually(look, isSettled, patienceMs);
@@ -127,9 +124,9 @@ export class OwnHarness {
   }
 
   /** The process that clients share; fails when there is none. */
-  sharedPid(id = 'a'): number {
-    const { pid } = this.app.gateway.instance(TEMPLATE, id).snapshot;
-    assert.type(pid, 'number', `${id} has a shared process`);
+  sharedPid(): number {
+    const { pid } = this.app.gateway.instance(TEMPLATE, ID).snapshot;
+    assert.type(pid, 'number', 'it has a shared process');
     return Number(pid);
   }
 
@@ -138,62 +135,47 @@ export class OwnHarness {
     process.kill(pid, 'SIGKILL');
   }
 
-  /** From now on every start of the instance fails; running processes continue. */
-  bar(id = 'a'): void {
-    writeFileSync(this.#barPath(id), '');
-  }
-
-  unbar(id = 'a'): void {
-    rmSync(this.#barPath(id), { force: true });
-  }
-
-  /** Ends the shared process and bars its restart; resolves when the gateway waits before its next attempt. */
-  async lose(id = 'a', loss = KILLED): Promise<void> {
-    const pid = this.sharedPid(id);
-    this.bar(id);
-    await Promise.all([this.triesLater(id), Promise.resolve().then(() => loss(this, id))]);
-    assert.is(isRunning(pid), false, `${id} lost its shared process`);
-  }
-
-  /** Resolves when the gateway next notices that the shared process died or could not be started. */
-  async triesLater(id = 'a'): Promise<void> {
-    const its = filter(({ instanceId }: { readonly instanceId: string }) => instanceId === id);
-    await firstValueFrom(this.app.gateway.on('instance.restarting').pipe(its, timeout(patienceMs)));
+  /** Ends the shared process and prevents its restart; resolves when the gateway waits before its next attempt. */
+  async lose(loss = KILLED): Promise<void> {
+    const pid = this.sharedPid();
+    writeFileSync(this.#barPath, '');
+    const attempt = firstValueFrom(this.app.gateway.on('instance.restarting').pipe(timeout(patienceMs)));
+    await Promise.all([attempt, Promise.resolve().then(() => loss(this))]);
+    assert.is(isRunning(pid), false, 'it lost its shared process');
   }
 
   /** Allows the restart; resolves when a new shared process is healthy. */
-  async regain(id = 'a'): Promise<void> {
-    this.unbar(id);
-    const { gateway } = this.app;
+  async regain(): Promise<void> {
+    rmSync(this.#barPath, { force: true });
     const isBack = async () => {
-      const { healthy, pid } = gateway.instance(TEMPLATE, id).snapshot;
+      const { healthy, pid } = this.app.gateway.instance(TEMPLATE, ID).snapshot;
       return healthy && pid !== null && isRunning(pid); // the death may not be noticed yet
     };
-    assert.ok(await eventually(isBack, Boolean, patienceMs), `${id} is healthy again`);
-  }
-
-  /** Every running process of an instance: shared, dedicated and in reserve. Linux only. */
-  processes(id = 'a'): number[] {
-    const flag = this.#barFlag(id);
-    return processesWhere('cmdline', (words) => words.split('\0').includes(flag));
+    assert.ok(await eventually(isBack, Boolean, patienceMs), 'it is healthy again');
   }
 
   /** Ends the gateway, and fails if any of its processes is left. */
   async close(): Promise<void> {
     this.wire.close();
     await this.app.close();
-    const left = canFindProcesses ? ['a', 'b'].flatMap((id) => this.processes(id)) : [];
+    const left = canFindProcesses ? this.#processes() : [];
     for (const pid of left) this.kill(pid);
     rmSync(this.#folder, { recursive: true, force: true });
     assert.equal(left, [], 'nothing outlives the gateway');
   }
 
-  #barPath(id: string): string {
-    return join(this.#folder, id);
+  /** Every running process of the instance: shared, dedicated and in reserve. Linux only. */
+  #processes(): number[] {
+    return processesWhere('cmdline', (words) => words.split('\0').includes(this.#barFlag));
   }
 
-  #barFlag(id: string): string {
-    return `--refuse-while=${this.#barPath(id)}`;
+  /** While this file exists, every start of the instance fails; running processes continue. */
+  get #barPath(): string {
+    return join(this.#folder, ID);
+  }
+
+  get #barFlag(): string {
+    return `--refuse-while=${this.#barPath}`;
   }
 }
 
