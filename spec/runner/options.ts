@@ -12,34 +12,29 @@ export interface RunOptions {
   readonly filters: readonly string[];
   /** How many files run at once. Default: one more than cores, because many of them wait most of the time. */
   readonly jobs: number;
-  /** Longest one file may run, in ms. Default 120 000, below `system/` 300 000. Given = for every file. */
-  readonly timeoutMs: number | undefined;
   /** Longest a file may stay alive after its last test, in ms. Default 3 000. */
   readonly graceMs: number;
 }
 
-const usage =
-  'usage: npm run spec -- [part of a path ...] [--jobs N] [--timeout SECONDS] [--grace SECONDS] [--root FOLDER]';
+const usage = 'usage: npm run spec -- [part of a path ...] [--jobs N] [--grace SECONDS] [--root FOLDER]';
 
 /** Reads the arguments. Throws an Error with one line when they make no sense. */
 export function readOptions(args: readonly string[]): RunOptions {
   const { values, positionals } = parse(args);
-  const timeoutSeconds = positive(values, 'timeout');
   return {
     root: values.root ?? fileURLToPath(new URL('..', import.meta.url)),
     // With `/` as in the output, also on Windows.
     filters: positionals.map((filter) => filter.replaceAll('\\', '/')),
     jobs: Math.ceil(positive(values, 'jobs') ?? availableParallelism() + 1),
-    timeoutMs: timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000,
     graceMs: (positive(values, 'grace') ?? 3) * 1000,
   };
 }
 
-type Values = Partial<Record<'jobs' | 'timeout' | 'grace' | 'root', string>>;
+type Values = Partial<Record<'jobs' | 'grace' | 'root', string>>;
 
 function parse(args: readonly string[]): { values: Values; positionals: string[] } {
   const text = { type: 'string' } as const;
-  const options = { jobs: text, timeout: text, grace: text, root: text };
+  const options = { jobs: text, grace: text, root: text };
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {

@@ -26,7 +26,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   const waiting = [...names];
 
   const limitsOf = (name: string): FileLimits => ({
-    timeoutMs: options.timeoutMs ?? (isSystem(name) ? systemTimeoutMs : defaultTimeoutMs),
+    timeoutMs: isSystem(name) ? systemTimeoutMs : defaultTimeoutMs,
     graceMs: options.graceMs,
   });
   const opened = (): SpecProcess => {

@@ -9,8 +9,6 @@ import type { FileLimits, FileResult } from './result.ts';
 
 const workerModule = fileURLToPath(new URL('worker.ts', import.meta.url));
 const outputCharacters = 64 * 1024;
-/** The time after the alarm of the process at which the runner checks it, in case the process is too busy to report. */
-const busyMs = 2_000;
 /** How long to wait for the last output once the process is gone: a grandchild may hold the pipe open. */
 const drainMs = 3_000;
 
@@ -61,7 +59,6 @@ export class SpecProcess {
     let finished: FinishedMessage | undefined;
     let current: string | undefined;
     let passedSoFar = 0;
-    let busy: NodeJS.Timeout | undefined;
     const faults = this.#faults;
 
     const kill = (fault: string): void => {
@@ -85,7 +82,6 @@ export class SpecProcess {
             return;
           case 'finished':
             finished = message;
-            busy = setTimeout(() => kill(leftOpen(['a loop that never yields'])), graceMs + busyMs);
             return;
           case 'lingering':
             kill(leftOpen(message.resources));
@@ -99,7 +95,6 @@ export class SpecProcess {
     this.#child.send({ file, graceMs, isAlone } satisfies RunRequest, () => {});
     const end = await Promise.race([isIdle, this.#ended.then((badEnd) => ({ badEnd }))]);
     clearTimeout(timeout);
-    clearTimeout(busy);
     const hasEnded = typeof end === 'object';
     if (hasEnded && faults.length === 0) {
       // A fault already explains the end: usually it is the reason why the process was killed.

@@ -109,15 +109,14 @@ const nobodyUid = 65_534;
 
 /**
  * Starts a server in a new folder and resolves when it answers. Resolves with a sentence that says what to install when
- * programs are missing in `folders`. Rejects when they are present but do not work.
+ * programs are missing. Rejects when they are present but do not work.
  */
 export async function startPrivate(
   name: ServiceName,
   makeFolder: () => string,
-  folders: readonly string[] = programFolders(),
 ): Promise<PrivateServer | string> {
   const { prepare, serve, install } = recipes[name];
-  const programs = findPrograms([...(prepare ? [prepare.name] : []), serve.name], folders);
+  const programs = findPrograms([...(prepare ? [prepare.name] : []), serve.name]);
   if (programs === undefined) {
     return `there is no ${name} server: install ${install} or set ${variableOf(name)}`;
   }
@@ -216,10 +215,8 @@ export async function answers(name: ServiceName, url: string): Promise<void> {
 }
 
 /** Finds the programs of a recipe, in one folder if possible so that versions do not mix. Undefined when one is missing. */
-function findPrograms(
-  names: readonly string[],
-  folders: readonly string[],
-): ReadonlyMap<string, string> | undefined {
+function findPrograms(names: readonly string[]): ReadonlyMap<string, string> | undefined {
+  const folders = programFolders();
   const together = folders.find((folder) => names.every((name) => existsSync(join(folder, name))));
   const found = new Map<string, string>();
   for (const name of names) {

@@ -5,12 +5,11 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { folderOfAll } from '../../helpers/folder.ts';
-import { preamble, runSamples, type SamplesRun, writeSample } from '../../helpers/runner-samples.ts';
+import { preamble, runSamples, writeSample } from '../../helpers/runner-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { FileLimits, FileResult, Totals } from '../../runner/result.ts';
 import { runFile } from '../../runner/spec-process.ts';
@@ -46,17 +45,11 @@ const SAMPLES: readonly (readonly [
   ['a suite without a test', '', [0, 1, 0], /suite "sample" has no test/],
   ['a test that hangs', `test('a', () => new Promise(() => {})); ${B}`, [1, 1, 0], /longer than 300 ms/],
   [
-    'a test that hangs and simulates the clock',
-    `import { mock } from 'node:test'; test('a', () => { mock.timers.enable(); return new Promise(() => {}); });`,
-    [0, 1, 0],
-  ],
-  [
     'a file that exits with 0 in the middle',
     `${A} test('leaves', () => process.exit(0));`,
     [1, 1, 0],
     /^exited with 0 before its tests had finished, in "sample > leaves"$/,
   ],
-  ['an exit code', `test('a', () => { process.exitCode = 3; });`, [1, 1, 0], /^set the exit code to 3$/],
   [
     'an unhandled rejection',
     `test('a', () => { void Promise.reject(new Error('nobody cares')); });`,
@@ -74,12 +67,6 @@ const SAMPLES: readonly (readonly [
     `import { createServer } from 'node:net'; test('a', () => new Promise((resolve) => createServer().listen(0, resolve)));`,
     [1, 1, 0],
     /^left something open: TCPServerWrap$/,
-  ],
-  [
-    'a file that never yields after its last test',
-    `test('a', () => { setTimeout(() => { for (;;); }, 100); });`,
-    [1, 1, 0],
-    /left something open: a loop that never yields/,
   ],
   [
     'skips and their reasons',
@@ -133,34 +120,6 @@ test('runs the system tier only when a filter chooses it', async () => {
   assert.is(await lastLine('.spec'), '2 passed, 0 failed, 0 skipped');
 });
 
-test.needs(process.platform !== 'win32', 'Windows keeps no group for an orphan')(
-  'ends processes that a file started and did not end',
-  async () => {
-    const server = createServer().listen(0);
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    const connected = once(server, 'connection');
-    const orphan = `require('node:net').connect(${port}).on('connect', () => console.log('ready'))`;
-    const result = await run(
-      `import { spawn } from 'node:child_process';
-       import { once } from 'node:events';
-       test('a', async () => {
-         const child = spawn(process.execPath, ['-e', ${JSON.stringify(orphan)}], { stdio: ['ignore', 'pipe', 'ignore'] });
-         await once(child.stdout, 'data');
-         child.stdout.destroy();
-         child.unref();
-       });
-       test.run();`,
-      preamble.replace('300', '10_000'),
-    );
-    server.close();
-    assert.equal(counts(result), { passed: 1, failed: 0, skipped: 0 });
-    const [socket] = (await connected) as [Socket];
-    // A killed process closes its sockets, with or without a reset.
-    if (!socket.closed) await once(socket.on('error', () => {}).resume(), 'close');
-  },
-);
-
 const PASSES = `${A} test.run();`;
 const FAILS = `test('a', () => { throw new Error('no'); }); test.run();`;
 const SKIPS = `${A} test.skip('b', 'not today'); test.run();`;
@@ -179,7 +138,7 @@ for (const [name, files, code, closing, CI = ''] of [
   ['0 for such a skip without CI', { 'a.spec.ts': UNEXPLAINED }, 0, '1 passed, 0 failed, 1 skipped'],
 ] as const)
   test(`closes with one line and exit code ${name}`, async () => {
-    const outcome = await runFolder(files, [], { CI });
+    const outcome = await runSamples(join(folder, randomUUID()), files, [], { CI });
     assert.equal([outcome.code, outcome.lines.at(-1)], [code, closing]);
     if (name === '0') assert.ok(outcome.lines.includes('  a.spec.ts  sample > b: not today'));
   });
@@ -222,11 +181,6 @@ for (const [what, body, complaint] of [
     assert.match(text, complaint);
   });
 
-test('refuses unknown options', async () => {
-  const { code } = await runFolder({}, ['--job', '3']);
-  assert.is(code, 2);
-});
-
 test('fails a spec file without run() that is started by hand, where uvu alone would pass', async () => {
   const file = join(folder, 'by-hand.spec.ts');
   await writeSample(file, `${preamble}test('a', () => {});`);
@@ -243,15 +197,6 @@ async function run(body: string, head = preamble, within: FileLimits = limits): 
   const file = join(folder, randomUUID(), 'sample.spec.ts');
   await writeSample(file, head + body);
   return runFile(file, within);
-}
-
-/** Runs the whole runner, as `npm run spec` does, over a folder of samples. */
-function runFolder(
-  files: Readonly<Record<string, string>>,
-  args?: readonly string[],
-  env?: Readonly<Record<string, string>>,
-): Promise<SamplesRun> {
-  return runSamples(join(folder, randomUUID()), files, args, env);
 }
 
 function counts({ passed, failed, skipped }: FileResult): Totals {
