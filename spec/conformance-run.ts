@@ -23,20 +23,17 @@ async function main(options: ConformanceOptions): Promise<number> {
   const interrupt = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort());
   const outcomes: Outcome[] = [];
-  if (!options.json) print(headLine());
+  print(headLine());
   await runConformance(
     options,
     (outcome) => {
       outcomes.push(outcome);
-      if (!options.json) print(outcomeLine(outcome));
+      print(outcomeLine(outcome));
     },
     interrupt.signal,
   );
   const totals = { ...totalOf(outcomes), files: [] };
-  if (options.json) print(JSON.stringify({ ...totalOf(outcomes), outcomes }, null, 2));
-  else {
-    print(details(outcomes));
-    printClosingLine(totals);
-  }
+  print(details(outcomes));
+  printClosingLine(totals);
   return isSuccess(totals) ? 0 : 1;
 }

@@ -3,7 +3,7 @@
 import type { Difference } from './compare.ts';
 import { isGood, type Outcome } from './outcome.ts';
 
-/** Lines of differences shown per suite and target; the JSON report has all of them. */
+/** Lines of differences shown per suite and target. */
 const shownDifferences = 60;
 const longestMessage = 160;
 
@@ -33,7 +33,7 @@ function detailsOf(outcome: Outcome): string[] {
   const lines = [
     ...problems.map((problem) => `  ${problem}`),
     ...shown.slice(0, shownDifferences).map((line) => `  ${line}`),
-    ...(shown.length > shownDifferences ? [`  and ${shown.length - shownDifferences} more; see --json`] : []),
+    ...(shown.length > shownDifferences ? [`  and ${shown.length - shownDifferences} more`] : []),
     ...fold(allowed).map((line) => `  accepted: ${line}`),
     ...unused.map(({ scenario, id = 'all' }) => `  no longer needed: the allowance of ${scenario} / ${id}`),
   ];

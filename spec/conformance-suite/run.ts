@@ -3,12 +3,11 @@
 
 import { runSuite, startFixture } from './children.ts';
 import { runClients } from './client-run.ts';
-import type { Allowance } from './compare.ts';
 import { openTarget } from './harness.ts';
 import type { ConformanceOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import { type Row, Rows } from './rows.ts';
-import { type ConformanceSuite, SUITES } from './suites.ts';
+import { SUITES } from './suites.ts';
 import { CLIENT_TARGETS, type ClientTarget, TARGETS, type Target } from './targets.ts';
 
 /** Longest time of the whole run, in ms. Rows that were not reached then count as problems. */
@@ -24,33 +23,27 @@ export async function runConformance(
   const rows = new Rows(report, stop);
   const targets = targetsOf(options);
   const clients = clientTargetsOf(options);
-  const isDirect = options.url === undefined && options.only.some((part) => 'direct'.includes(part));
-  if (targets.length > 0 || isDirect || options.url !== undefined)
-    await runServers(options, targets, rows, stop);
+  const isDirect = options.only.some((part) => 'direct'.includes(part));
+  if (targets.length > 0 || isDirect) await runServers(targets, rows, stop);
   if (clients.length > 0 || isDirect) await runClients(clients, rows, stop);
 }
 
-/** The selected clients. None with `--url`. */
-export function clientTargetsOf({ only, url }: ConformanceOptions): readonly ClientTarget[] {
-  return url === undefined ? CLIENT_TARGETS.filter(({ name }) => isSelected(name, only)) : [];
+/** The selected clients. */
+export function clientTargetsOf({ only }: ConformanceOptions): readonly ClientTarget[] {
+  return CLIENT_TARGETS.filter(({ name }) => isSelected(name, only));
 }
 
-/** The selected targets. None with `--url`. */
-export function targetsOf({ only, url }: ConformanceOptions): readonly Target[] {
-  return url === undefined ? TARGETS.filter(({ name }) => isSelected(name, only)) : [];
+/** The selected targets. */
+export function targetsOf({ only }: ConformanceOptions): readonly Target[] {
+  return TARGETS.filter(({ name }) => isSelected(name, only));
 }
 
 function isSelected(name: string, only: readonly string[]): boolean {
   return only.length === 0 || only.some((part) => name.includes(part));
 }
 
-/** At the fixture directly, then at each target, or at the URL. */
-async function runServers(
-  { url }: ConformanceOptions,
-  targets: readonly Target[],
-  rows: Rows,
-  stop: AbortSignal,
-): Promise<void> {
+/** At the fixture directly, then at each target. */
+async function runServers(targets: readonly Target[], rows: Rows, stop: AbortSignal): Promise<void> {
   const asked = new Set(targets.flatMap(({ suites }) => suites));
   const suites = Object.values(SUITES).filter(({ name }) => targets.length === 0 || asked.has(name));
   const fixture = await startFixture({});
@@ -59,17 +52,12 @@ async function runServers(
   } finally {
     await fixture.stop();
   }
-  const rowOf = (target: string, suite: ConformanceSuite, allowed: readonly Allowance[] = []): Row => {
-    return { target, suite, allowed, run: (url) => runSuite(suite, url, stop) };
-  };
-  if (url !== undefined)
-    await rows.run(
-      suites.map((suite) => rowOf('url', suite)),
-      async () => ({ url, close: async () => {} }),
-    );
-  for (const target of targets)
-    await rows.run(
-      target.suites.map((name) => rowOf(target.name, SUITES[name], target.allowed)),
-      () => openTarget(target),
-    );
+  for (const target of targets) {
+    const { name, allowed } = target;
+    const all = target.suites.map((suiteName): Row => {
+      const suite = SUITES[suiteName];
+      return { target: name, suite, allowed, run: (url) => runSuite(suite, url, stop) };
+    });
+    await rows.run(all, () => openTarget(target));
+  }
 }
