@@ -1,8 +1,6 @@
-// The pages that show the API, in a real Chromium: every operation is listed, one of each tag opens, the login works with the
-// form and with a key, and a call can be tried. A request to another origin, a message on the browser console and a violation
-// of the page's policy are failures.
+// The pages that show the API, in a real Chromium: every operation is listed, one of each tag opens, the login works, and a call
+// can be tried. A request to another origin, a message on the browser console and a violation of the page's policy are failures.
 
-import { request as forward } from 'node:http';
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import { TAGS, tagOf } from '../../../src/http/openapi/document.ts';
@@ -17,7 +15,6 @@ import {
 import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { type AccountsFixture, PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 
 const test = suite('the pages that show the API', { timeoutMs: 240_000 });
 const inBrowser = test.needs(chromiumPath, NO_CHROMIUM);
@@ -64,40 +61,6 @@ inBrowser('Swagger UI logs in by the form, then calls a tool', () =>
   }),
 );
 
-inBrowser('Swagger UI sends an API key, and shows its rate limit', () =>
-  visit('docs', async (watched) => {
-    const { 'x-api-key': key = '' } = await app.key(['gateway:read']);
-    const dialog = await openDialog(watched);
-    const form = dialog.locator('.auth-container', { hasText: 'X-API-Key' });
-    await form.locator('input').fill(key);
-    await form.locator('button', { hasText: 'Authorize' }).click();
-    await form.locator('button', { hasText: 'Logout' }).waitFor();
-    await dialog.locator('.close-modal').click();
-    const stats = operation(watched, 'GET', '/stats');
-    const [status, body] = await execute(stats);
-    assert.is(status, '200');
-    assert.match(body, /requests_per_server/);
-    const answer = await stats.locator('.live-responses-table').textContent();
-    assert.match(answer ?? '', /x-ratelimit-limit: 5000/);
-  }),
-);
-
-inBrowser('both pages work behind a path prefix', async () => {
-  const proxy = await prefixed('/tools/gate', app.port);
-  const base = `http://127.0.0.1:${proxy.port}/tools/gate`;
-  await visit(
-    'docs/',
-    async (watched) => {
-      assert.is(watched.page.url(), `${base}/docs`);
-      await logIn(watched);
-      assert.is((await execute(operation(watched, 'GET', '/gateway/registry')))[0], '200');
-    },
-    base,
-  );
-  await visit('redoc/', ({ page }) => page.getByText(base, { exact: true }).first().waitFor(), base);
-  await proxy.close();
-});
-
 inBrowser('ReDoc shows every operation', () =>
   visit('redoc', async ({ page }) => {
     for (const tag of TAGS) {
@@ -120,13 +83,15 @@ inBrowser('ReDoc searches without the worker that the policy forbids', () =>
 );
 
 /** Opens a page, uses it, and asserts that it logs nothing and requests nothing from other origins. */
-async function visit(path: string, use: (page: WatchedPage) => Promise<void>, base = app.url): Promise<void> {
+async function visit(path: string, use: (page: WatchedPage) => Promise<void>): Promise<void> {
   const watched = await browser.open();
-  await watched.page.goto(`${base}/${path}`);
+  await watched.page.goto(`${app.url}/${path}`);
   await use(watched);
   await watched.page.close();
   assert.equal(watched.complaints, []);
-  const elsewhere = watched.requests.filter((url) => !url.startsWith(`${base}/`) && !url.startsWith('data:'));
+  const elsewhere = watched.requests.filter(
+    (url) => !url.startsWith(`${app.url}/`) && !url.startsWith('data:'),
+  );
   assert.equal(elsewhere, []);
 }
 
@@ -137,13 +102,9 @@ function operation({ page }: WatchedPage, method: string, path: string): Locator
     .filter({ has: page.locator('.opblock-summary-method', { hasText: method }) });
 }
 
-async function openDialog({ page }: WatchedPage): Promise<Locator> {
+async function logIn({ page }: WatchedPage): Promise<void> {
   await page.locator('.auth-wrapper .authorize').first().click();
-  return page.locator('.dialog-ux .modal-ux');
-}
-
-async function logIn(watched: WatchedPage): Promise<void> {
-  const dialog = await openDialog(watched);
+  const dialog = page.locator('.dialog-ux .modal-ux');
   await dialog.locator('#oauth_username').fill('admin');
   await dialog.locator('#oauth_password').fill(PASSWORD);
   const form = dialog.locator('.auth-container').first();
@@ -161,23 +122,6 @@ async function execute(box: Locator): Promise<[status: string, body: string]> {
   const status = (await answer.locator('.response-col_status').textContent()) ?? '';
   const body = (await answer.locator('.response-col_description').textContent()) ?? '';
   return [status.slice(0, 3), body];
-}
-
-/** A proxy that serves the app below a path, as one that rewrites host and origin. */
-function prefixed(prefix: string, port: number): Promise<RawServer> {
-  return startRawServer((request, response) => {
-    const { method, headers, url = '' } = request;
-    const { origin: _origin, ...others } = headers;
-    const onward = forward(
-      { port, method, path: url.slice(prefix.length), headers: { ...others, host: `127.0.0.1:${port}` } },
-      (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(response);
-      },
-    );
-    onward.on('error', () => response.destroy());
-    request.pipe(onward);
-  });
 }
 
 test.run();
