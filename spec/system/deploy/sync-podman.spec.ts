@@ -137,21 +137,4 @@ withEngine('a program in a container ends with its gateway, even when the gatewa
   }
 });
 
-test('without an engine the command names the address and exits with 1', async () => {
-  const nowhere = 'unix:///nowhere/engine.sock';
-  const gateway = new Program(['gateway', 'start', '--port', '0', '--sync'], {
-    env: { DOCKER_HOST: nowhere, CONTAINER_HOST: nowhere },
-  });
-  try {
-    const { code, out, err } = await gateway.run('gateway', 'sync');
-    assert.equal([code, out.trim()], [1, '0 added, 0 changed, 0 removed, 0 skipped, 0 unchanged']);
-    assert.is(err.trim(), `warning: ${nowhere}: no engine runs there (ENOENT)`);
-    const both = await gateway.run('gateway', 'sync', '--all-namespaces', '--namespace', 'tools');
-    assert.equal([both.code, both.out], [2, '']);
-    await gateway.complains(/sync: unix:\/\/\/nowhere\/engine\.sock: no engine runs there/);
-  } finally {
-    await gateway.remove();
-  }
-});
-
 test.run();
