@@ -36,7 +36,7 @@ const FAILURES: [Database, Partial<Record<DatabaseFailure | 'of the statement', 
       credentials: ['28P01', '28000'],
       conflict: ['40001', '40P01', '55P03'],
       unavailable: [
-        ...['55000', '57P01', '57014', '53300', '08006', '58030', 'ECONNREFUSED', 'ENOTFOUND'],
+        ...['55000', '57P01', '57014', '53300', '08006', '25006', '58030', 'ECONNREFUSED', 'ENOTFOUND'],
         { message: 'Connection terminated unexpectedly' },
         { message: 'timeout exceeded when trying to connect' },
       ],

@@ -5,13 +5,12 @@ import { postgresql as postgresqlDatabase } from '../../../src/persistence/datab
 import { migrate } from '../../../src/persistence/migrate.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { OrmSession } from '../../../src/persistence/orm-session.ts';
-import { endOf, errorSummary } from '../../helpers/outcome.ts';
+import { errorSummary } from '../../helpers/outcome.ts';
 import { serverLine } from '../../helpers/server-line.ts';
-import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { connectOptions } from '../../persistence/connect-options.ts';
-import { codesOf, reachable } from './server-stores.ts';
+import { reachable } from './server-stores.ts';
 
 const test = suite('ORM session, on a server', { timeoutMs: 30_000 });
 
@@ -78,33 +77,6 @@ needed('closes at once when a transaction has lost its connection', async () => 
   assert.ok(tookMs < 4_000, `took ${tookMs} ms`);
 });
 
-needed(
-  'answers no ping while the server is read-only, as a standby is, after a change that failed',
-  async () => {
-    const { session, name } = await opened({ timeoutMs: 5_000 });
-    const become = async (readOnly: 'on' | 'off') => {
-      const { url } = reachable(service);
-      await executeSql(url, `alter database ${name} set default_transaction_read_only = ${readOnly}`);
-      await executeSql(
-        url,
-        `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
-      );
-    };
-    const change = () => session.change(async () => 'changed');
-    const count = () => session.run((em, { settings }) => em.count(settings));
-    await become('on');
-    // The first ones may get the connections that were just ended.
-    assert.equal((await codesOf(change, 3)).at(-1), 'DATABASE_UNAVAILABLE');
-    assert.equal(
-      [await endOf(count()), ...(await codesOf(() => session.probe(), 2))],
-      ['done', 'DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE'],
-    );
-    await become('off');
-    assert.equal((await codesOf(() => session.probe(), 3)).at(-1), 'done');
-    assert.equal([await count(), await change()], [0, 'changed']);
-  },
-);
-
 /** A session behind a connection that can be cut, until the test has ended. */
 async function opened({ timeoutMs }: { readonly timeoutMs: number }) {
   const { url, drop } = await freshDatabase(reachable(service));
@@ -116,7 +88,7 @@ async function opened({ timeoutMs }: { readonly timeoutMs: number }) {
   await migrate(postgresqlDatabase, orm, 5_000);
   const session = new OrmSession({ database: postgresqlDatabase, orm, timeoutMs, reconnect });
   ends.push(() => session.close());
-  return { session, line, name: new URL(url).pathname.slice(1) };
+  return { session, line };
 }
 
 test.run();
