@@ -2,14 +2,13 @@
 
 import { MikroORM, MySqlDriver } from '@mikro-orm/mysql';
 import * as assert from 'uvu/assert';
-import { openStore } from '../../../src/persistence/open.ts';
 import { ada } from '../../conformance/accounts.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { mariadb } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { everyConformance } from '../../persistence/every-conformance.ts';
 import { serverBehaviour } from './server-behaviour.ts';
-import { codesOf, fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
+import { freshStore, reachable } from './server-stores.ts';
 
 const service = await mariadb();
 const test = suite('store on MariaDB', { timeoutMs: 60_000 });
@@ -51,44 +50,6 @@ needed('is safe from injection on a server with NO_BACKSLASH_ESCAPES and ANSI_QU
     await store.close();
   } finally {
     await executeSql(url, `set global sql_mode = '${mode}'`);
-  }
-});
-
-needed('is unavailable while its user is locked or has a new password, and recovers', async () => {
-  const store = await freshStore(service);
-  const name = new URL(store.url).pathname.slice(1);
-  const user = name.replace('stagedoor_spec', 'spec');
-  const { url } = reachable(service);
-  await executeSql(url, `create user ${user} identified by 'before'`);
-  try {
-    await executeSql(url, `grant all on ${name}.* to ${user}`);
-    const own = new URL(store.url);
-    own.username = user;
-    own.password = 'before';
-    const theirs = await openStore(own.href, { cwd: '/', migrations: 'require' });
-    const endSessions = () => executeSql(url, `kill user ${user}`);
-    for (const [shut, open] of [
-      [`alter user ${user} account lock`, `alter user ${user} account unlock`],
-      [`set password for ${user} = password('after')`, `set password for ${user} = password('before')`],
-    ] as const) {
-      await executeSql(url, shut);
-      await endSessions();
-      const codes = await codesOf(() => theirs.listTemplates(), 15);
-      assert.equal([...new Set(codes)], ['DATABASE_UNAVAILABLE'], shut);
-      assert.equal(await fatesOfChanges(theirs), UNDONE, shut);
-      await executeSql(url, open);
-      assert.equal(await theirs.listTemplates(), []);
-    }
-    // Another store uses the only connection that the user may have.
-    await executeSql(url, `alter user ${user} with max_user_connections 1`);
-    await endSessions();
-    const other = await openStore(own.href, { cwd: '/', migrations: 'require' });
-    assert.equal(await fatesOfChanges(theirs), UNDONE);
-    await other.close();
-    await theirs.close();
-  } finally {
-    await executeSql(url, `drop user ${user}`);
-    await store.close();
   }
 });
 
