@@ -1,15 +1,14 @@
-// Opening a database on real servers: refusals, a server that is lost meanwhile, and the clock of the server. Creating
-// databases, also concurrently: server-behaviour.ts.
+// Opening a database on real servers: refusals, and the clock of the server. Creating databases, also concurrently:
+// server-behaviour.ts.
 
 import * as assert from 'uvu/assert';
 import type { ParsedDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { mssql } from '../../../src/persistence/databases/mssql.ts';
 import { oracle } from '../../../src/persistence/databases/oracle.ts';
-import { databaseClock, migrationStatus, openStore, StoreOpenError } from '../../../src/persistence/open.ts';
-import { createDatabase, explain } from '../../../src/persistence/open-failures.ts';
+import { databaseClock, openStore } from '../../../src/persistence/open.ts';
+import { createDatabase } from '../../../src/persistence/open-failures.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { grammarFault } from '../../fixtures/sql/grammar.ts';
-import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, mariadb, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -30,13 +29,6 @@ onMariadb('an error names the user that the server refuses', async () => {
   assert.match(message, 'refuses the user "nobody_here"');
 });
 
-onPostgresql('the migration status names a missing database', async () => {
-  const url = new URL(postgres.url ?? '');
-  url.pathname = '/stagedoor_never_made';
-  const message = await failureOf(migrationStatus(url.href, { cwd: '/' }));
-  assert.match(message, 'has no database "stagedoor_never_made"');
-});
-
 onPostgresql('an error names the user that may not create the database', async () => {
   const { url, drop } = await freshDatabase(reachable(postgres));
   const role = new URL(url).pathname.slice(1).replace('spec', 'role');
@@ -52,21 +44,6 @@ onPostgresql('an error names the user that may not create the database', async (
     await executeSql(url, `drop role ${role}`);
     await drop();
   }
-});
-
-onPostgresql('a server that is lost while a database is created is reported as unreachable', async () => {
-  const { url, drop } = await freshDatabase(reachable(postgres));
-  const line = await serverLine(url);
-  const own = new URL(line.url);
-  own.pathname = '/stagedoor_never_made';
-  const failure = await createDatabase(parsed(own.href), async (address) => {
-    const orm = await connect(own, address);
-    await line.close();
-    return orm;
-  }).catch((thrown: unknown) => thrown);
-  assert.not.instance(failure, StoreOpenError, String(failure));
-  assert.match(explain(parsed(own.href), failure).message, 'cannot be reached');
-  await drop();
 });
 
 test('no database is created on Oracle, where only an administrator can', async () => {
