@@ -57,15 +57,6 @@ test('starts real servers, prints calls that work when pasted, and leaves nothin
   assert.is(spawnSync('curl', ['-s', `${url}/livez`]).status, 7, 'nothing listens any more');
 });
 
-test('can be stopped during its start, and leaves nothing', async () => {
-  await demo.sees(/starting…/);
-  demo.signal('SIGINT');
-  assert.equal(await demo.end(), { code: 0, signal: null });
-  assert.not.match(demo.out, /failed|servers are healthy/);
-  if (canFindProcesses) assert.equal(await demo.survivors(), []);
-  assert.equal(scratchFolders(), []);
-});
-
 test.run();
 
 /** Runs a line unchanged in a shell, and returns its output. */
