@@ -18,22 +18,10 @@ export const SPEC_BODY_BYTES = 4_096;
 
 export const BAD_BODIES: readonly BadBody[] = [
   broken('an object that is not closed', '{"name":"echo"'),
-  broken('a text without quotes', 'echo'),
-  broken('two values', '{} {}'),
-  broken('single quotes', "{'name':'echo'}"),
-  broken('a trailing comma', '{"name":"echo",}'),
-  broken('NaN', '{"name":NaN}'),
   broken('a byte order mark', '\ufeff{"name":"echo"}'),
   broken('bytes that are not UTF-8', Buffer.from([0x22, 0xc3, 0x28, 0x22])),
-  broken('a surrogate encoded as if it were a character', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])),
-  broken('UTF-16', Buffer.from('\ufeff{}', 'utf16le')),
   unacceptable('no bytes at all', '', 'body missing'),
   unacceptable('an escaped NUL in a value', '{"name":"a\\u0000b"}', 'body.name string_unicode'),
-  unacceptable(
-    'an escaped NUL in a key',
-    '{"name":"echo","arguments":{"a\\u0000b":1}}',
-    'body.arguments string_unicode',
-  ),
   unacceptable('a bare NUL in a value', '{"name":"a\0b"}', 'body string_unicode'),
   unacceptable('a lone high surrogate', '{"name":"\\ud800"}', 'body.name string_unicode'),
   unacceptable(
@@ -41,7 +29,6 @@ export const BAD_BODIES: readonly BadBody[] = [
     '{"name":"x","arguments":{"a":[1,"\\udc00"]}}',
     'body.arguments.a.1 string_unicode',
   ),
-  unacceptable('surrogates in the wrong order', '{"name":"\\udc00\\ud800"}', 'body.name string_unicode'),
   unacceptable('lists nested too deeply', `${'['.repeat(500)}${']'.repeat(500)}`, 'body value_error'),
   unacceptable('objects nested too deeply', `${'{"a":'.repeat(129)}1${'}'.repeat(129)}`, 'body value_error'),
   {
@@ -49,15 +36,9 @@ export const BAD_BODIES: readonly BadBody[] = [
     bytes: Buffer.from(JSON.stringify({ name: 'x'.repeat(SPEC_BODY_BYTES) })),
     outcome: '413 PAYLOAD_TOO_LARGE',
   },
-  ...[
-    ...['text/plain', 'application/json; charset=utf-16', 'application/json; charset=utf-8; other=1'],
-    ...[
-      'application/json-patch+json',
-      'application/x-www-form-urlencoded',
-      'multipart/form-data; boundary=x',
-    ],
-    ...['', `application/json${' '.repeat(16_000)}x`],
-  ].map((type) => ofHeaders(`the media type "${type.slice(0, 60)}"`, { 'content-type': type })),
+  ...['text/plain', 'application/json; charset=utf-16', '', `application/json${' '.repeat(16_000)}x`].map(
+    (type) => ofHeaders(`the media type "${type.slice(0, 60)}"`, { 'content-type': type }),
+  ),
   ofHeaders('a compressed body', { 'content-encoding': 'gzip' }),
 ];
 
@@ -67,7 +48,6 @@ export const ODD_BODIES: readonly { readonly what: string; readonly json: string
     { what: 'a proper surrogate pair in escapes', json: '{"name":"\\ud83d\\ude00"}' },
     { what: 'characters outside ASCII', json: '{"name":"Grüße 漢字 😀"}' },
     { what: 'an escaped backslash before a u', json: '{"name":"\\\\u0000"}' },
-    { what: 'white space around it', json: ' \r\n\t{"name":"echo"}\n' },
     { what: 'a key called __proto__', json: '{"name":"echo","arguments":{"__proto__":{"polluted":true}}}' },
     { what: 'the deepest nesting there may be', json: `${'['.repeat(128)}${']'.repeat(128)}` },
     {
