@@ -8,7 +8,6 @@ import { gzipSync } from 'node:zlib';
 import axe from 'axe-core';
 import type { Locator, Page } from 'playwright-core';
 import * as assert from 'uvu/assert';
-import { LIMITS } from '../../../src/domain/limits.ts';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
@@ -129,16 +128,6 @@ inBrowser('have no finding of axe in dialogs, results and at sign-in', async () 
   assert.equal(findings, []);
 });
 
-inBrowser('fail the check of axe for a control without a name', async () => {
-  const { page } = watched;
-  await open('activity');
-  await page.locator('input').evaluate((input) => {
-    input.removeAttribute('aria-label');
-    input.removeAttribute('placeholder');
-  });
-  assert.match((await axeFindings(page)).join(), /^label at /);
-});
-
 inBrowser('do not scroll sideways at 380, 768 and 1,024 px, and cut no cell off', async () => {
   const { page } = watched;
   const wide: string[] = [];
@@ -246,47 +235,6 @@ inBrowser('show the audit log, and filter it by tool, action and actor', async (
   await drawer.getByRole('link', { name: 'admin' }).click();
   await page.waitForURL(/audit\?actor=[^&]*$/);
   assert.is(await page.getByLabel('Tool').inputValue(), '');
-});
-
-inBrowser('offer a registration by definition only for a template that has one', async () => {
-  const { page } = watched;
-  await open('register?template=filesystem');
-  await page.getByRole('button', { name: 'As the template says' }).click();
-  await page.getByLabel(/^Template/).fill('other');
-  await page.getByLabel(/^URL/).waitFor();
-});
-
-inBrowser('name the least length of a password', async () => {
-  const { page } = watched;
-  await open('users');
-  await page.getByRole('button', { name: 'New user' }).click();
-  await page.getByText(`At least ${LIMITS.passwordCharacters} characters.`).waitFor();
-});
-
-inBrowser('show new calls after a return to the page that was paused', async () => {
-  const { page } = watched;
-  await open('activity');
-  await page.getByRole('button', { name: 'Pause' }).click();
-  await page.getByRole('link', { name: 'Overview', exact: true }).click();
-  await page.getByRole('link', { name: 'Activity' }).click();
-  await page.locator('.calls .row').first().waitFor();
-});
-
-inBrowser('keep an instance open that could not be deregistered', async () => {
-  const { page } = watched;
-  await open(PAGES.instance);
-  await page.route('**/gateway/deregister/**', (route) =>
-    route.fulfill({ status: 503, json: { detail: 'not now' } }),
-  );
-  await page.getByRole('button', { name: 'Deregister' }).click();
-  await page
-    .getByRole('dialog', { name: 'Deregister everything-1?' })
-    .getByRole('button', { name: 'Deregister' })
-    .click();
-  await page.getByText('not now').waitFor();
-  await page.getByRole('heading', { name: 'Deregister everything-1?' }).waitFor({ state: 'detached' });
-  assert.is(await page.getByRole('dialog').count(), 1);
-  await page.unroute('**/gateway/deregister/**');
 });
 
 inBrowser('show no warning and no count of a run of the gateway that is over', async () => {
