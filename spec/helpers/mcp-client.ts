@@ -53,17 +53,14 @@ export class LegacyClient {
   readonly wire: Wire;
   readonly path: string;
   readonly sessionId: string;
-  /** The result of `initialize`. */
-  readonly greeting: Json;
   readonly #options: ClientOptions;
   #lastId = 0;
 
-  private constructor(wire: Wire, path: string, options: ClientOptions, opened: Received) {
+  private constructor(wire: Wire, path: string, options: ClientOptions, sessionId: string) {
     this.wire = wire;
     this.path = path;
     this.#options = options;
-    this.sessionId = String(opened.headers['mcp-session-id']);
-    this.greeting = objectOr(opened.messages[0]?.result);
+    this.sessionId = sessionId;
   }
 
   /** Initializes; rejects with the answer when that is refused. */
@@ -73,10 +70,11 @@ export class LegacyClient {
     const params = { protocolVersion: LEGACY_VERSION, capabilities, clientInfo };
     const body = requestText(0, 'initialize', params);
     const opened = await wire.exchange(path, { headers: { ...POST_HEADERS, ...headers }, body, withinMs });
-    if (opened.status !== 200 || opened.headers['mcp-session-id'] === undefined) {
+    const sessionId = opened.headers['mcp-session-id'];
+    if (opened.status !== 200 || sessionId === undefined) {
       throw new Error(`no session at ${path}: ${opened.status} ${opened.text}`);
     }
-    const client = new LegacyClient(wire, path, options, opened);
+    const client = new LegacyClient(wire, path, options, String(sessionId));
     await client.notify('notifications/initialized');
     return client;
   }
@@ -107,25 +105,19 @@ export class LegacyClient {
   }
 
   notify(method: string, params: Json = {}): Promise<Received> {
-    return this.send(JSON.stringify({ jsonrpc: '2.0', method, params }));
+    return this.#send({ method, params });
   }
 
   /** Answers a server request. */
   answer({ id, method = '', params = {} }: Message): Promise<Received> {
     const reply = this.#options.replies?.[method];
     const outcome = reply ? { result: reply(params) } : { error: { code: -32601, message: 'not here' } };
-    return this.send(JSON.stringify({ jsonrpc: '2.0', id, ...outcome }));
-  }
-
-  /** Sends any body with the headers of this session; `headers` override them, undefined removes one. */
-  send(body: string, headers: Readonly<Record<string, string | undefined>> = {}): Promise<Received> {
-    const { withinMs } = this.#options;
-    return this.wire.exchange(this.path, { headers: { ...this.headers, ...headers }, body, withinMs });
+    return this.#send({ id, ...outcome });
   }
 
   /** Opens the GET stream and answers server requests on it. */
-  listen(lastEventId?: string): Promise<OpenStream> {
-    const headers = { ...this.headers, 'Content-Type': undefined, 'Last-Event-ID': lastEventId };
+  listen(): Promise<OpenStream> {
+    const headers = { ...this.headers, 'Content-Type': undefined };
     const onMessage = (message: Message) => isQuestion(message) && void this.answer(message);
     return this.wire.stream(this.path, { method: 'GET', headers, onMessage });
   }
@@ -134,6 +126,11 @@ export class LegacyClient {
   async close(): Promise<number> {
     const { status } = await this.wire.exchange(this.path, { method: 'DELETE', headers: this.headers });
     return status;
+  }
+
+  #send(message: object): Promise<Received> {
+    const body = JSON.stringify({ jsonrpc: '2.0', ...message });
+    return this.wire.exchange(this.path, { headers: this.headers, body, withinMs: this.#options.withinMs });
   }
 }
 
@@ -219,13 +216,8 @@ export function requestText(id: unknown, method: string, params: Json = {}): str
 }
 
 /** Whether a message is a server request. */
-export function isQuestion({ id, method }: Message): boolean {
+function isQuestion({ id, method }: Message): boolean {
   return id !== undefined && method !== undefined;
-}
-
-/** Whether a message is an answer to a client request. */
-export function isAnswer({ id, method }: Message): boolean {
-  return id !== undefined && method === undefined;
 }
 
 /** The outcome of a request. Fails when an answer belongs to another request. */

@@ -36,18 +36,11 @@ const startsWithinMs = 45_000;
 export interface HarnessOptions extends ProgramOptions {
   /** Default: a free one. */
   readonly port?: number;
-  /** Default: 127.0.0.1. */
-  readonly host?: string;
 }
 
 /** Starts a gateway. */
-export async function startHarness({
-  port = 0,
-  host = '127.0.0.1',
-  ...options
-}: HarnessOptions = {}): Promise<McpHarness> {
-  const words = ['gateway', 'start', '--port', String(port), '--host', host];
-  const program = new Program(words, options);
+export async function startHarness({ port = 0, ...options }: HarnessOptions = {}): Promise<McpHarness> {
+  const program = new Program(['gateway', 'start', '--port', String(port)], options);
   try {
     const url = await program.url(startsWithinMs);
     const wire = new Wire(url);

@@ -20,7 +20,7 @@ export interface Message {
 }
 
 export interface Sent {
-  readonly method?: 'POST' | 'GET' | 'DELETE' | 'PUT';
+  readonly method?: 'POST' | 'GET' | 'DELETE';
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | undefined;
   /** Called with each message of the answer as it arrives. */
@@ -43,8 +43,6 @@ export interface OpenStream {
   readonly headers: IncomingHttpHeaders;
   /** The messages received so far. */
   readonly messages: readonly Message[];
-  /** The ids of the events received so far. */
-  readonly eventIds: readonly string[];
   readonly hasEnded: boolean;
   /** Waits for a message; fails after the time limit. */
   sees(isWanted: (message: Message) => boolean, withinMs?: number): Promise<Message>;
@@ -74,7 +72,7 @@ export class Wire {
         for (const message of messages) onMessage?.(message);
         return { status, headers, messages, text: body };
       }
-      await readEvents(response, { messages, eventIds: [], onMessage });
+      await readEvents(response, messages, onMessage);
       return { status, headers, messages, text: '' };
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -90,18 +88,16 @@ export class Wire {
     const late = setTimeout(() => breaking.abort(), withinMs);
     const response = await this.#send(path, sent, breaking.signal).finally(() => clearTimeout(late));
     const messages: Message[] = [];
-    const eventIds: string[] = [];
     let hasEnded = false;
     // A broken stream ends like a complete one; specs check the messages.
     const ending = () => {
       hasEnded = true;
     };
-    readEvents(response, { messages, eventIds, onMessage }).then(ending, ending);
+    readEvents(response, messages, onMessage).then(ending, ending);
     return {
       status: response.statusCode ?? 0,
       headers: response.headers,
       messages,
-      eventIds,
       get hasEnded() {
         return hasEnded;
       },
@@ -148,15 +144,11 @@ function isEventStream({ headers }: IncomingMessage): boolean {
 /** Reads an event stream to its end. */
 async function readEvents(
   response: IncomingMessage,
-  {
-    messages,
-    eventIds,
-    onMessage,
-  }: { readonly messages: Message[]; readonly eventIds: string[]; readonly onMessage: Sent['onMessage'] },
+  messages: Message[],
+  onMessage: Sent['onMessage'],
 ): Promise<void> {
   const parser = createParser({
-    onEvent: ({ id, data }) => {
-      if (id !== undefined) eventIds.push(id);
+    onEvent: ({ data }) => {
       for (const message of messagesIn(data)) {
         messages.push(message);
         onMessage?.(message);
