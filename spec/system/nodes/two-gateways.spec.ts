@@ -1,5 +1,5 @@
 // Several real gateways on one real PostgreSQL: a change on one applies on the others within ten seconds, a program belongs to
-// the gateway that registered it, and a killed gateway takes down only its own programs. Changed accounts:
+// the gateway that registered it, and a killed gateway takes down only its own programs. Revoked keys:
 // mcp-revoked-elsewhere.spec.ts.
 
 import { hostname } from 'node:os';
