@@ -27,7 +27,6 @@ serverBehaviour(test, service, {
          execute immediate concat('kill ', victim);
        end loop;
      end`,
-  newerMigration: `insert into stagedoor_migrations (name) values ('Migration29991231_newer')`,
 });
 
 const needed = test.needs(service.url, service.skip);

@@ -19,7 +19,6 @@ everyConformance(Object.assign(test.needs(service.url, service.skip), test), () 
 serverBehaviour(test, service, {
   endSessions: (database) =>
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}' and pid <> pg_backend_pid()`,
-  newerMigration: `insert into stagedoor_migrations (name) values ('Migration29991231_newer')`,
 });
 
 const needed = test.needs(service.url, service.skip);

@@ -1,19 +1,16 @@
 // Stores in new databases on a real server, for the specs of single servers.
 
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { type OpenStoreOptions, openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import { cipher } from '../../persistence/every-conformance.ts';
 
 /** Opens a store in an empty database that is deleted when the store is closed. */
-export async function freshStore(
-  service: Service,
-  options: Partial<OpenStoreOptions> = {},
-): Promise<Store & { readonly url: string }> {
+export async function freshStore(service: Service): Promise<Store & { readonly url: string }> {
   const { url, drop } = await freshDatabase(reachable(service));
-  const store = await openStore(url, { cwd: '/', cipher, migrations: 'apply', ...options });
+  const store = await openStore(url, { cwd: '/', cipher, migrations: 'apply' });
   const close = store.close.bind(store);
   return Object.assign(store, {
     url,
