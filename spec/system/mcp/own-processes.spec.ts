@@ -19,7 +19,6 @@ import {
   pidOf,
   QUESTION,
   SAID_YES,
-  said,
   TEMPLATE,
   YES,
 } from './own-processes.ts';
@@ -58,37 +57,6 @@ for (const [what, loss] of Object.entries(LOSSES)) {
     assert.is.not(harness.sharedPid(), shared);
   });
 }
-
-test('a session at /mcp keeps its process of a template when the shared one dies', {}, async (harness) => {
-  await harness.add();
-  const client = await harness.client(ASKABLE, '/mcp');
-  assert.is(await count(client, 't__count'), '1');
-  await harness.lose();
-  assert.is(await count(client, 't__count'), '2');
-});
-
-test('elicitation reaches a client while there is no shared process', {}, async (harness) => {
-  await harness.add();
-  const client = await harness.client({ ...ASKABLE, replies: { 'elicitation/create': () => YES } });
-  await harness.lose();
-  const outcome = await client.call('ask', QUESTION);
-  assert.match(said(outcome), SAID_YES);
-  assert.equal(outcome.asked, ['elicitation/create']);
-});
-
-test('the stream of a session stays open and carries notifications while there is no shared process', {}, async (harness) => {
-  await harness.add();
-  const client = await harness.client();
-  const stream = await client.listen();
-  await client.call('notify', { method: 'notifications/tools/list_changed' });
-  await stream.sees(() => true);
-  await harness.lose();
-  const notifications = stream.messages.length;
-  await client.call('notify', { method: 'notifications/resources/list_changed' });
-  await stream.sees(({ method }) => method === 'notifications/resources/list_changed');
-  assert.equal([stream.hasEnded, stream.messages.length > notifications], [false, true]);
-  assert.is((await client.listen()).status, 409, 'it is the same stream still');
-});
 
 test('a session can be ended while there is no shared process, and its process ends', {}, async (harness) => {
   await harness.add();
@@ -144,28 +112,30 @@ for (const [what, { act, isOver }] of Object.entries(ENDS))
     assert.equal(await Promise.all(clients.map((client) => count(client))), [lost, lost]);
   });
 
-needsProcesses('sessions that open while the shared process dies never exceed the limit, and leave nothing', {
-  processes: 3,
-}, async (harness) => {
-  await harness.add();
-  for (let life = 0; life < 3; life += 1) {
-    // At every step of their opening: the first starts its program, others find a reserve or wait for capacity.
-    const knocks = Array.from({ length: 3 }, async (_, index) => {
-      if (index > 0) await harness.ownPids();
-      return harness.knock();
-    });
-    harness.kill(harness.sharedPid());
-    const answers = await Promise.all(knocks);
-    for (const { said } of answers) assert.match(said, /^(?:200|429 QUEUE_FULL|503 \w+)$/);
-    const open = answers.flatMap(({ sessionId }) => sessionId ?? []);
-    await harness.settlesAt(open.length);
-    await Promise.all(open.map((id) => harness.end(id)));
-    await harness.settlesAt(0);
-    await harness.regain();
-  }
-  for (let times = 0; times < 3; times += 1) await harness.comeIn();
-  assert.is((await harness.knock()).said, '429 QUEUE_FULL');
-});
+needsProcesses(
+  'sessions that open while the shared process dies never exceed the limit, and leave nothing',
+  { processes: 3 },
+  async (harness) => {
+    await harness.add();
+    for (let life = 0; life < 3; life += 1) {
+      // At every step of their opening: the first starts its program, others find a reserve or wait for capacity.
+      const knocks = Array.from({ length: 3 }, async (_, index) => {
+        if (index > 0) await harness.ownPids();
+        return harness.knock();
+      });
+      harness.kill(harness.sharedPid());
+      const answers = await Promise.all(knocks);
+      for (const { said } of answers) assert.match(said, /^(?:200|429 QUEUE_FULL|503 \w+)$/);
+      const open = answers.flatMap(({ sessionId }) => sessionId ?? []);
+      await harness.settlesAt(open.length);
+      await Promise.all(open.map((id) => harness.end(id)));
+      await harness.settlesAt(0);
+      await harness.regain();
+    }
+    for (let times = 0; times < 3; times += 1) await harness.comeIn();
+    assert.is((await harness.knock()).said, '429 QUEUE_FULL');
+  },
+);
 
 suited.run();
 

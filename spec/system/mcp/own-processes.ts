@@ -76,8 +76,8 @@ export class OwnHarness {
   }
 
   /** Opens a session. */
-  client(options: ClientOptions = ASKABLE, path = PATH): Promise<LegacyClient> {
-    return LegacyClient.open(this.wire, path, options);
+  client(): Promise<LegacyClient> {
+    return LegacyClient.open(this.wire, PATH, ASKABLE);
   }
 
   /** Requests a session; returns status and code, and the session id if one opened. Not over HTTP. */
@@ -194,8 +194,8 @@ export function ownTests(declare: Parameters<typeof together>[0]) {
 }
 
 /** The counter of a session's server, which rises with each call; else status and code of the refusal. */
-export async function count(client: LegacyClient, tool = 'count'): Promise<string> {
-  return said(await client.call(tool, { ms: 10 }));
+export async function count(client: LegacyClient): Promise<string> {
+  return said(await client.call('count', { ms: 10 }));
 }
 
 /** The pid of the process of a session; fails without an answer. */
@@ -206,7 +206,7 @@ export async function pidOf(client: LegacyClient): Promise<number> {
 }
 
 /** The text of a result; else status and code. */
-export function said({ status, result, error }: Outcome): string {
+function said({ status, result, error }: Outcome): string {
   return result === undefined ? `${status} ${error?.code}` : textOf({ result });
 }
 
