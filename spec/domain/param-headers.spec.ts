@@ -2,12 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
-import {
-  asksOtherwise,
-  declaredBy,
-  headerBytes,
-  paramHeaders,
-} from '../../src/domain/param-headers.ts';
+import { declaredBy, headerBytes, paramHeaders } from '../../src/domain/param-headers.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('declared headers');
@@ -38,28 +33,6 @@ test('are sent for the arguments that declare one', () => {
     'mcp-param-deep-er': '=?base64?IHk=?=',
   });
   assert.is(declaredBy(schema).fault, undefined);
-});
-
-test('differ if a name, a place or a type differs, but not if only the order differs', () => {
-  const b = { type: 'integer', 'x-mcp-header': 'B' };
-  const before = schemaWith({ a: declared, b });
-  for (const same of [
-    schemaWith({ a: { ...declared, description: 'new' }, b, c: { type: 'string' } }),
-    schemaWith({ b, a: { ...declared, 'x-mcp-header': 'a' } }, { title: 'new' }),
-  ]) {
-    assert.is(asksOtherwise(before, same), false, JSON.stringify(same));
-  }
-  for (const other of [
-    schemaWith({ a: declared }),
-    schemaWith({ a: declared, b: { ...b, 'x-mcp-header': 'C' } }),
-    schemaWith({ a: declared, c: b }),
-    schemaWith({ a: declared, b: { ...b, type: 'string' } }),
-    schemaWith({}),
-    undefined,
-  ]) {
-    assert.is(asksOtherwise(before, other), true, JSON.stringify(other));
-  }
-  assert.is(asksOtherwise(undefined, {}), false);
 });
 
 test('make a tool invalid if they violate a rule, with the place and the rule in the fault', () => {

@@ -74,29 +74,22 @@ test('sends a request of the gateway to an instance outside of its calls, on beh
   );
 });
 
-test('finds a tool at healthy instances first, and asks each of them when it renews the tool', async () => {
-  const looks: string[] = [];
-  const listing = (state: string, title: string) => ({
+test('finds a tool at healthy instances first, and has the same one list its tools again', () => {
+  const relisted: string[] = [];
+  const listing = (state: string, title: string, mayRefresh = true) => ({
     state,
     tools: {
       find: (name: string) => (name === 'x' ? { name, title } : undefined),
-      lookUp: async () => void looks.push(title),
+      mayRefresh,
+      refresh: async () => void relisted.push(title),
     },
   });
   const old = listing('unhealthy', 'old');
   const { backends } = over([old, listing('healthy', 'one'), listing('healthy', 'two')]);
   assert.equal([backends.tool('x'), backends.tool('z')], [{ name: 'x', title: 'one' }, undefined]);
-  const listed = [
-    { name: 'x', title: 'one' },
-    { name: 'x', title: 'two' },
-  ];
-  const renewedTools = backends.renewedTools('x');
-  assert.instance(renewedTools, Promise);
-  assert.equal([await renewedTools, looks], [listed, ['one', 'two']]);
-  assert.equal(backends.renewedTools('x'), listed, 'it was done just now');
-  assert.equal(backends.renewedTools('none'), []);
-  assert.equal(over([old]).backends.renewedTools('x'), [{ name: 'x', title: 'old' }], 'none can be asked');
-  assert.is(looks.length, 2);
+  for (const name of ['x', 'z']) backends.relistTool(name);
+  over([listing('healthy', 'just listed', false)]).backends.relistTool('x');
+  assert.equal(relisted, ['one']);
 });
 
 test.run();

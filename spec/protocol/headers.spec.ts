@@ -156,15 +156,14 @@ function paramOutcome(
 ): string {
   const backends = new ScriptedBackends();
   backends.tools.set('t', of);
-  backends.onRelist = () => [of];
   const params: JsonFields = { name: 't', arguments: given };
   const call = { id: 1, method: 'tools/call', params, owner: { id: 'ann' }, template: 't', backends };
   try {
-    assert.is(new ListedHeaders().check({ ...call, envelope: Object({}) }, headers), undefined);
+    new ListedHeaders().check({ ...call, envelope: Object({}) }, headers);
     return 'passes';
   } catch (thrown) {
     if (!(thrown instanceof RpcFailure)) throw thrown;
-    assert.equal([thrown.status, thrown.error.code], [400, -32020]);
+    assert.equal([thrown.status, thrown.error.code, backends.relistings], [400, -32020, ['t']]);
     return thrown.message.replace(/^.*disagree: /, '');
   }
 }

@@ -45,11 +45,6 @@ export class ListingBackends extends ScriptedBackends {
     return this.lists.tools?.find((tool) => tool.name === name) === undefined ? undefined : { name };
   }
 
-  override renewedTools(name: string) {
-    const tool = this.tool(name);
-    return tool === undefined ? [] : [tool];
-  }
-
   override async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
     const session = new ListingSession(this, owner.id, profile);
     this.sessions.push(session);

@@ -181,9 +181,8 @@ export class ScriptedBackends implements Backends {
   /** The open subscriptions. */
   readonly wanted: WantedChanges[] = [];
   readonly tools = new Map<string, Tool>();
-  /** Tools that were looked up again, and the list that answers. */
+  /** Tools whose lists refused a call. */
   readonly relistings: string[] = [];
-  onRelist: Backends['renewedTools'] = (name) => [this.tools.get(name)].filter((tool) => tool !== undefined);
   known: readonly Peer[] = [];
   /** The instances that exist; undefined: every one does. */
   instances: ReadonlySet<string> | undefined;
@@ -234,9 +233,8 @@ export class ScriptedBackends implements Backends {
     return this.tools.get(name);
   }
 
-  renewedTools(name: string): readonly Tool[] | Promise<readonly Tool[]> {
+  relistTool(name: string): void {
     this.relistings.push(name);
-    return this.onRelist(name);
   }
 
   session(_id: string): McpSession | undefined {

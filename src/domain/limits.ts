@@ -42,8 +42,6 @@ export const LIMITS = {
   toolListMs: 30_000,
   toolListAgeMs: 1_000,
   toolListRounds: 3,
-  /** Shortest time between two listings of a template's tools for calls that the known list would refuse. */
-  toolRenewalMs: 3_000,
   /** Sessions of legacy MCP clients, all templates together. Over it: SESSION_LIMIT. */
   sessions: 10_000,
   /** A session ends after this time without a message and without an open stream; it is parked long before. */

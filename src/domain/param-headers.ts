@@ -35,11 +35,6 @@ export function declaredBy(inputSchema: unknown): Declared {
   return { declarations: found, fault: number && wrongType(number.path) };
 }
 
-/** True when two input schemas of one tool declare different headers, or other arguments for the same headers. */
-export function asksOtherwise(before: unknown, after: unknown): boolean {
-  return before !== after && termsOf(before) !== termsOf(after);
-}
-
 /** The headers for a call with these arguments, in lower case; undefined when there are none. */
 export function paramHeaders(
   declarations: readonly Declaration[],
@@ -74,13 +69,6 @@ export function headerTextOf(value: unknown): string | undefined {
   if (typeof value === 'boolean') return String(value);
   if (typeof value !== 'number') return undefined;
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value);
-}
-
-/** The declarations as one text, independent of their order in the schema. */
-function termsOf(inputSchema: unknown): string {
-  const { declarations } = declaredBy(inputSchema);
-  const terms = declarations.map(({ header, path, type }) => JSON.stringify([header, type, ...path]));
-  return terms.sort().join();
 }
 
 /** Adds the declarations of a schema to `found`. Returns the first fault, which ends the search. */

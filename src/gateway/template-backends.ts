@@ -6,7 +6,6 @@ import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
-import { ToolRenewal } from '../actors/instances/tool-cache.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import { serverNotFound } from '../domain/error-catalogue.ts';
@@ -32,13 +31,11 @@ export class TemplateBackends implements Backends {
   readonly listChanged$: Observable<ListField>;
   readonly #template: string;
   readonly #deps: BackendDeps;
-  readonly #renewal: ToolRenewal;
   readonly #lists: CachedLists;
 
   constructor(template: string, deps: BackendDeps) {
     this.#template = template;
     this.#deps = deps;
-    this.#renewal = new ToolRenewal(() => this.#healthy, deps.now);
     this.listChanged$ = listChangesOf(deps.listChanges$, template);
     this.#lists = new CachedLists({
       listChanged$: this.listChanged$,
@@ -92,12 +89,9 @@ export class TemplateBackends implements Backends {
     return find(name, this.#healthy) ?? find(name, this.#deps.fleet.refs(this.#template));
   }
 
-  renewedTools(name: string): readonly Tool[] | Promise<readonly Tool[]> {
-    const listed = (): readonly Tool[] => {
-      const found = findAll(name, this.#healthy);
-      return found.length > 0 ? found : findAll(name, this.#deps.fleet.refs(this.#template));
-    };
-    return this.#renewal.renew()?.then(listed) ?? listed();
+  relistTool(name: string): void {
+    const listing = this.#healthy.find(({ tools }) => tools?.find(name) !== undefined);
+    if (listing?.tools?.mayRefresh) void listing.tools.refresh();
   }
 
   close(): void {
@@ -112,10 +106,6 @@ export class TemplateBackends implements Backends {
   get #healthy(): readonly InstanceRef[] {
     return this.#deps.fleet.group(this.#template).pool.candidates;
   }
-}
-
-function findAll(name: string, refs: readonly InstanceRef[]): readonly Tool[] {
-  return refs.flatMap(({ tools }) => tools?.find(name) ?? []);
 }
 
 function find(name: string, refs: readonly InstanceRef[]): Tool | undefined {

@@ -59,11 +59,10 @@ export interface Backends {
   /** As an instance lists it. Without an owner only tools of one template are found: the permission was checked before. */
   tool(name: string, owner?: Owner): Tool | undefined;
   /**
-   * The tool as each of the instances lists it, for a call that the result of `tool` would refuse: the instances list their tools
-   * again first, once for all callers at the same time. Without a promise when that happened just now, or is impossible. Resolves
-   * after LIMITS.toolLookupMs at the latest, and never rejects.
+   * The result of `tool` refused a call: the instance lists its tools again, once a second at most, for the next attempt of the
+   * client.
    */
-  renewedTools(name: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]>;
+  relistTool(name: string, owner?: Owner): void;
 }
 
 export interface Client {

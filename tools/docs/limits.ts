@@ -80,11 +80,6 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`QUEUE_FULL`',
     ],
     [
-      'Calls that wait for the tools to be listed again, per template',
-      `256, up to ${seconds(LIMITS.toolLookupMs)}`,
-      '-32020, if the known list says so',
-    ],
-    [
       'Retries',
       `${LIMITS.retryBudgetShare * 100} % of the calls of the last 10 s, and ${LIMITS.retryBudgetAllowance} more`,
       'the call fails',

@@ -1,9 +1,7 @@
-// The tools of one instance: listed once, again after a change, and on demand; and listed again for calls of a template that would
-// be refused.
+// The tools of one instance: listed once, again after a change, and on demand.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { MOST_ASKED, ToolCache, ToolRenewal } from '../../../src/actors/instances/tool-cache.ts';
+import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { settled } from '../../helpers/failing-backend.ts';
@@ -13,8 +11,8 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('tool cache');
 simulateTime(test);
 
-/** Caches with listings and a clock that the spec controls. */
-function staged(count = 1) {
+/** A cache with listings and a clock that the spec controls. */
+function staged() {
   const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
   const clock = { nowMs: 0 };
   const now = () => clock.nowMs;
@@ -24,15 +22,11 @@ function staged(count = 1) {
     return listing.promise;
   };
   const cache = new ToolCache(load, now);
-  const instances: { tools: ToolCache | undefined }[] = Array.from({ length: count }, () => ({
-    tools: new ToolCache(load, now),
-  }));
-  const renewal = new ToolRenewal(() => instances, now);
   const answer = async (...names: string[]) => {
     for (const listing of listings) listing.resolve(names.map((name) => ({ name })));
     await settled();
   };
-  return { cache, listings, clock, instances, renewal, answer };
+  return { cache, listings, clock, answer };
 }
 
 test('bounds the calls that wait for one look-up', async () => {
@@ -100,36 +94,6 @@ test('requests a postponed list at the first look-up a second later', async () =
   assert.is(cache.knows('b'), 'yes');
 });
 
-test('reports a tool that requires other headers, unless its backend notified a changed list', async () => {
-  const asking = (header: string): Tool => ({
-    name: 'a',
-    inputSchema: { properties: { x: { type: 'string', 'x-mcp-header': header } } },
-  });
-  let lists: readonly Tool[] = [asking('Old')];
-  let nowMs = 0;
-  let changes = 0;
-  const cache = new ToolCache(
-    async () => lists,
-    () => nowMs,
-    () => {
-      changes += 1;
-    },
-  );
-  const changesAfter = async (listed: readonly Tool[], list: () => Promise<void> = () => cache.refresh()) => {
-    lists = listed;
-    await list();
-    return changes;
-  };
-  assert.is(await changesAfter(lists), 0, 'the first list');
-  assert.is(await changesAfter([{ ...asking('Old'), description: 'new' }, { name: 'b' }]), 0);
-  assert.is(await changesAfter([{ name: 'b' }]), 0, 'a removed tool is not a change');
-  assert.is(await changesAfter([asking('New'), { name: 'b' }]), 0, 'nor is an added one');
-  assert.is(await changesAfter([asking('Old'), { name: 'b' }]), 1);
-  nowMs = LIMITS.toolListAgeMs;
-  assert.is(await changesAfter([asking('New')], () => cache.invalidate()), 1, 'that was said');
-  assert.equal(cache.find('a'), asking('New'));
-});
-
 test('lists at most once a second for a backend that notifies a change after every listing', async () => {
   const { cache, clock, listings, answer } = staged();
   void cache.refresh();
@@ -142,70 +106,6 @@ test('lists at most once a second for a backend that notifies a change after eve
     clock.nowMs += 1_000;
   }
   assert.is(listings.length, 5);
-});
-
-test('renewal: does not list again within 3 s after the end of the last listing', async () => {
-  const { clock, listings, renewal, answer } = staged();
-  void renewal.renew();
-  clock.nowMs = 2_000;
-  await answer();
-  clock.nowMs += LIMITS.toolRenewalMs - 1;
-  assert.is(renewal.renew(), undefined);
-  clock.nowMs += 1;
-  assert.is.not(renewal.renew(), undefined);
-  assert.is(listings.length, 2);
-  await answer();
-});
-
-test('renewal: asks a limited number of instances, and waits for all of them', async () => {
-  const { listings, renewal, answer } = staged(3 * MOST_ASKED);
-  let isDone = false;
-  void renewal.renew()?.then(() => {
-    isDone = true;
-  });
-  assert.is(listings.length, MOST_ASKED);
-  listings[0]?.resolve([]);
-  await settled();
-  assert.is(isDone, false);
-  await answer();
-  assert.is(isDone, true);
-});
-
-test('renewal: lets no caller wait longer than five seconds', async () => {
-  const { clock, renewal, answer } = staged(2);
-  let isDone = false;
-  void renewal.renew()?.then(() => {
-    isDone = true;
-  });
-  mock.timers.tick(LIMITS.toolLookupMs - 1);
-  await settled();
-  assert.is(isDone, false);
-  mock.timers.tick(1);
-  await settled();
-  assert.is(isDone, true);
-  assert.is(renewal.renew(), undefined);
-  clock.nowMs = LIMITS.toolRenewalMs;
-  assert.is.not(renewal.renew(), undefined);
-  await answer();
-});
-
-test('renewal: lets at most as many callers wait as may queue per instance', async () => {
-  const { renewal, answer } = staged();
-  for (let asker = 0; asker < LIMITS.queuedPerInstance; asker += 1) assert.is.not(renewal.renew(), undefined);
-  assert.is(renewal.renew(), undefined);
-  await answer();
-});
-
-test('renewal: is undefined without an instance, and lists as soon as there is one', async () => {
-  const { instances, renewal } = staged(0);
-  const other = staged();
-  assert.is(renewal.renew(), undefined);
-  instances.push({ tools: undefined });
-  assert.is(renewal.renew(), undefined);
-  instances.push(...other.instances);
-  assert.is.not(renewal.renew(), undefined);
-  assert.is(other.listings.length, 1);
-  await other.answer();
 });
 
 test.run();

@@ -1,10 +1,8 @@
-// Requests of the modern era from their headers to the backends, including those that an old list of tools would refuse.
+// Requests of the modern era from their headers to the backends.
 
 import * as assert from 'uvu/assert';
 import { rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
-import type { Tool } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
-import { RecordedReply } from '../recorded-reply.ts';
 import {
   headersFor,
   KEY,
@@ -131,54 +129,12 @@ test('refuses a URI of more than 8 KiB, and looks up a tool for its owner', asyn
   assert.equal([asked[0], Object(asked[1]).id], ['add', 'bob']);
 });
 
-/** A harness whose only tool asks for a header, and lists it when the spec says so. */
-function relistingHarness() {
+test('a call that the tool list refuses does not count for the rate limit', async () => {
   const harness = modernHarness();
-  const asking = (header: string): Tool => ({
-    name: 'add',
-    inputSchema: { type: 'object', properties: { a: { type: 'integer', 'x-mcp-header': header } } },
-  });
-  harness.backends.tools.set('add', asking('Old'));
-  const { promise, resolve } = Promise.withResolvers<readonly Tool[]>();
-  harness.backends.onRelist = () => promise;
-  const reply = new RecordedReply();
-  const params = {
-    name: 'add',
-    arguments: { a: 1 },
-    _meta: { [KEY.version]: VERSION, [KEY.capabilities]: {} },
-  };
-  const body = { jsonrpc: '2.0', id: 9, method: 'tools/call', params };
-  const headers = { ...headersFor('tools/call', params), 'mcp-param-new': '1' };
-  const handle = () => harness.handle({ method: 'POST', body, headers }, reply);
-  return { harness, reply, handle, list: (...asked: string[]) => resolve(asked.map(asking)) };
-}
-
-test('a call that an old tool list would refuse waits for a new one, and only then counts for the rate limit', async () => {
-  for (const [charge, listed] of [
-    [() => {}, ['New']],
-    [() => Promise.resolve(), ['New']],
-    [() => {}, ['Old', 'New', 'Other']], // of several instances
-    [() => {}, []],
-  ] as const) {
-    const { harness, reply, handle, list } = relistingHarness();
-    harness.charge = charge;
-    const handled = handle();
-    assert.equal([harness.backends.exchanges.length, harness.charges], [0, []]);
-    list(...listed);
-    await handled;
-    assert.equal([harness.backends.exchanges.length, harness.charges], [1, [1]]);
-    harness.backends.last.result({ resultType: 'complete' });
-    assert.is(outcomeOf(reply), '200');
-  }
-});
-
-test('a call whose client left while the tools were listed is not sent', async () => {
-  const { harness, reply, handle, list } = relistingHarness();
-  const handled = handle();
-  reply.lose();
-  list('New');
-  await handled;
-  assert.equal([reply.isAnswered, harness.backends.exchanges.length, harness.charges], [false, 0, []]);
+  const properties = { a: { type: 'integer', 'x-mcp-header': 'Size' } };
+  harness.backends.tools.set('add', { name: 'add', inputSchema: { type: 'object', properties } });
+  const reply = await harness.send('tools/call', { name: 'add', arguments: { a: 1 } });
+  assert.equal([outcomeOf(reply), harness.charges], ['400 -32020', []]);
 });
 
 test.run();

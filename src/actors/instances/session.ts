@@ -37,10 +37,9 @@ export class SessionLink {
   /** To be called for each message of an exchange. */
   readonly noteMessage: () => void;
 
-  /** `toolsChanged`: see ToolCache. */
-  constructor(transport: Transport, now: () => number, ending: AbortSignal, toolsChanged: () => void) {
+  constructor(transport: Transport, now: () => number, ending: AbortSignal) {
     this.transport = transport;
-    this.tools = new ToolCache(() => listTools(transport), now, toolsChanged);
+    this.tools = new ToolCache(() => listTools(transport), now);
     this.lastMessageAtMs = now();
     this.#ending = ending;
     const { peer, messages$, closed$ } = transport;
@@ -148,8 +147,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   }
 
   function follow(opened: Transport): void {
-    const toolsChanged = () => sendBack({ type: 'list.changed', list: 'tools' });
-    const link = new SessionLink(opened, now, ending.signal, toolsChanged);
+    const link = new SessionLink(opened, now, ending.signal);
     const changed = (list: ListField) => {
       if (list === 'tools') void link.tools.invalidate();
       sendBack({ type: 'list.changed', list });

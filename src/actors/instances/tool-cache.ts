@@ -4,12 +4,10 @@
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
-import { asksOtherwise } from '../../domain/param-headers.ts';
 
 export class ToolCache {
   readonly #load: () => Promise<readonly Tool[]>;
   readonly #now: () => number;
-  readonly #changed: () => void;
   #tools: ReadonlyMap<string, Tool> | undefined;
   #loading: Promise<void> | undefined;
   #lookup: Promise<void> | undefined;
@@ -17,14 +15,10 @@ export class ToolCache {
   #loadedAtMs = Number.NEGATIVE_INFINITY;
   #stale = false;
 
-  /**
-   * `load` lists all tools of the instance; `now` is a monotonic clock in ms. `changed` is called when a new list requires other
-   * headers for a tool, so that correct calls become wrong, without a notice of the backend that its list changed.
-   */
-  constructor(load: () => Promise<readonly Tool[]>, now: () => number, changed: () => void = () => {}) {
+  /** `load` lists all tools of the instance; `now` is a monotonic clock in ms. */
+  constructor(load: () => Promise<readonly Tool[]>, now: () => number) {
     this.#load = load;
     this.#now = now;
-    this.#changed = changed;
   }
 
   /** `unknown`: there is no list yet. The first query of an invalidated list starts the delayed listing. */
@@ -90,22 +84,12 @@ export class ToolCache {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
       const tools = await this.#list();
-      if (tools !== undefined && !this.#stale) this.#replace(tools);
+      if (tools !== undefined && !this.#stale) this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
       this.#loadedAtMs = this.#now();
       if (!this.#stale) break;
     }
     // In the same turn as the check of `#stale`: a later change starts a new listing.
     this.#loading = undefined;
-  }
-
-  #replace(tools: readonly Tool[]): void {
-    const before = this.#tools; // undefined after a notice of the backend
-    this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
-    const hasChanged = ({ name, inputSchema }: Tool): boolean => {
-      const known = before?.get(name);
-      return known !== undefined && asksOtherwise(known.inputSchema, inputSchema);
-    };
-    if (before !== undefined && tools.some(hasChanged)) this.#changed();
   }
 
   /** Undefined when it failed: a call that needs the tool meets the same failure and reports it. */
@@ -115,58 +99,5 @@ export class ToolCache {
     } catch {
       return undefined;
     }
-  }
-}
-
-/** Most instances that list again; the others run the same server. */
-export const MOST_ASKED = 8;
-
-/** An instance; without `tools` while it has no session. */
-interface ToolSource {
-  readonly tools: ToolCache | undefined;
-}
-
-/**
- * Lists the tools of one template again for calls that the known list would refuse: servers may change their tools without a notice.
- * One listing serves all waiting calls, and listings are rare, because wrong calls cost a client nothing.
- */
-export class ToolRenewal {
-  readonly #instances: () => readonly ToolSource[];
-  readonly #now: () => number;
-  #renewal: Promise<void> | undefined;
-  #waiting = 0;
-  #endedAtMs = Number.NEGATIVE_INFINITY;
-
-  /** `instances`: those that get calls; `now`: a monotonic clock in ms. */
-  constructor(instances: () => readonly ToolSource[], now: () => number) {
-    this.#instances = instances;
-    this.#now = now;
-  }
-
-  /**
-   * Resolves when the tools were listed, at the latest after LIMITS.toolLookupMs; never rejects. Undefined within
-   * LIMITS.toolRenewalMs after the last listing, when LIMITS.queuedPerInstance calls wait already, and without an instance.
-   */
-  renew(): Promise<void> | undefined {
-    if (this.#renewal === undefined && !this.#begin()) return undefined;
-    if (this.#waiting >= LIMITS.queuedPerInstance) return undefined;
-    this.#waiting += 1;
-    return this.#renewal;
-  }
-
-  #begin(): boolean {
-    if (this.#now() - this.#endedAtMs < LIMITS.toolRenewalMs) return false;
-    const asked = this.#instances().slice(0, MOST_ASKED);
-    const listings = asked.flatMap(({ tools }) => tools?.lookUp() ?? []);
-    if (listings.length === 0) return false;
-    this.#renewal = this.#finish(listings);
-    return true;
-  }
-
-  async #finish(listings: readonly Promise<void>[]): Promise<void> {
-    await Promise.all(listings);
-    this.#renewal = undefined;
-    this.#waiting = 0;
-    this.#endedAtMs = this.#now();
   }
 }

@@ -203,9 +203,9 @@ export class AggregateBackends implements Backends {
     return own && this.#options.backendsOf(own.template).tool(own.name);
   }
 
-  renewedTools(aggregated: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]> {
+  relistTool(aggregated: string, owner?: Owner): void {
     const own = this.#ownName(aggregated, owner);
-    return own === undefined ? [] : this.#options.backendsOf(own.template).renewedTools(own.name);
+    if (own !== undefined) this.#options.backendsOf(own.template).relistTool(own.name);
   }
 
   /** Undefined when the name belongs to no template of the caller. */

@@ -66,11 +66,8 @@ export class ModernEndpoint {
     if (message.kind === 'notification') return this.#drop(message, request, reply);
     try {
       const call = this.#read(message, request, backends);
-      const checked = this.#listed.check(call, request.headers);
-      const served =
-        checked === undefined
-          ? this.#consumeRateLimit(call, request, reply)
-          : this.#consumeRateLimitLater(checked, call, request, reply);
+      this.#listed.check(call, request.headers);
+      const served = this.#consumeRateLimit(call, request, reply);
       if (served === undefined) return;
       return served.catch((thrown: unknown) => {
         throw rpcFailureOf(thrown, message.id);
@@ -114,21 +111,6 @@ export class ModernEndpoint {
     const consumed = request.consumeRateLimit(1);
     if (consumed === undefined) return this.#serve(call, request, reply);
     return consumed.then(() => this.#serve(call, request, reply));
-  }
-
-  /** A client that left while its headers were checked is neither counted nor served. */
-  async #consumeRateLimitLater(
-    checked: Promise<void>,
-    call: ModernCall,
-    request: McpRequest,
-    reply: McpReply,
-  ): Promise<void> {
-    let isGone = false;
-    reply.onGone(() => {
-      isGone = true;
-    });
-    await checked;
-    if (!isGone) await this.#consumeRateLimit(call, request, reply);
   }
 
   #serve(call: ModernCall, request: McpRequest, reply: McpReply): void {

@@ -28,27 +28,18 @@ export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string,
   return found;
 }
 
-/** A client may know a newer list than the gateway: the tools are listed again before a refusal. */
 export class ListedHeaders {
   /** The headers that a tool asks for, which are read for each call. */
   readonly #declarations = new WeakMap<Tool, readonly Declaration[]>();
 
-  /** Undefined when there is nothing to wait for. Throws RpcFailure (400, -32020), at once or after a renewal of the lists. */
-  check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): Promise<void> | undefined {
+  /** Throws RpcFailure (400, -32020). The client may know a newer list than the gateway, which is renewed then. */
+  check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): void {
     const { name, arguments: args } = params;
-    if (method !== 'tools/call' || typeof name !== 'string') return undefined;
-    if (this.#mismatch(backends.tool(name, owner), args, headers) === undefined) return undefined;
-    const renewed = backends.renewedTools(name, owner);
-    if (renewed instanceof Promise) return renewed.then((tools) => this.#checkAny(tools, args, headers));
-    this.#checkAny(renewed, args, headers);
-    return undefined;
-  }
-
-  /** While a server is replaced its instances differ, and the instance that gets the call is not chosen yet. */
-  #checkAny(tools: readonly Tool[], args: JsonFields[string], headers: RequestHeaders): void {
-    const mismatches = tools.map((tool) => this.#mismatch(tool, args, headers));
-    const [first] = mismatches;
-    if (first !== undefined && !mismatches.includes(undefined)) throw first;
+    if (method !== 'tools/call' || typeof name !== 'string') return;
+    const mismatch = this.#mismatch(backends.tool(name, owner), args, headers);
+    if (mismatch === undefined) return;
+    backends.relistTool(name, owner);
+    throw mismatch;
   }
 
   /** The refusal of a header that is missing or differs from the arguments. A tool whose declarations break the rules has none. */
