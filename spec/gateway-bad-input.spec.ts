@@ -1,9 +1,10 @@
 // Invalid input of programs without types: the facade refuses it with a VALIDATION_ERROR that names the field, before anything
 // is stored, started or reported, and existing instances continue.
 
-import { catchError, defaultIfEmpty, EMPTY, firstValueFrom, isObservable, lastValueFrom } from 'rxjs';
+import { isObservable, lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../src/domain/errors.ts';
+import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { serving, text } from './helpers/function-backend.ts';
@@ -46,57 +47,33 @@ circle.self = circle;
 const deep: unknown = JSON.parse(`${'{"deep":'.repeat(200)}1${'}'.repeat(200)}`);
 const ownProto: unknown = JSON.parse(`{"endpoint":"${endpoint}","__proto__":{"command":"x"}}`);
 
-/** Invalid instances, and the fields that the error names. */
+/** Invalid instances, and the fields that the error names. The rules are in domain/registration.spec.ts. */
 const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: string])[] = [
-  ...[undefined, null, 'x', 5, [], () => {}].map((input) => [`${input}`, input, 'instance'] as const),
+  ...[undefined, null, 'x', []].map((input) => [`${input}`, input, 'instance'] as const),
   ['an endpoint that is an URL', { endpoint: new URL(endpoint) }, 'instance.endpoint'],
-  ['a long endpoint', { endpoint: `${endpoint}/${'x'.repeat(2_049)}` }, 'instance.endpoint'],
-  ['an empty endpoint', { endpoint: '' }, 'instance.endpoint'],
-  ['an empty command', { command: '' }, 'instance.command'],
-  ['an empty folder', { command: 'x', working_dir: '' }, 'instance.working_dir'],
   ['a list as command', { command: ['a', 'b'] }, 'instance.command'],
-  ['a text as args', { command: 'a', args: 'b c' }, 'instance.args'],
-  ['too many args', { command: 'a', args: Array(257).fill('b') }, 'instance.args'],
-  ['a number in args', { command: 'a', args: ['b', 1] }, 'instance.args.1'],
   ['a hole in args', { command: 'a', args: Array(1) }, 'instance.args.0'],
-  ...['x', -1, 0, 1.5, 1_001, Number.NaN, Number.POSITIVE_INFINITY, null, '5'].map(
+  ...[0, 1.5, 1_001, Number.NaN, null, '5'].map(
     (weight) => [`the weight ${weight}`, { endpoint, weight }, 'instance.weight'] as const,
   ),
-  ...['websocket', 'in-process', {}, 'constructor'].map(
-    (transport) => [`the transport ${transport}`, { endpoint, transport }, 'instance.transport'] as const,
-  ),
-  ['a number as header', { endpoint, headers: { a: 5 } }, 'instance.headers.a'],
-  ['a bad name of a header', { endpoint, headers: { 'a b': 'c' } }, 'instance.headers.a b'],
-  ['two lines in a header', { endpoint, headers: { a: 'b\nc' } }, 'instance.headers.a'],
+  ['the transport in-process', { endpoint, transport: 'in-process' }, 'instance.transport'],
   ...[null, [['a', 'b']], new Headers({ a: 'b' }), new Map([['a', 'b']])].map(
     (headers) => [`headers that are ${String(headers)}`, { endpoint, headers }, 'instance.headers'] as const,
   ),
-  ['NUL in a variable', { command: 'x', env_vars: { A: 'a\0b' } }, 'instance.env_vars.A'],
+  ['two lines in a header', { endpoint, headers: { a: 'b\nc' } }, 'instance.headers.a'],
   ['half a surrogate pair', { command: 'x', env_vars: { A: '\ud800' } }, 'instance.env_vars.A'],
-  ['a bad name of a variable', { command: 'x', env_vars: { 'A=B': 'a' } }, 'instance.env_vars.A=B'],
-  ['a number as variable', { command: 'x', env_vars: { A: 5 } }, 'instance.env_vars.A'],
-  ['variables in a Map', { command: 'x', env_vars: new Map([['A', 'b']]) }, 'instance.env_vars'],
-  ['NUL in a command', { command: 'x\0y' }, 'instance.command'],
   ['NUL in a word', { command: 'x', args: ['\0'] }, 'instance.args.0'],
-  ['NUL in a folder', { command: 'x', working_dir: '/a\0' }, 'instance.working_dir'],
-  ...['../x', 'a/b', '', '.a', '_a', 'a\n', 'ä', 'a'.repeat(129), '__proto__', 5, null, {}].map(
-    (id) => [`the id ${id}`, { endpoint, id }, 'instance.id'] as const,
-  ),
-  ...[circle, { a: 1n }, [], 'x', new Date(), new Map([['a', 1]]), { toJSON: () => 5 }].map(
+  ...['../x', 'a\n', '__proto__', 5].map((id) => [`the id ${id}`, { endpoint, id }, 'instance.id'] as const),
+  ...[circle, { a: 1n }, [], new Map([['a', 1]]), { toJSON: () => 5 }].map(
     (metadata, index) => [`metadata ${index}`, { endpoint, metadata }, 'instance.metadata'] as const,
   ),
   ['metadata that is nested too deeply', { endpoint, metadata: deep }, 'body'],
-  ['NUL in metadata', { endpoint, metadata: { zone: ['\0'] } }, 'instance.metadata.zone.0'],
   ['fields of a prototype', ownProto, 'instance.__proto__'],
   ['an unknown field', { endpoint, wieght: 5 }, 'instance.wieght'],
-  ['a field in other letters', { command: 'x', workingDir: '/' }, 'instance.workingDir'],
   ['several at once', { endpoint: 5, id: 5 }, 'instance.id instance.endpoint'],
-  ['an endpoint of a program by pipe', { endpoint, command: 'x', transport: 'stdio' }, 'instance.endpoint'],
-  ...['x', null, {}].map((it) => [`the function ${it}`, { handler: it }, 'instance.handler'] as const),
+  ['a text as function', { handler: 'x' }, 'instance.handler'],
   ['a function with an endpoint', { handler, endpoint }, 'instance.endpoint'],
-  ['a function with headers', { handler, headers: {} }, 'instance.headers'],
   ['a function with a bad id', { handler, id: 'a/b' }, 'instance.id'],
-  ['a function with an invalid weight', { handler, weight: Number.NaN }, 'instance.weight'],
 ];
 
 for (const [name, input, verdict] of INSTANCES)
@@ -120,24 +97,15 @@ test('an empty instance is incomplete, and one with only an endpoint is accepted
   assert.is(await verdictOn('register', 't', new Backend()), 'accepted');
 });
 
-test('a registration with an invalid template name, or with unknown or invalid options, is refused', async () => {
-  for (const template of [undefined, null, 5, {}, '', 'A', '../x', '__proto__', 'a'.repeat(129)])
+test('a registration with an invalid template name, or with invalid settings, is refused', async () => {
+  for (const template of [undefined, 5, '', 'A', '../x', '__proto__', 'a'.repeat(129)])
     assert.is(await verdictOn('register', template, { endpoint }), 'VALIDATION_ERROR template_name');
   assert.equal(gateway.templates(), ['t']);
-  const table: readonly (readonly [options: unknown, verdict: string])[] = [
-    [null, 'options'],
-    ['x', 'options'],
-    ...['x', Number.NaN, -1, Number.POSITIVE_INFINITY, 1e12].map((waitMs) => [{ waitMs }, 'waitMs'] as const),
-    [{ source: 'other' }, 'source'],
-    [{ fingerprint: 5 }, 'fingerprint'],
-    [{ loadBalancer: 'x' }, 'loadBalancer'],
-    [{ loadBalancer: { timeout: Number.NaN } }, 'load_balancer'],
-    [{ loadBalancer: { nope: 1 } }, 'load_balancer'],
-    [{ handler: 5 }, 'handler'],
-    [{ wait: 5 }, 'wait'],
-  ];
-  for (const [options, verdict] of table)
-    assert.is(await verdictOn('register', 't', { endpoint }, options), `VALIDATION_ERROR ${verdict}`);
+  for (const loadBalancer of [{ timeout: Number.NaN }, { nope: 1 }])
+    assert.is(
+      await verdictOn('register', 't', { endpoint }, { loadBalancer }),
+      'VALIDATION_ERROR load_balancer',
+    );
   assert.equal(await store.listInstances(), []);
 });
 
@@ -207,10 +175,9 @@ test('a change of an instance or a template with unknown or invalid fields is re
   assert.equal(await store.listTemplates(), [{ name: 't', loadBalancer: { timeout: 5 } }]);
 });
 
-test('`on` refuses unknown events, and names the nearest', async () => {
-  for (const name of ['nope', 'toString', '__proto__', '', undefined, null, 5, {}, Object.create(null)])
+test('`on` refuses unknown events', async () => {
+  for (const name of ['nope', 'toString', '__proto__', '', undefined, 5])
     assert.is(await verdictOn('on', name), 'VALIDATION_ERROR name');
-  assert.throws(() => ask('on', 'instance.helthy'), /the nearest is "instance\.healthy"/);
   assert.ok(gateway.on('registry.current'));
 });
 
@@ -235,60 +202,45 @@ test('importFile refuses invalid contents, and reports an entry with invalid fie
   assert.equal(gateway.templates(), ['t']);
 });
 
-const OPTIONS: readonly (readonly [options: unknown, verdict: string])[] = [
-  [null, 'options'],
-  ['x', 'options'],
-  ...[Number.NaN, -1, 0, 'x'].map((timeoutMs) => [{ timeoutMs }, 'timeoutMs'] as const),
-  [{ instanceId: 5 }, 'instanceId'],
-  [{ signal: {} }, 'signal'],
-];
-
-test('a request without a method, or with invalid params, headers or options, is refused', async () => {
+test('a request without a method, or with a timeout that is no time, is refused and not counted', async () => {
   const method = 'tools/list';
-  const requests: readonly (readonly [request: unknown, verdict: string])[] = [
-    ...[undefined, null, 'tools/list'].map((request) => [request, 'request'] as const),
-    ...[{}, { method: 5 }, { method: '' }].map((request) => [request, 'method'] as const),
-    ...['x', [], null].map((params) => [{ method, params }, 'params'] as const),
-    [{ method, headers: 'x' }, 'headers'],
-  ];
   for (const name of ['exchange', 'ask']) {
-    for (const [request, verdict] of requests)
-      assert.is(await verdictOn(name, 't', request), `VALIDATION_ERROR ${verdict}`);
-    for (const [options, verdict] of OPTIONS)
-      assert.is(await verdictOn(name, 't', { method }, options), `VALIDATION_ERROR ${verdict}`);
+    for (const wrong of [5, '', undefined])
+      assert.is(await verdictOn(name, 't', { method: wrong }), 'VALIDATION_ERROR method');
+    for (const timeoutMs of [Number.NaN, -1, 0, 'x'])
+      assert.is(await verdictOn(name, 't', { method }, { timeoutMs }), 'VALIDATION_ERROR timeoutMs');
   }
-  assert.is(await verdictOn('errorOf', 't', { method }, undefined), 'VALIDATION_ERROR answered');
-  assert.is(await verdictOn('errorOf', 't', {}, { error: { code: 1 } }), 'VALIDATION_ERROR method');
-  // Cold: nothing is sent before the subscription, and an invalid request is not counted.
-  const refused$ = gateway.exchange('t', Object({ method: 5 })).pipe(catchError(() => EMPTY));
-  assert.is(await firstValueFrom(refused$.pipe(defaultIfEmpty('nothing'))), 'nothing');
+  for (const field of [undefined, 'nope'])
+    assert.is(await verdictOn('list', 't', field), 'VALIDATION_ERROR method');
+  assert.is(await verdictOn('call', 't', 'say', {}, { timeoutMs: Number.NaN }), 'VALIDATION_ERROR timeoutMs');
   assert.is(gateway.stats().totalRequests, 0);
 });
 
-test('a call without a tool name, and a list of an unknown kind, are refused', async () => {
-  for (const tool of [undefined, null, 5, {}, ''])
-    assert.is(await verdictOn('call', 't', tool), 'VALIDATION_ERROR tool');
-  for (const args of ['x', null, []])
-    assert.is(await verdictOn('call', 't', 'say', args), 'VALIDATION_ERROR args');
-  for (const field of [undefined, 'nope', 5, '__proto__', 'toString'])
-    assert.is(await verdictOn('list', 't', field), 'VALIDATION_ERROR field');
-  for (const [options, verdict] of OPTIONS) {
-    assert.is(await verdictOn('call', 't', 'say', {}, options), `VALIDATION_ERROR ${verdict}`);
-    assert.is(await verdictOn('list', 't', 'tools', options), `VALIDATION_ERROR ${verdict}`);
-  }
-  assert.is(
-    await verdictOn('call', 't', 'say', {}, { timeoutMs: 5_000, signal: new AbortController().signal }),
-    'accepted',
-  );
-  assert.is(gateway.stats().totalRequests, 1);
-});
+/** Invalid options of a gateway, and the first issue of the error. */
+const GATEWAYS: readonly (readonly [options: unknown, issue: string])[] = [
+  [5, 'Input should be a valid dictionary'],
+  [{ polcy: {} }, 'polcy: Extra inputs are not permitted'],
+  [{ policy: { strategy: 'bogus' } }, "policy.strategy: Input should be 'round_robin', "],
+  [{ policy: { callTimeoutMs: '30' } }, 'policy.callTimeoutMs: Input should be a valid number'],
+  [{ policy: { maxRetries: Number.NaN } }, 'policy.maxRetries: '],
+  [{ graceMs: Number.POSITIVE_INFINITY }, 'graceMs: '],
+  [{ sessions: { share: 0 } }, 'sessions.share: Input should be greater than 0'],
+  [{ stateKey: Buffer.alloc(8) }, 'stateKey: expected a Buffer of at least 32 bytes'],
+  [{ protectedPaths: [{ path: 'keys', what: 'the keys' }] }, 'protectedPaths.0: expected an absolute path'],
+];
 
-test('close refuses invalid options, and the gateway keeps running', async () => {
-  for (const options of [null, 'x']) assert.is(await verdictOn('close', options), 'VALIDATION_ERROR options');
-  for (const graceMs of ['x', Number.NaN, -1, 1e12])
-    assert.is(await verdictOn('close', { graceMs }), 'VALIDATION_ERROR graceMs');
-  assert.is(gateway.phase, 'running');
-  assert.equal((await gateway.call('t', 'say')).result, text('said'));
+test('createGateway refuses unknown and invalid options, and takes undefined ones as not set', async () => {
+  for (const [options, issue] of GATEWAYS) {
+    const error = await errorOf(Reflect.apply(createGateway, undefined, [options]));
+    assert.is(error.code, 'VALIDATION_ERROR');
+    assert.ok(
+      error.message.startsWith(`The argument of createGateway is not valid: ${issue}`),
+      error.message,
+    );
+  }
+  const made = await createGateway(Object({ policy: { strategy: undefined }, graceMs: undefined }));
+  assert.equal(made.policy, DEFAULT_POLICY);
+  await made.close();
 });
 
 test.run();

@@ -24,7 +24,7 @@ test.after.each(() => gateway.close({ graceMs: 0 }));
 
 test('lists configured templates without instances, and stores them only when they are changed', async () => {
   const store = new MemoryStore();
-  const known = await createGateway({ store, templates: ['defined'] });
+  const known = await createGateway({ store, definitions: [{ id: 'defined' }] });
   assert.equal(known.templates(), ['defined']);
   assert.equal([known.health('defined').total, known.template('defined').instances], [0, []]);
   assert.is(await codeOf(known.call('defined', 'add')), 'NO_HEALTHY_INSTANCE');

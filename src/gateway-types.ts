@@ -33,10 +33,8 @@ export interface GatewayOptions {
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
   /** Defaults for settings that a template does not set. */
   readonly policy?: Partial<BalancerPolicy>;
-  /** Names of templates that exist although they have no instance. Default: none. */
-  readonly templates?: readonly string[];
   /** Template definitions: default environment of the programs, and what the programs require of the machine. These
-   *  templates exist, too. Default: none. */
+   *  templates exist without an instance, too. Default: none. */
   readonly definitions?: readonly TemplateRules[];
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];

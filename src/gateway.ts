@@ -16,16 +16,7 @@ import { LIMITS } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { LoadBalancerChange, TemplateSettings } from './domain/template.ts';
-import {
-  checkCloseOptions,
-  checkEventName,
-  checkedOptions,
-  checkRegisterOptions,
-  refusalOfAnswer,
-  refusalOfCall,
-  refusalOfList,
-  refusalOfRequest,
-} from './gateway/checked-input.ts';
+import { checkEventName, checkedOptions, refusalOfRequest } from './gateway/checked-input.ts';
 import { composeGateway, type GatewayDeps } from './gateway/compose.ts';
 import type {
   CallResult,
@@ -82,7 +73,7 @@ export class Gateway {
   /** The endpoint for MCP clients of either era, at each template and at all templates together. */
   readonly mcp: McpEndpoint;
   readonly #deps: GatewayDeps;
-  readonly #requests = new Requests((...exchange) => this.#deps.dispatcher.exchange(...exchange));
+  readonly #requests = new Requests((...exchange) => this.exchange(...exchange));
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
   /** The instances that were loaded at the start, and when. */
@@ -159,7 +150,6 @@ export class Gateway {
     input: InstanceInput | InProcessInput,
     options: RegisterOptions = {},
   ): Promise<Registration> {
-    checkRegisterOptions(options);
     if (!isFunction(input)) return this.#deps.registry.register(template, input, { ...options });
     const { handler, ...instance } = input;
     return this.#deps.registry.register(template, instance, { ...options, handler });
@@ -289,23 +279,17 @@ export class Gateway {
 
   /** One request of any method; resolves with its result. Rejects with the errors of `exchange` and of `errorOf`. */
   ask(template: string, request: ExchangeRequest, options?: RequestOptions): Promise<CallResult> {
-    const refusal = refusalOfRequest(request, options);
-    if (refusal !== undefined) return Promise.reject(refusal);
     return this.#requests.ask(template, request, options);
   }
 
   /** Calls a tool; resolves with its result, also when that has `isError: true`. Rejects as `ask` does. */
   call(template: string, tool: string, args: JsonObject = {}, options?: RequestOptions): Promise<CallResult> {
-    const refusal = refusalOfCall(tool, args, options);
-    if (refusal !== undefined) return Promise.reject(refusal);
     const request = { method: 'tools/call', params: { name: tool, arguments: args } };
     return this.#requests.ask(template, request, options);
   }
 
   /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */
   list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
-    const refusal = refusalOfList(field, options);
-    if (refusal !== undefined) return Promise.reject(refusal);
     return this.#requests.list(template, field, options);
   }
 
@@ -319,8 +303,6 @@ export class Gateway {
     answer: ErrorAnswer,
     signal?: AbortSignal,
   ): Promise<GatewayError> {
-    const refusal = refusalOfAnswer(request, answer);
-    if (refusal !== undefined) return Promise.reject(refusal);
     return this.#requests.errorOf(template, request, answer, signal);
   }
 
@@ -379,9 +361,8 @@ export class Gateway {
    * Refuses new calls, lets those in flight finish within the grace time, ends every session and process. Resolves when
    * nothing is left. Idempotent. The store stays open: the program that opened it closes it.
    */
-  async close(options: CloseOptions = {}): Promise<void> {
-    checkCloseOptions(options);
-    this.#closed ??= this.#shutDown(options.graceMs ?? this.#graceMs);
+  async close({ graceMs = this.#graceMs }: CloseOptions = {}): Promise<void> {
+    this.#closed ??= this.#shutDown(graceMs);
     return this.#closed;
   }
 

@@ -83,7 +83,7 @@ export function composeGateway(
     inspect,
   });
   const isDenied = deniedBy(deniedNetworks);
-  const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
+  const defined = new Set(definitions.keys());
   const registryDeps = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
   const registry = new Registry({ ...registryDeps, protectedPaths });
   const tracing = new Tracing();

@@ -17,7 +17,8 @@ const windowOf = ({ headers }: { headers: Headers }) =>
 /** An app without authentication, with the template `demo`. */
 async function start() {
   const mcp = fakeMcp();
-  return { ...(await startApp({ mcp, gateway: { templates: ['demo', 'mcp', 'tools'] } })), mcp };
+  const definitions = ['demo', 'mcp', 'tools'].map((id) => ({ id }));
+  return { ...(await startApp({ mcp, gateway: { definitions } })), mcp };
 }
 
 test('do not collide with the operations of a template, even for a template called mcp or tools', async () => {
