@@ -106,28 +106,6 @@ test('reports nothing when an equal instance replaces a drained one', async () =
   assert.equal(taken(), []);
 });
 
-test('reads the handshake of a server once, however many others are added and removed', async () => {
-  let reads = 0;
-  const reported = (name: string): Partial<Peer> => ({
-    ...TOOLS,
-    greeting: {
-      get instructions() {
-        reads += 1;
-        return name;
-      },
-    },
-  });
-  for (let count = 0; count < 20; count += 1) await add(`i${count}`, reported(`server ${count}`));
-  tell();
-  assert.is(reads, 20);
-  for (let count = 0; count < 20; count += 1) {
-    harness.ref(`i${count}`).drain();
-    harness.ref(`i${count}`).resume();
-  }
-  tell();
-  assert.is(reads, 20);
-});
-
 test('passes on the notices of instances, and completes with the fleet', async () => {
   await add('a', TOOLS);
   taken();

@@ -9,16 +9,24 @@ import { type ListChange, type ListField, NOTICED_LISTS, type Peer } from '../do
 import type { Fleet } from './fleet.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 
+/** The session of an instance. */
+interface Listing {
+  readonly peer: Peer;
+  /** Equal for servers with equal descriptions of themselves; unique for a server without one. */
+  readonly kind: string | symbol;
+}
+
+/** By id of the instance. */
+type Listings = ReadonlyMap<string, Listing>;
+
 /** Follows the instances until the gateway closes. */
 export class CapabilityChanges {
   /** Hot, no replay: lists that changed; `resources` includes resource templates. Completes with the fleet. */
   readonly changes$: Observable<ListChange>;
   readonly #fleet: Pick<Fleet, 'find' | 'listChanged$'>;
   readonly #changes = new Subject<ListChange>();
-  /** By template. */
-  readonly #listing = new Map<string, ListingInstances>();
-  /** By peer: handshake results may be long, so each is read once. */
-  readonly #kinds = new WeakMap<Peer, Kind>();
+  /** By template: the sessions of healthy instances; while there is none, that of the last one. */
+  readonly #listings = new Map<string, Listings>();
 
   /** `events$`: those of the gateway, hot. */
   constructor(fleet: Pick<Fleet, 'find' | 'listChanged$'>, events$: Observable<GatewayEvent>) {
@@ -32,76 +40,25 @@ export class CapabilityChanges {
 
   /** The instance became healthy or unhealthy, or may have a new session. */
   #check(template: string, id: string): void {
-    const member = this.#fleet.find(template, id);
-    const ref = member instanceof InstanceRef ? member : undefined;
-    const peer = ref?.state === 'healthy' ? ref.peer : undefined;
-    const listing = this.#listing.get(template) ?? new ListingInstances();
-    const changed =
-      ref === undefined || peer === undefined
-        ? listing.removed(id, ref)
-        : listing.added({ id, ref, peer, kind: this.#kindOf(peer) });
-    if (listing.isEmpty) this.#listing.delete(template);
-    else this.#listing.set(template, listing);
+    const before: Listings = this.#listings.get(template) ?? new Map();
+    const peer = this.#peerOf(template, id);
+    if (peer === before.get(id)?.peer) return;
+    const [last] = before.size === 1 ? before.keys() : [];
+    if (peer === undefined && last === id && this.#fleet.find(template, id) !== undefined) return;
+    const after = new Map(before);
+    after.delete(id);
+    if (last !== undefined && this.#peerOf(template, last) === undefined) after.delete(last);
+    if (peer !== undefined) after.set(id, { peer, kind: kindOf(peer) });
+    if (after.size === 0) this.#listings.delete(template);
+    else this.#listings.set(template, after);
+    const changed = [...without(before, after), ...without(after, before)];
     for (const list of new Set(changed.flatMap(listsOf))) this.#changes.next({ template, list });
   }
 
-  #kindOf(peer: Peer): Kind {
-    if (peer.era === 'bare') return Symbol(); // it does not describe itself
-    const kind = this.#kinds.get(peer) ?? kindOf(peer);
-    this.#kinds.set(peer, kind);
-    return kind;
-  }
-}
-
-/** Equal for servers with equal descriptions of themselves; unique for a server without one. */
-type Kind = string | symbol;
-
-/** A healthy instance, and its session at that time. */
-interface ListingInstance {
-  readonly id: string;
-  readonly ref: InstanceRef;
-  readonly peer: Peer;
-  readonly kind: Kind;
-}
-
-/** The healthy instances of one template. Changes return the instances whose lists differ from those of all others. */
-class ListingInstances {
-  readonly #healthy = new Map<string, ListingInstance>();
-  /** While no instance is healthy: the last healthy one. */
-  #last: ListingInstance | undefined;
-
-  get isEmpty(): boolean {
-    return this.#healthy.size === 0 && this.#last === undefined;
-  }
-
-  added(instance: ListingInstance): readonly ListingInstance[] {
-    const last = this.#last;
-    const before = last ?? this.#healthy.get(instance.id);
-    this.#last = undefined;
-    this.#healthy.delete(instance.id);
-    // The same session, or an instance of the same kind follows the last one, whose session is unchanged.
-    const isSame =
-      before?.id === instance.id
-        ? before.peer === instance.peer
-        : before?.kind === instance.kind && before.ref.peer === before.peer;
-    const isKnown = this.#hasKind(instance) && (before === undefined || this.#hasKind(before));
-    this.#healthy.set(instance.id, instance);
-    if (isSame || isKnown) return [];
-    return before === undefined ? [instance] : [before, instance];
-  }
-
-  /** The instance is not healthy; `ref` is the current instance of that id. Without another instance, the lists are unchanged. */
-  removed(id: string, ref: InstanceRef | undefined): readonly ListingInstance[] {
-    const before = this.#last?.id === id ? this.#last : this.#healthy.get(id);
-    if (before === undefined) return [];
-    this.#healthy.delete(id);
-    this.#last = this.#healthy.size === 0 && before.ref === ref ? before : undefined;
-    return this.#last === undefined && !this.#hasKind(before) ? [before] : [];
-  }
-
-  #hasKind({ kind }: ListingInstance): boolean {
-    for (const healthy of this.#healthy.values()) if (healthy.kind === kind) return true;
-    return false;
+  /** Undefined unless the instance is healthy. */
+  #peerOf(template: string, id: string): Peer | undefined {
+    const ref = this.#fleet.find(template, id);
+    return ref instanceof InstanceRef && ref.state === 'healthy' ? ref.peer : undefined;
   }
 }
 
@@ -115,8 +72,18 @@ const PRESENCE: ReadonlySet<GatewayEvent['type']> = new Set([
   'instance.stopped',
 ]);
 
+/** The servers of `some` that `others` lacks, also under another id. */
+function without(some: Listings, others: Listings): Peer[] {
+  const isMissing = (id: string, { kind }: Listing): boolean =>
+    ![...others].some(([other, listing]) => other !== id && listing.kind === kind);
+  return [...some]
+    .filter(([id, listing]) => others.get(id) !== listing && isMissing(id, listing))
+    .map(([, { peer }]) => peer);
+}
+
 /** A digest, because handshake results may be long. */
-function kindOf({ era, greeting }: Peer): Kind {
+function kindOf({ era, greeting }: Peer): Listing['kind'] {
+  if (era === 'bare') return Symbol(); // it does not describe itself
   try {
     return createHash('sha256')
       .update(`${era} ${canonicalText(greeting)}`)
@@ -126,6 +93,6 @@ function kindOf({ era, greeting }: Peer): Kind {
   }
 }
 
-function listsOf({ peer: { era, capabilities } }: ListingInstance): readonly ListField[] {
+function listsOf({ era, capabilities }: Peer): readonly ListField[] {
   return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }
