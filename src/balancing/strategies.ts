@@ -28,7 +28,7 @@ export type StrategyFactory = (options?: { readonly random?: () => number }) => 
 
 /** The least probability of a candidate of `health_based`, as a share of the best candidate's. */
 const FLOOR = 0.05;
-/** Most absent candidates (full, down, gone) that `weighted_round_robin` remembers; above it all of them are forgotten. */
+/** Most absent candidates (full, down, gone) whose credits `weighted_round_robin` remembers; above it all credits are forgotten. */
 const MOST_AWAY = 1_000;
 /** Credits that differ by less than this, a rounding error, are equal: the first in the list comes first. */
 const ROUNDING = 1e-9;
@@ -68,7 +68,7 @@ export const STRATEGIES: Readonly<Record<StrategyName, StrategyFactory>> = {
         }
       }
       credits.set(chosen.id, highest - 1);
-      if (credits.size > candidates.length + MOST_AWAY) forgetAway(credits, candidates);
+      if (credits.size > candidates.length + MOST_AWAY) credits.clear();
       return chosen;
     };
   },
@@ -124,13 +124,6 @@ function comesSooner(first: string, second: string, last: string): boolean {
   const firstIsAhead = first > last;
   const secondIsAhead = second > last;
   return firstIsAhead === secondIsAhead ? first < second : firstIsAhead;
-}
-
-function forgetAway(credits: Map<string, number>, candidates: readonly Candidate[]): void {
-  const present = new Set(candidates.map(({ id }) => id));
-  for (const id of credits.keys()) {
-    if (!present.has(id)) credits.delete(id);
-  }
 }
 
 function sum(numbers: readonly number[]): number {
