@@ -3,10 +3,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { createActor, SimulatedClock } from 'xstate';
 import { noneHealthy } from '../../src/actors/calls/instance-search.ts';
 import { ForeignInstance } from '../../src/actors/group.ts';
-import { rootMachine } from '../../src/actors/template.machine.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -285,20 +283,6 @@ test('scores an instance against the best of its pool', async () => {
 const registered = definition('a', { transport: 'stdio', command: 'run', nodeId: 'b:8080', weight: 3 });
 const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
-
-test('the root outlives a supervisor that crashes, and its template can be opened again', () => {
-  const root = createActor(rootMachine, { clock: new SimulatedClock() });
-  root.start();
-  root.send({ type: 'template.open', template: 'weather' });
-  root.send({ type: 'template.open', template: 'other' });
-  // There is no known way to crash a supervisor; this is the event that a crash would send.
-  root.send({ type: 'xstate.error.actor.weather', actorId: 'weather', error: new Error('it broke') });
-  assert.is(root.getSnapshot().status, 'active');
-  assert.equal(Object.keys(root.getSnapshot().children), ['other']);
-  root.send({ type: 'template.open', template: 'weather' });
-  assert.equal(Object.keys(root.getSnapshot().children), ['other', 'weather']);
-  root.stop();
-});
 
 test('an instance of another node is listed, but not started', async () => {
   const here = await harness.add('a', answers());

@@ -1,11 +1,11 @@
 // The supervisor of a template spawns its instance actors, releases them when they are done, and survives their crashes. There is
 // one per template, because spawning thousands of actors under one parent is quadratic. The root of a gateway spawns the
-// supervisors and survives their crashes; two gateways in one process have separate roots. The actors of sessions and parked
-// calls have the root as parent but are not among its children: their owners end them.
+// supervisors; two gateways in one process have separate roots. The actors of sessions and parked calls have the root as parent but
+// are not among its children: their owners end them.
 //
 //   template   supervising ── instance.add ──► (spawns)     xstate.done / xstate.error ──► (stops and forgets the child)
-//   root       running ── template.open ──► (spawns)        xstate.error ──► (stops and forgets the child)
-//              an actor of a client crashed ──► an uncaught error, because nothing could replace it
+//   root       running ── template.open ──► (spawns)        xstate.error ──► an uncaught error, because nothing could replace a
+//              supervisor or the actor of a client
 
 import {
   type ActorRefFrom,
@@ -84,10 +84,6 @@ export const CLIENT_ACTORS = { session: 'client session', parkedCall: 'parked ca
 export const rootMachine = setup({
   types: { events: {} as RootEvent },
   actors: { template: templateMachine },
-  guards: {
-    isOfClient: ({ event }) =>
-      'actorId' in event && Object.values<string>(CLIENT_ACTORS).includes(event.actorId),
-  },
   actions: {
     throwUncaught: ({ event }) =>
       queueMicrotask(() => {
@@ -101,10 +97,7 @@ export const rootMachine = setup({
     running: {
       on: {
         'template.open': { actions: spawnChild('template', { id: ({ event }) => event.template }) },
-        'xstate.error.actor.*': [
-          { guard: 'isOfClient', actions: 'throwUncaught' },
-          { actions: stopChild(({ event }) => event.actorId) },
-        ],
+        'xstate.error.actor.*': { actions: 'throwUncaught' },
       },
     },
   },
