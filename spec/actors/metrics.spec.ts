@@ -118,28 +118,10 @@ test('counts dedicated processes, but not conversations with HTTP backends', () 
   for (const transport of ['stdio', 'stdio', 'stdio', 'http', 'sse'] as const) upstream(transport);
   upstreamEnded('stdio', true);
   upstreamEnded('http', true);
-  assert.equal(metrics.clientsAt('a'), { sessions: 0, ownProcesses: 2, processes: [] });
+  assert.equal(metrics.clientsAt('a'), { sessions: 0, ownProcesses: 2 });
   assert.equal(metrics.clients().get('t')?.ownProcesses, { running: 2, started: 3, lost: 1 });
   upstreamEnded('stdio', false);
   assert.equal(metrics.clients().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
-});
-
-test('shows the principal of each dedicated process while it runs', () => {
-  for (const [pid, principal] of [
-    [1, 'user:1'],
-    [2, 'key:2'],
-    [3, 'user:1'],
-  ] as const) {
-    events.next({ type: 'upstream.opened', ...clientFact('a'), principal, transport: 'stdio', pid });
-  }
-  const end = { transport: 'stdio', reason: 'it ended', isLost: true } as const;
-  events.next({ type: 'upstream.ended', ...clientFact('a'), ...end, pid: 1 });
-  const left = [
-    { pid: 2, principal: 'key:2' },
-    { pid: 3, principal: 'user:1' },
-  ];
-  assert.equal(metrics.clientsAt('a'), { sessions: 0, ownProcesses: 2, processes: left });
-  assert.equal(metrics.clientsAt('b').processes, []);
 });
 
 test('remembers no instance where nothing is open', () => {

@@ -34,20 +34,12 @@ export interface InstanceMetrics {
   readonly ejections: number;
 }
 
-/** A process that runs for a single client. */
-interface DedicatedProcess {
-  readonly pid: number;
-  readonly principal: string;
-}
-
 /** The open sessions and dedicated processes of clients at one instance. */
 export interface InstanceClients {
   /** Sessions that are bound to it, parked ones included. */
   readonly sessions: number;
   /** Processes that run for single clients, with or without a session. */
   readonly ownProcesses: number;
-  /** Those of them whose process id is known, oldest first. */
-  readonly processes: readonly DedicatedProcess[];
 }
 
 /** Since the gateway started; `open` and `running` are present numbers. */
@@ -67,13 +59,6 @@ export interface ClientCounts {
 interface ClientTally {
   readonly sessions: { -readonly [Count in keyof ClientCounts['sessions']]: number };
   readonly ownProcesses: { -readonly [Count in keyof ClientCounts['ownProcesses']]: number };
-}
-
-interface Present {
-  sessions: number;
-  ownProcesses: number;
-  /** The owner of each process, by its id. */
-  readonly owners: Map<number, string>;
 }
 
 export interface Tally {
@@ -109,7 +94,7 @@ export interface InstanceCounts {
 /** Upper bound of the histogram, in microseconds: an hour. */
 const LONGEST_MICROSECONDS = 3_600_000_000;
 
-const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
+const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
 export class Metrics {
   readonly #hasTemplate: (template: string) => boolean;
@@ -122,7 +107,7 @@ export class Metrics {
   readonly #all = newInstanceCounts();
   readonly #clients = new Map<string, ClientTally>();
   /** Instances where clients have anything open, by server id. */
-  readonly #present = new Map<string, Present>();
+  readonly #present = new Map<string, InstanceClients>();
   #started = 0;
   #refused = 0;
   #lastProbeAtMs: number | null = null;
@@ -176,10 +161,7 @@ export class Metrics {
 
   /** The open sessions and dedicated processes at the instance of that server id. */
   clientsAt(serverId: string): InstanceClients {
-    const present = this.#present.get(serverId);
-    if (present === undefined) return NO_CLIENTS;
-    const { sessions, ownProcesses, owners } = present;
-    return { sessions, ownProcesses, processes: [...owners].map(([pid, principal]) => ({ pid, principal })) };
+    return this.#present.get(serverId) ?? NO_CLIENTS;
   }
 
   #count(event: GatewayEvent): void {
@@ -246,20 +228,16 @@ export class Metrics {
         add(this.#tallyOf(event.template).sessions, { open: -1, ended: 1, lost: event.isLost ? 1 : 0 });
         this.#change(event.serverId, -1, 0);
         break;
-      case 'upstream.opened': {
+      case 'upstream.opened':
         if (!isProcess(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: 1, started: 1 });
-        const { owners } = this.#change(event.serverId, 0, 1);
-        if (event.pid !== undefined) owners.set(event.pid, event.principal);
+        this.#change(event.serverId, 0, 1);
         break;
-      }
-      case 'upstream.ended': {
+      case 'upstream.ended':
         if (!isProcess(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: -1, lost: event.isLost ? 1 : 0 });
-        const { owners } = this.#change(event.serverId, 0, -1);
-        if (event.pid !== undefined) owners.delete(event.pid);
+        this.#change(event.serverId, 0, -1);
         break;
-      }
     }
   }
 
@@ -311,18 +289,16 @@ export class Metrics {
     return getOrInsert(this.#clients, template, () => sumOf([]));
   }
 
-  #change(serverId: string, sessions: number, ownProcesses: number): Present {
-    const present = getOrInsert(this.#present, serverId, newPresent);
-    present.sessions += sessions;
-    present.ownProcesses += ownProcesses;
-    if (present.sessions === 0 && present.ownProcesses === 0) this.#present.delete(serverId);
-    return present;
+  #change(serverId: string, sessions: number, ownProcesses: number): void {
+    const before = this.clientsAt(serverId);
+    const after = { sessions: before.sessions + sessions, ownProcesses: before.ownProcesses + ownProcesses };
+    if (after.sessions === 0 && after.ownProcesses === 0) this.#present.delete(serverId);
+    else this.#present.set(serverId, after);
   }
 }
 
 const newOutcomes = (): Map<RequestOutcome, BucketCounts> => new Map();
 const newBucketCounts = (): BucketCounts => new BucketCounts();
-const newPresent = (): Present => ({ sessions: 0, ownProcesses: 0, owners: new Map() });
 
 function newTemplateCounts(): TemplateCounts {
   const times = new DurationHistogram();

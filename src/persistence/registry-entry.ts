@@ -58,7 +58,7 @@ const OTHER_NAMES: readonly string[] = [
   ...['template_name', 'template', 'config', 'server_id', 'source', 'node_id', 'status', 'healthy', 'state'],
   ...['in_flight', 'created_at', 'updated_at', 'last_check', 'last_health_check', 'health', 'latency_ms'],
   ...['score', 'restarts', 'requests', 'errors', 'pid', 'reason', 'ejection', 'stderr'],
-  ...['consecutive_failures', 'sessions', 'own_processes', 'own_pids', 'warnings', 'container'],
+  ...['consecutive_failures', 'sessions', 'own_processes', 'warnings', 'container'],
 ];
 
 /** Levels of objects and lists in an entry; a YAML value can contain itself. */

@@ -49,14 +49,14 @@ test.run();
 const record = suite('the instance record');
 
 const isRecord = Compile(InstanceRecord);
-const clients = { sessions: 0, ownProcesses: 0, processes: [] };
+const clients = { sessions: 0, ownProcesses: 0 };
 
 record('shows the definition and the current state, with secrets masked', () => {
   const shown = instanceRecord(
     {
       definition: definitionSample(),
       snapshot: snapshotSample({ pid: 7 }),
-      clients: { sessions: 3, ownProcesses: 2, processes: [{ pid: 8, principal: 'user:1' }] },
+      clients: { sessions: 3, ownProcesses: 2 },
     },
     ANONYMOUS,
   );
@@ -65,7 +65,7 @@ record('shows the definition and the current state, with secrets masked', () => 
     ...{ endpoint: 'http://127.0.0.1:9000/mcp', command: 'serve', args: ['--fast'], working_dir: '/srv' },
     ...{ env_vars: { TOKEN: '***' }, headers: { Authorization: '***' }, weight: 2, metadata: { team: 'a' } },
     ...{ source: 'api', node_id: null, status: 'healthy', healthy: true, state: 'healthy', in_flight: 1 },
-    ...{ sessions: 3, own_processes: 2, pid: 7, own_pids: [{ pid: 8, principal: 'user:1' }], reason: null },
+    ...{ sessions: 3, own_processes: 2, pid: 7, reason: null },
     ...{ warnings: [], restarts: 0, stderr: [], ejection: null },
     ...{ created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-02T00:00:00.000Z' },
     last_check: '2026-01-03T00:00:00.000Z',
@@ -110,7 +110,7 @@ record('hides command, process ids, reason and standard error from callers witho
   const definition = definitionSample({ endpoint, nodeId: 'n1', force: true });
   const facts = { healthy: false, reason: 'spawn /srv/serve ENOENT', stderr: ['/srv'], pid: 7 };
   const snapshot = snapshotSample(facts);
-  const clients = { sessions: 0, ownProcesses: 1, processes: [{ pid: 8, principal: 'user:1' }] };
+  const clients = { sessions: 0, ownProcesses: 1 };
   const viewer = (...scopes: Scope[]): Principal => ({ ...ANONYMOUS, scopes: new Set(scopes) });
   const whole = instanceRecord({ definition, snapshot, clients }, viewer('gateway:write'));
   assert.equal([whole.endpoint, whole.command, whole.reason], [endpoint, 'serve', 'spawn /srv/serve ENOENT']);
@@ -121,7 +121,7 @@ record('hides command, process ids, reason and standard error from callers witho
     const shown = instanceRecord({ definition, snapshot, clients }, viewer(...scopes));
     assert.equal(shown, {
       ...{ ...others, endpoint: 'http://127.0.0.1:9000/mcp', command: null, args: [], working_dir: null },
-      ...{ pid: null, own_pids: [], reason: null, stderr: [] },
+      ...{ pid: null, reason: null, stderr: [] },
     });
     assert.ok(isRecord.Check(shown));
   }

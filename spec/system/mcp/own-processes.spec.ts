@@ -80,13 +80,12 @@ test('a stateless client can continue its waiting call while there is no shared 
   };
   const first = Object((await once({}))?.result);
   assert.is(first.resultType, 'input_required');
-  const own = await harness.ownPids();
-  assert.is(own.length, 1);
+  assert.is((await harness.record()).own_processes, 1);
   await harness.lose();
   const inputResponses = Object.fromEntries(Object.keys(first.inputRequests).map((key) => [key, YES]));
   const answer = await once({ requestState: first.requestState, inputResponses });
   assert.match(textOf({ result: answer?.result }), SAID_YES);
-  assert.equal(await harness.ownPids(), own);
+  assert.is((await harness.record()).own_processes, 1);
 });
 
 /** Commands of an operator; `isOver` if the instance does not come back. */
@@ -120,7 +119,7 @@ needsProcesses(
     for (let life = 0; life < 3; life += 1) {
       // At every step of their opening: the first starts its program, others find a reserve or wait for capacity.
       const knocks = Array.from({ length: 3 }, async (_, index) => {
-        if (index > 0) await harness.ownPids();
+        if (index > 0) await harness.ownProcesses();
         return harness.knock();
       });
       harness.kill(harness.sharedPid());

@@ -107,18 +107,18 @@ export class OwnHarness {
     await this.app.gateway[verb](TEMPLATE, ID);
   }
 
-  /** The dedicated processes that an operator sees. */
-  async ownPids(): Promise<number[]> {
+  /** The number of dedicated processes that an operator sees. */
+  async ownProcesses(): Promise<number> {
     const { body } = await this.app.ask('GET', '/gateway/registry');
     const [record]: readonly InstanceRecord[] = Object(Object(body.templates)[TEMPLATE]).instances;
-    return (record?.own_pids ?? []).map(({ pid }) => pid);
+    return record?.own_processes ?? 0;
   }
 
   /** Waits until `count` processes are dedicated, and nothing else runs but the shared one and a reserve. */
   async settlesAt(count: number): Promise<void> {
-    const look = async () => ({ own: await this.ownPids(), all: this.#processes() });
+    const look = async () => ({ own: await this.ownProcesses(), all: this.#processes() });
     const isSettled = ({ own, all }: Awaited<ReturnType<typeof look>>) =>
-      own.length === count && all.length <= count + 2;
+      own === count && all.length <= count + 2;
     const seen = await eventually(look, isSettled, patienceMs);
     assert.ok(isSettled(seen), `${count} are wanted: ${JSON.stringify(seen)}`);
   }

@@ -53,7 +53,6 @@ export const InstanceRecord = Type.Object({
   sessions: integer(3),
   own_processes: integer(1),
   pid: Type.Union([Type.Integer(), Type.Null()], { examples: [null] }),
-  own_pids: Type.Array(Type.Object({ pid: integer(4711), principal: text('key:00112233445566ff') })),
   reason: NullableText,
   warnings: Type.Array(Type.String()),
   ejection: NullableEjection,
@@ -66,7 +65,7 @@ export const InstanceRecord = Type.Object({
 export type InstanceRecord = Static<typeof InstanceRecord>;
 
 /**
- * Makes the record for one viewer. `pid` is the process that clients share; `own_pids` are the dedicated processes of single clients.
+ * Makes the record for one viewer. `pid` is the process that clients share.
  * Values of `env_vars` and `headers` are always masked, because they may be secrets. Details of the machine (command, arguments and
  * folder, query of an endpoint, processes, standard error, and the reason, which may quote them) need the scope `gateway:write`.
  */
@@ -80,7 +79,6 @@ export function instanceRecord(server: Server, viewer: Principal): InstanceRecor
     args: [],
     working_dir: null,
     pid: null,
-    own_pids: [],
     reason: null,
     stderr: [],
   };
@@ -123,7 +121,6 @@ function recordOf({ definition, snapshot, clients, warnings = [] }: Server): Ins
     sessions: clients.sessions,
     own_processes: clients.ownProcesses,
     pid: snapshot.pid,
-    own_pids: clients.processes.map(({ pid, principal }) => ({ pid, principal })),
     reason: fullReason(snapshot),
     warnings: [...warnings],
     ejection: snapshot.ejection,
