@@ -110,8 +110,6 @@ export interface InProcessInput {
 
 /** Counts of the open sessions and dedicated processes of MCP clients. */
 export interface ClientStats {
-  /** Open sessions that are idle and cost little memory. */
-  readonly parkedSessions: number;
   readonly maxSessions: number;
   /** By template; only templates that ever had a client. */
   readonly templates: ReadonlyMap<string, ClientCounts>;

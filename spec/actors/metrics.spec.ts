@@ -51,7 +51,7 @@ test('averages the time to answers only', () => {
   assert.is(instances.a?.averageResponseTimeMs, 20);
 });
 
-test('reports percentiles within 1 %', () => {
+test('reports percentiles within 3 %', () => {
   for (let ms = 1; ms <= 1_000; ms += 1) finish('a', 'result', ms);
   const { p50Ms, p95Ms, p99Ms } = metrics.summary();
   for (const [reported, expected] of [
@@ -59,15 +59,8 @@ test('reports percentiles within 1 %', () => {
     [p95Ms, 950],
     [p99Ms, 990],
   ] as const) {
-    assert.ok(Math.abs(reported - expected) <= expected / 100, `${reported} instead of ${expected}`);
+    assert.ok(Math.abs(reported - expected) <= (expected * 3) / 100, `${reported} instead of ${expected}`);
   }
-});
-
-test('percentiles accept durations of zero, and of more than an hour', () => {
-  for (const ms of [0, 0.0001, 10 * 3_600_000]) finish('a', 'result', ms);
-  const { p50Ms, p99Ms } = metrics.summary();
-  assert.ok(p50Ms > 0 && p50Ms < 0.01);
-  assert.ok(Math.abs(p99Ms - 3_600_000) < 36_000);
 });
 
 test('removes a deregistered instance, also when one of its calls ends later', () => {
@@ -92,7 +85,7 @@ test('counts calls since the registration, and separately since the instance run
   assert.is(metrics.summary().instances.a?.requests, 3);
 });
 
-const NO_SESSIONS = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
+const NO_SESSIONS = { open: 0, opened: 0, lost: 0, moved: 0 };
 
 test('counts sessions by template and by instance, wherever they move', () => {
   for (const at of ['a', 'a', 'b']) opened(at);
@@ -101,16 +94,10 @@ test('counts sessions by template and by instance, wherever they move', () => {
   ended('b', false);
   ended('b', true);
   opened('other', 'u');
-  assert.equal(metrics.clients().get('t')?.sessions, {
-    open: 1,
-    opened: 3,
-    ended: 2,
-    lost: 1,
-    moved: 1,
-  });
+  assert.equal(metrics.clients().get('t')?.sessions, { open: 1, opened: 3, lost: 1, moved: 1 });
   assert.equal(metrics.clients().get('u')?.sessions, { ...NO_SESSIONS, open: 1, opened: 1 });
   assert.equal(sumOf(metrics.clients().values()).sessions, {
-    ...{ open: 2, opened: 4, ended: 2, lost: 1, moved: 1 },
+    ...{ open: 2, opened: 4, lost: 1, moved: 1 },
   });
 });
 

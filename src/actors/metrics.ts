@@ -2,7 +2,6 @@
 // statistics, the metrics for Prometheus and the load samples read the counts. An event costs a few lookups; the present state
 // (health, queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
 
-import { createHistogram } from 'node:perf_hooks';
 import type { Observable } from 'rxjs';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { ExchangeOutcome, GatewayEvent, GatewayEvents } from '../domain/events.ts';
@@ -44,11 +43,9 @@ export interface InstanceClients {
 
 /** Since the gateway started; `open` and `running` are present numbers. */
 export interface ClientCounts {
-  /** `ended` includes `lost`: open = opened - ended. */
   readonly sessions: {
     readonly open: number;
     readonly opened: number;
-    readonly ended: number;
     readonly lost: number;
     readonly moved: number;
   };
@@ -91,15 +88,13 @@ export interface InstanceCounts {
   ejections: number;
 }
 
-/** Upper bound of the histogram, in microseconds: an hour. */
-const LONGEST_MICROSECONDS = 3_600_000_000;
-
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
 export class Metrics {
   readonly #hasTemplate: (template: string) => boolean;
   readonly #startedAtMs = Date.now();
-  readonly #histogram = createHistogram({ lowest: 1, highest: LONGEST_MICROSECONDS, figures: 2 });
+  /** Times of exchanges with an answer. */
+  readonly #times = new DurationHistogram();
   readonly #templates = new Map<string, TemplateCounts>();
   /** By server id: since the registration, and since the instance runs on this node. */
   readonly #registered = new Map<string, InstanceCounts>();
@@ -123,17 +118,15 @@ export class Metrics {
   summary(): MetricsSummary {
     const { requests, failures } = tallyOf(this.#all.exchanges);
     const instances = [...this.#registered].map(([id, counts]) => [id, metricsOf(counts)] as const);
-    const percentileMs = (percentile: number) =>
-      this.#histogram.count === 0 ? 0 : this.#histogram.percentile(percentile) / 1000;
     const { passed = 0, failed = 0 } = Object.fromEntries(this.#all.probes);
     return {
       uptimeSeconds: Math.floor((Date.now() - this.#startedAtMs) / 1000),
       totalRequests: this.#started,
       errorRate: share(failures + this.#refused, requests + this.#refused),
       averageResponseTimeMs: metricsOf(this.#all).averageResponseTimeMs,
-      p50Ms: percentileMs(50),
-      p95Ms: percentileMs(95),
-      p99Ms: percentileMs(99),
+      p50Ms: this.#times.percentile(0.5) ?? 0,
+      p95Ms: this.#times.percentile(0.95) ?? 0,
+      p99Ms: this.#times.percentile(0.99) ?? 0,
       instances: Object.fromEntries(instances.filter(([, { requests }]) => requests > 0)),
       probes: { total: passed + failed, passed, lastAtMs: this.#lastProbeAtMs },
     };
@@ -225,7 +218,7 @@ export class Metrics {
         this.#change(event.serverId, 1, 0);
         break;
       case 'session.ended':
-        add(this.#tallyOf(event.template).sessions, { open: -1, ended: 1, lost: event.isLost ? 1 : 0 });
+        add(this.#tallyOf(event.template).sessions, { open: -1, lost: event.isLost ? 1 : 0 });
         this.#change(event.serverId, -1, 0);
         break;
       case 'upstream.opened':
@@ -248,10 +241,7 @@ export class Metrics {
       increment(counts?.exchanges, outcome);
       if (isAnswer && counts !== undefined) counts.answeredMs += durationMs;
     }
-    if (isAnswer) {
-      const microseconds = Math.round(durationMs * 1000);
-      this.#histogram.record(Math.min(Math.max(microseconds, 1), LONGEST_MICROSECONDS));
-    }
+    if (isAnswer) this.#times.record(durationMs);
     if (event.attempt === 1) this.#template(event.template)?.waits.observe(waitMs);
     if (!event.isLast) return;
     const counts = this.#end(event, outcome, waitMs + durationMs, event.code);
@@ -359,7 +349,7 @@ function share(part: number, whole: number): number {
 /** The counts of several templates together; a new object. */
 export function sumOf(counts: Iterable<ClientCounts>): ClientTally {
   const sum: ClientTally = {
-    sessions: { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 },
+    sessions: { open: 0, opened: 0, lost: 0, moved: 0 },
     ownProcesses: { running: 0, started: 0, lost: 0 },
   };
   for (const { sessions, ownProcesses } of counts) {

@@ -17,7 +17,7 @@ import { sessionUnknown, templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { dedicatedBounds } from '../domain/limits.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { ClientSessionView, ClientStats, GatewayOptions } from '../gateway-types.ts';
+import type { ClientSessionView, GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { ListMemory } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
@@ -99,9 +99,8 @@ export class Mcp {
     this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
   }
 
-  get stats(): Omit<ClientStats, 'templates'> {
-    const { parked: parkedSessions, max: maxSessions } = this.#actors.sessions;
-    return { parkedSessions, maxSessions };
+  get maxSessions(): number {
+    return this.#actors.sessions.max;
   }
 
   /** Ids of the owners that have something open that `changedCallers$` can end. */

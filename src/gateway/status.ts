@@ -15,7 +15,7 @@ import type { Mcp } from './mcp.ts';
 
 export interface StatusDeps {
   readonly fleet: Pick<Fleet, 'group' | 'has' | 'inFlight' | 'templates'>;
-  readonly mcp: Pick<Mcp, 'stats'>;
+  readonly mcp: Pick<Mcp, 'maxSessions'>;
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
   readonly events$: Observable<GatewayEvent>;
 }
@@ -56,7 +56,7 @@ export class Status {
 
   stats(): GatewayStats {
     const { fleet, mcp } = this.#deps;
-    const clients = { ...mcp.stats, templates: this.metrics.clients() };
+    const clients = { maxSessions: mcp.maxSessions, templates: this.metrics.clients() };
     return { ...this.metrics.summary(), activeConnections: fleet.inFlight, clients };
   }
 

@@ -6,7 +6,7 @@ import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
 import type { Gateway } from '../gateway.ts';
-import type { ClientStats, GatewayStats, Server } from '../gateway-types.ts';
+import type { GatewayStats, Server } from '../gateway-types.ts';
 
 /** Sorted names of the templates that the principal may use. */
 export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal: Principal): string[] {
@@ -33,11 +33,8 @@ export function requireTemplate(principal: Principal, template: string): void {
 
 type Percentiles = 'p50Ms' | 'p95Ms' | 'p99Ms';
 
-/** Percentiles and parked sessions are null for a viewer of some templates: they cannot be split by template. */
-export type VisibleStats = Omit<GatewayStats, Percentiles | 'clients'> &
-  Readonly<Record<Percentiles, number | null>> & {
-    readonly clients: Omit<ClientStats, 'parkedSessions'> & { readonly parkedSessions: number | null };
-  };
+/** Percentiles are null for a viewer of some templates: they cannot be split by template. */
+export type VisibleStats = Omit<GatewayStats, Percentiles> & Readonly<Record<Percentiles, number | null>>;
 
 /**
  * All numbers for a viewer of all templates. Other viewers get sums over the visible instances, without calls that
@@ -60,7 +57,7 @@ export function visibleStats(
       : metrics.reduce((sum, instance) => sum + of(instance) * instance.requests, 0) / totalRequests;
   return {
     ...stats,
-    clients: { ...clients, parkedSessions: null, templates: new Map(templates) },
+    clients: { ...clients, templates: new Map(templates) },
     totalRequests,
     activeConnections: servers.reduce((sum, { snapshot }) => sum + snapshot.inFlight, 0),
     errorRate: mean(({ errorRate }) => errorRate),

@@ -31,7 +31,7 @@ test('status shows the gateway, its templates and the sessions of MCP clients', 
   assert.match(out, /^instances +1 of 1 healthy$/m);
   await openSession(open.url, 'demo');
   const after = (await open.run('gateway status')).out;
-  assert.match(after, /^sessions +1 of at most 10000, 0 parked, 0 moved, 0 lost$/m);
+  assert.match(after, /^sessions +1 of at most 10000, 0 moved, 0 lost$/m);
   assert.match(after, /^dedicated processes +0 running, 0 lost$/m);
   assert.match(after, /^TEMPLATE +HEALTHY +STRATEGY +SESSIONS +DEDICATED PROCESSES$/m);
   assert.match(after, /^demo +1 of 1 +round_robin +1 +0$/m);
@@ -41,7 +41,7 @@ test('status shows the gateway, its templates and the sessions of MCP clients', 
 
 test('status omits fields that a gateway of another version does not send', async () => {
   const template = { total_instances: 2, healthy_instances: 1, load_balancer_strategy: 'random' };
-  const sessions = { open: 1, parked: null, max: 5, moved: 2, lost: 3 };
+  const sessions = { open: 1, max: 5, moved: 2, lost: 3 };
   const stats = { total_requests: 7, active_connections: 0, templates: { demo: template } };
   const health = { status: 'healthy', build: '1' };
   const old = await statusOf({ '/gateway/health': health, '/gateway/stats': stats });

@@ -39,7 +39,7 @@ test('show zeros before the first request, except for the health check of the ha
           ...{ ejections: 0, is_ejected: false, sessions: 0, own_processes: 0 },
         },
       },
-      sessions: { open: 0, parked: 0, max: 5, opened: 0, ended: 0, lost: 0, moved: 0 },
+      sessions: { open: 0, max: 5, opened: 0, lost: 0, moved: 0 },
       own_processes: { running: 0, started: 0, lost: 0 },
       load_balancer: {
         ...{ default_strategy: 'round_robin', available_strategies: [...STRATEGY_NAMES], total_requests: 0 },
@@ -79,13 +79,13 @@ test('count the sessions of MCP clients, in sum, by template and by instance', a
   );
   await app.ask('DELETE', '/mcp/demo', { headers: first });
   const view = await stats();
-  const counts = { max: 5, lost: 0, moved: 0, ended: 1 };
-  assert.equal(view.sessions, { ...counts, open: 2, parked: 0, opened: 3 });
+  const counts = { max: 5, lost: 0, moved: 0 };
+  assert.equal(view.sessions, { ...counts, open: 2, opened: 3 });
   const sessionsOf = (part: unknown, name: string) => objectOr(objectOr(part)[name]).sessions;
   assert.equal([sessionsOf(view.templates, 'demo'), sessionsOf(view.templates, 'other')], [1, 1]);
   assert.equal([sessionsOf(view.instances, 'one'), sessionsOf(view.instances, 'two')], [1, 1]);
   const part = await stats(await app.key(['gateway:read'], ['demo']));
-  assert.equal(part.sessions, { ...counts, open: 1, parked: null, opened: 2 });
+  assert.equal(part.sessions, { ...counts, open: 1, opened: 2 });
 });
 
 test('show a key for some templates the sums and weighted means of these, without percentiles', async () => {

@@ -79,10 +79,6 @@ export class ClientSessions implements SessionSupervisor {
   get calling(): number {
     return this.#all().filter((session) => session instanceof ClientSession && session.calls > 0).length;
   }
-  /** How many sessions with one template are parked. */
-  get parked(): number {
-    return this.#open.all().filter((session) => session instanceof ClientSession && session.isParked).length;
-  }
 
   /**
    * Opens a session for a client: the strategy of the template chooses the instance. When the opening fails there, the next one

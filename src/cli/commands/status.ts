@@ -150,15 +150,10 @@ const TEMPLATE_COLUMNS: Columns<Fields> = {
 
 /** Open sessions and processes of MCP clients; a gateway of an older version does not report them. */
 function clientRows(stats: Fields = {}): (readonly [string, string])[] {
-  const { open, max, parked, lost: lostSessions, moved } = fields(stats.sessions);
+  const { open, max, lost: lostSessions, moved } = fields(stats.sessions);
   const { running, lost: lostProcesses } = fields(stats.own_processes);
   if (open === undefined || running === undefined) return [];
-  const parts = [
-    known`${open} of at most ${max}`,
-    ...(typeof parked === 'number' ? [`${parked} parked`] : []),
-    known`${moved} moved`,
-    known`${lostSessions} lost`,
-  ];
+  const parts = [known`${open} of at most ${max}`, known`${moved} moved`, known`${lostSessions} lost`];
   return [
     ['sessions', parts.join(', ')],
     ['dedicated processes', known`${running} running, ${lostProcesses} lost`],

@@ -54,13 +54,11 @@ export const StatisticsView = Type.Object({
     }),
     { propertyNames: text('everything-1') },
   ),
-  /** Of all visible templates. `ended` includes `lost`; `parked` is null for a viewer of some templates. */
+  /** Of all visible templates. */
   sessions: Type.Object({
     open: integer(12),
-    parked: Type.Union([Type.Integer(), Type.Null()], { examples: [8] }),
     max: integer(10_000),
     opened: integer(480),
-    ended: integer(468),
     lost: integer(0),
     moved: integer(2),
   }),
@@ -103,7 +101,7 @@ function statisticsView(gateway: Gateway, viewer: Principal): Static<typeof Stat
     p99_ms: percentile(stats.p99Ms),
     templates: Object.fromEntries(templates.map((name) => [name, templateView(gateway, name, clients)])),
     instances: byServer(servers, (server) => instanceView(server, stats)),
-    sessions: { open, parked: clients.parkedSessions, max: clients.maxSessions, ...sinceStart },
+    sessions: { open, max: clients.maxSessions, ...sinceStart },
     own_processes: { ...ownProcesses },
     load_balancer: {
       default_strategy: policy.strategy,
