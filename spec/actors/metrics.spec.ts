@@ -73,18 +73,6 @@ test('removes a deregistered instance, also when one of its calls ends later', (
   assert.equal([errorRate, averageResponseTimeMs], [0, 10]);
 });
 
-test('counts calls since the registration, and separately since the instance runs on this node', () => {
-  begin('a');
-  finish('a', 'result');
-  events.next({ type: 'instance.stopped', ...instanceFields('a') }); // another node has it
-  assert.is(metrics.running('a'), undefined);
-  finish('a', 'result'); // a call that was still running
-  begin('a');
-  finish('a', 'error');
-  assert.equal([...(metrics.running('a')?.exchanges ?? [])], [['error', 1]]);
-  assert.is(metrics.summary().instances.a?.requests, 3);
-});
-
 const NO_SESSIONS = { open: 0, opened: 0, lost: 0, moved: 0 };
 
 test('counts sessions by template and by instance, wherever they move', () => {

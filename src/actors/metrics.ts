@@ -96,9 +96,8 @@ export class Metrics {
   /** Times of exchanges with an answer. */
   readonly #times = new DurationHistogram();
   readonly #templates = new Map<string, TemplateCounts>();
-  /** By server id: since the registration, and since the instance runs on this node. */
-  readonly #registered = new Map<string, InstanceCounts>();
-  readonly #running = new Map<string, InstanceCounts>();
+  /** By server id, of registered instances that ever ran here. */
+  readonly #instances = new Map<string, InstanceCounts>();
   readonly #all = newInstanceCounts();
   readonly #clients = new Map<string, ClientTally>();
   /** Instances where clients have anything open, by server id. */
@@ -117,7 +116,7 @@ export class Metrics {
 
   summary(): MetricsSummary {
     const { requests, failures } = tallyOf(this.#all.exchanges);
-    const instances = [...this.#registered].map(([id, counts]) => [id, metricsOf(counts)] as const);
+    const instances = [...this.#instances].map(([id, counts]) => [id, metricsOf(counts)] as const);
     const { passed = 0, failed = 0 } = Object.fromEntries(this.#all.probes);
     return {
       uptimeSeconds: Math.floor((Date.now() - this.#startedAtMs) / 1000),
@@ -138,13 +137,8 @@ export class Metrics {
   }
 
   /** Since the registration; undefined for an instance that never ran here. */
-  registered(serverId: string): InstanceCounts | undefined {
-    return this.#registered.get(serverId);
-  }
-
-  /** Since it runs here; undefined for an instance that does not. */
-  running(serverId: string): InstanceCounts | undefined {
-    return this.#running.get(serverId);
+  instance(serverId: string): InstanceCounts | undefined {
+    return this.#instances.get(serverId);
   }
 
   /** By template, of those that ever had a session or a process of a client. */
@@ -177,27 +171,22 @@ export class Metrics {
         break;
       case 'probe.finished':
         for (const counts of this.#countsOf(event))
-          increment(counts?.probes, event.passed ? 'passed' : 'failed');
+          increment(counts.probes, event.passed ? 'passed' : 'failed');
         this.#lastProbeAtMs = event.atMs;
         break;
       case 'instance.ejected':
-        for (const counts of this.#countsOf(event)) if (counts !== undefined) counts.ejections += 1;
+        for (const counts of this.#countsOf(event)) counts.ejections += 1;
         break;
       case 'instance.restarting':
         for (const counts of this.#countsOf(event))
-          increment(counts?.restarts, event.isPlanned ? 'request' : 'failure');
+          increment(counts.restarts, event.isPlanned ? 'request' : 'failure');
         break;
       case 'instance.starting':
         // Only registered instances: a call that ends after the deregistration must not add an entry.
-        getOrInsert(this.#registered, event.serverId, newInstanceCounts);
-        getOrInsert(this.#running, event.serverId, newInstanceCounts);
-        break;
-      case 'instance.stopped': // it failed and starts again, or another node runs it
-        this.#running.delete(event.serverId);
+        getOrInsert(this.#instances, event.serverId, newInstanceCounts);
         break;
       case 'instance.deregistered':
-        this.#running.delete(event.serverId);
-        this.#registered.delete(event.serverId);
+        this.#instances.delete(event.serverId);
         break;
       case 'template.changed':
         if (!this.#hasTemplate(event.template)) this.#templates.delete(event.template);
@@ -238,8 +227,8 @@ export class Metrics {
     const { outcome, durationMs, waitMs } = event;
     const isAnswer = outcome === 'result' || outcome === 'error';
     for (const counts of this.#countsOf(event)) {
-      increment(counts?.exchanges, outcome);
-      if (isAnswer && counts !== undefined) counts.answeredMs += durationMs;
+      increment(counts.exchanges, outcome);
+      if (isAnswer) counts.answeredMs += durationMs;
     }
     if (isAnswer) this.#times.record(durationMs);
     if (event.attempt === 1) this.#template(event.template)?.waits.observe(waitMs);
@@ -271,8 +260,9 @@ export class Metrics {
   }
 
   /** The counts to which an event of an instance is added. */
-  #countsOf({ serverId }: { readonly serverId: string }): readonly (InstanceCounts | undefined)[] {
-    return [this.#all, this.#registered.get(serverId), this.#running.get(serverId)];
+  #countsOf({ serverId }: { readonly serverId: string }): readonly InstanceCounts[] {
+    const counts = this.#instances.get(serverId);
+    return counts === undefined ? [this.#all] : [this.#all, counts];
   }
 
   #tallyOf(template: string): ClientTally {

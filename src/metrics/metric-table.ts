@@ -15,7 +15,7 @@ interface HttpAnswers {
 
 export interface MetricsReading {
   readonly templates: readonly TemplateSnapshot[];
-  readonly traffic: Pick<Metrics, 'isRegistryCurrent' | 'running' | 'template'>;
+  readonly traffic: Pick<Metrics, 'isRegistryCurrent' | 'instance' | 'template'>;
   readonly http: HttpAnswers;
   readonly isDatabaseConnected: boolean;
   readonly version: string;
@@ -95,13 +95,8 @@ export const METRICS: readonly Metric[] = [
     name: 'stagedoor_instances',
     help: 'Instances that run on this node, by state',
     labels: ['template', 'state'],
-    read: ({ templates, traffic }) =>
-      templates.flatMap(({ template, instances }) =>
-        statesOf(
-          template,
-          instances.filter(({ serverId }) => traffic.running(serverId) !== undefined),
-        ),
-      ),
+    read: ({ templates }) =>
+      templates.flatMap(({ template, instances }) => statesOf(template, instances.filter(runsHere))),
   },
   {
     kind: 'gauge',
@@ -297,8 +292,8 @@ function ofEachInstance(
 ): Series<number>[] {
   return templates.flatMap(({ template, instances }) =>
     instances.flatMap((snapshot) => {
-      const counts = traffic.running(snapshot.serverId);
-      if (counts === undefined) return [];
+      const counts = traffic.instance(snapshot.serverId);
+      if (counts === undefined || !runsHere(snapshot)) return [];
       const instance = { template, instance_id: snapshot.id };
       return of(snapshot, counts).map(
         ([labels, value]): Series<number> => [{ ...instance, ...labels }, value],
@@ -319,6 +314,11 @@ function ofClients(
   of: (clients: TemplateSnapshot['clients']) => number,
 ): Series<number>[] {
   return templates.map(({ template, clients }) => [{ template }, of(clients)]);
+}
+
+/** Instances of other nodes are listed as stopped. */
+function runsHere({ state }: InstanceSnapshot): boolean {
+  return state !== 'stopped';
 }
 
 /** All states, so that a graph keeps the line of a state without instances. */

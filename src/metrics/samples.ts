@@ -149,7 +149,7 @@ class Sample {
     });
     const instances = snapshot.instances.map((instance) => {
       const { serverId } = instance;
-      const view = instanceView(instance, this.#loadOf(this.#metrics.registered(serverId), before));
+      const view = instanceView(instance, this.#loadOf(this.#metrics.instance(serverId), before));
       return [serverId, this.#renewed(JSON.stringify(view), known?.instances.get(serverId))] as const;
     });
     return { ...this.#renewed(text, known), snapshot, load, inFlight, instances: new Map(instances) };
