@@ -215,14 +215,6 @@ check('is draining again after a restart while draining', async (harness) => {
   assert.is(harness.ref.state, 'healthy');
 });
 
-check('does not postpone its probe when a new policy has the same interval', async (harness) => {
-  passes(await harness.healthy());
-  await harness.pass(20_000);
-  harness.ref.setPolicy({ ...harness.actor.getSnapshot().context.policy, maxRetries: 0 });
-  assert.ok(await harness.happensAfter(10_000, probes(harness)));
-  assert.is(harness.actor.getSnapshot().context.policy.maxRetries, 0);
-});
-
 check('emits every probe, of which the handshake is the first', async (harness) => {
   const transport = await harness.healthy();
   fails(transport);

@@ -120,8 +120,6 @@ export const instanceSetup = setup({
     hasLeft: stateIn({ duty: 'left' }),
     /** A leaving instance waits for calls in independent conversations, and needs no new session. */
     isNotLeaving: not(stateIn({ duty: 'leaving' })),
-    isNewInterval: ({ context, event }) =>
-      event.type === 'setPolicy' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
     isLastRecovery: ({ context }) => context.statistics.recoveries + 1 >= LIMITS.failedRecoveries,
     isLastFailure: ({ context }) => context.statistics.failures + 1 >= LIMITS.failedProbes,
     isProbedLongAgo: ({ context }) =>

@@ -99,7 +99,6 @@ export const instanceMachine = instanceSetup.createMachine({
                     setPolicy: {
                       target: 'resting',
                       reenter: true,
-                      guard: 'isNewInterval',
                       actions: assign({ policy: ({ event }) => event.policy }),
                     },
                   },
