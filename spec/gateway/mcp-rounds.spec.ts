@@ -61,7 +61,7 @@ const EVENTS: Readonly<Record<string, () => unknown>> = {
     harness.inner.ref('a').restart();
   },
   'its instance is unhealthy': async () => {
-    await harness.inner.call('refused', { instanceId: 'a', looksUpTools: false }).end;
+    await harness.inner.call('refused', { instanceId: 'a' }).end;
     assert.is(harness.inner.ref('a').state, 'unhealthy');
   },
   'its instance crashes': () => harness.inner.backend('a').disconnect(),

@@ -70,7 +70,7 @@ export class RoundsHarness {
 
   add(id: string): Promise<InstanceRef> {
     const script: Script = (exchange) => answer(id, exchange);
-    return this.inner.add(id, { ...this.#backend, script, tools: [WRITE, READ] });
+    return this.inner.add(id, { ...this.#backend, script, tools: [WRITE, READ, { name: 'refused' }] });
   }
 
   /** Every conversation that was had with an instance, those of single clients included. */

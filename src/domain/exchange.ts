@@ -47,8 +47,6 @@ export interface ExchangeOptions {
   readonly timeoutMs?: number;
   /** Only this instance may answer: no balancing, no failover. */
   readonly instanceId?: string;
-  /** False: a tool that is in no list is called nevertheless, and the backend answers. Default true. */
-  readonly looksUpTools?: boolean;
   /** True for a request that continues earlier work of that instance, which may be draining or unhealthy. Default false. */
   readonly isContinuation?: boolean;
 }

@@ -36,18 +36,12 @@ export class Dispatcher {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
       const group = fleet.existingGroup(template);
-      const {
-        instanceId,
-        timeoutMs = group.policy.callTimeoutMs,
-        looksUpTools = true,
-        isContinuation = false,
-      } = options;
+      const { instanceId, timeoutMs = group.policy.callTimeoutMs, isContinuation = false } = options;
       const route =
         instanceId === undefined
           ? new BalancedRoute(group, request)
           : new BoundRoute(fleet.get(template, instanceId), request, { isContinuation });
-      const wantedTool = looksUpTools ? toolOf(request) : undefined;
-      return { group, request, route, wantedTool, timeoutMs };
+      return { group, request, route, wantedTool: toolOf(request), timeoutMs };
     });
   }
 
