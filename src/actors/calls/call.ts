@@ -15,7 +15,7 @@ import {
   perhapsDelivered,
   shuttingDown,
 } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Attempted, CallEvents } from './call-events.ts';
@@ -68,16 +68,14 @@ export class Call implements QueuedCall, RunningCall {
   isPaused = false;
   #retries = 0;
   #isAnswering = false;
-  #lastAsked: InstanceRef | undefined;
   #lastFailure: AttemptFailure | undefined;
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
   /** The previous attempt, which is silent and continues. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
-  /** The step before an attempt or instead of one (an opening, an answer of the route, a wait), and its instance, if any. */
+  /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
   #preparation: Subscription | undefined;
-  #preparingAt: InstanceRef | undefined;
   #isWaiting = false;
 
   constructor(deps: CallDeps, input: CallInput, events: CallEvents, subscriber: Subscriber<Answer>) {
@@ -138,7 +136,7 @@ export class Call implements QueuedCall, RunningCall {
     if (waiting$ !== undefined) {
       this.#leaveQueue();
       const refused = (error: GatewayError): void => this.giveUp(this.#failure() ?? error);
-      this.#waitFor(waiting$, undefined, () => this.tryNow(), refused);
+      this.#waitFor(waiting$, () => this.tryNow(), refused);
       return false;
     }
     const ref = this.#search.next();
@@ -165,9 +163,8 @@ export class Call implements QueuedCall, RunningCall {
     const { opening, answer } = plan;
     const waitMs = this.#passedMs;
     const failed = (error: GatewayError): void => this.#preparationFailed(ref, error, plan);
-    if (opening !== undefined) this.#waitFor(opening, ref, () => this.tryNow(), failed);
-    else if (answer !== undefined)
-      this.#waitFor(answer, ref, (event) => this.#answer(ref, event, waitMs), failed);
+    if (opening !== undefined) this.#waitFor(opening, () => this.tryNow(), failed);
+    else if (answer !== undefined) this.#waitFor(answer, (event) => this.#answer(ref, event, waitMs), failed);
     else {
       this.#send(ref, plan);
       return true;
@@ -177,25 +174,13 @@ export class Call implements QueuedCall, RunningCall {
 
   #waitFor<T>(
     preparation$: Observable<T>,
-    ref: InstanceRef | undefined,
     done: (value: T) => void,
     failed: (error: GatewayError) => void,
   ): void {
     const preparation = new Subscription();
     this.#preparation = preparation; // before subscribing: it may end synchronously
-    this.#preparingAt = ref;
-    preparation.add(
-      preparation$.subscribe({
-        next: (value) => {
-          this.#preparingAt = undefined;
-          done(value);
-        },
-        error: (thrown: unknown) => {
-          this.#preparingAt = undefined;
-          failed(asGatewayError(thrown));
-        },
-      }),
-    );
+    const error = (thrown: unknown): void => failed(asGatewayError(thrown));
+    preparation.add(preparation$.subscribe({ next: done, error }));
   }
 
   /** Counts as a failed attempt, although nothing was sent. */
@@ -225,7 +210,6 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   #send(ref: InstanceRef, plan: AttemptPlan): void {
-    this.#lastAsked = ref;
     const { group } = this.#input;
     const { request, upstream } = plan;
     this.#track(ref);
@@ -240,7 +224,7 @@ export class Call implements QueuedCall, RunningCall {
       subscription: new Subscription(),
       overdue: undefined,
     };
-    const exchange$ = tracedExchange(this.#deps, ref, asSent(request), attempt.attempt, {
+    const exchange$ = tracedExchange(this.#deps, ref, request, attempt.attempt, {
       finished: (ending) => this.#finished(attempt, ending),
       overdue: () => attempt.overdue ?? this.#overdue,
       paused: (isPaused) => {
@@ -429,19 +413,11 @@ export class Call implements QueuedCall, RunningCall {
   #timedOut(passedMs: number): void {
     // Of two silent instances the error names the first.
     const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
-    const named = silent ?? this.#preparingAt ?? this.#lastAsked;
     const mayHaveArrived = silent !== undefined || this.#lastFailure?.error.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
-    this.#overdue = named === undefined ? overdue : atInstance(overdue, named.id);
+    this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
     const failure = this.#isWaiting ? this.#failure() : undefined; // more telling than the lack of another instance
     this.giveUp(failure ?? this.#overdue);
   }
-}
-
-/** The request without its arrival time, which only the gateway uses. */
-function asSent(request: ExchangeRequest): ExchangeRequest {
-  if (request.arrivedAtMs === undefined) return request;
-  const { arrivedAtMs: _, ...sent } = request;
-  return sent;
 }
