@@ -116,8 +116,6 @@ export interface ClientStats {
 }
 
 export interface ConnectionTestOptions {
-  /** The caller, whose concurrent tests are bounded. Default: one caller for all tests. */
-  readonly ownerId?: string;
   /** As of RegisterOptions. */
   readonly isLimited?: boolean;
   /** Stops the test. */

@@ -14,9 +14,8 @@ import type { Transport, TransportDiagnostics } from '../transports/transport.ts
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;
-/** Concurrent tests, including those that are being closed: of all callers, and of one. */
+/** Concurrent tests, including those that are being closed. */
 const AT_ONCE = 4;
-const AT_ONCE_OF_OWNER = 2;
 
 export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly open: Open;
@@ -25,8 +24,8 @@ export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
 
 export class ConnectionTests {
   readonly #deps: ConnectionTestDeps;
-  /** Each with the promise of its end. */
-  readonly #running = new Map<{ readonly ownerId: string }, Promise<unknown>>();
+  /** The end of each. */
+  readonly #running = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
 
   constructor(deps: ConnectionTestDeps) {
@@ -42,22 +41,20 @@ export class ConnectionTests {
     input: InstanceInput,
     options: ConnectionTestOptions,
   ): Promise<ConnectionOutcome> {
-    const { ownerId = '', isLimited = false, signal } = options;
+    const { isLimited = false, signal } = options;
     if (this.#closing.signal.aborted) throw shuttingDown();
-    const own = [...this.#running.keys()].filter((test) => test.ownerId === ownerId).length;
-    if (this.#running.size >= AT_ONCE || own >= AT_ONCE_OF_OWNER) throw tooManyTests();
-    const test = { ownerId };
+    if (this.#running.size >= AT_ONCE) throw tooManyTests();
     const drafted = this.#deps.registry.draft(template, input, { isLimited });
     const tried = drafted.then((definition) => this.#open(definition, signal));
     const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error
-    this.#running.set(test, ended);
-    void ended.then(() => this.#running.delete(test));
+    this.#running.add(ended);
+    void ended.then(() => this.#running.delete(ended));
     return (await tried).outcome;
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all(this.#running.values());
+    await Promise.all(this.#running);
   }
 
   /** `closed` resolves when the program has ended or the connection is closed; it never rejects. */

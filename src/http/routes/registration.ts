@@ -134,7 +134,6 @@ export const registrationRoutes: readonly Route[] = [
       const isLimited = principal.templates !== undefined;
       const { durationMs: duration_ms, ...outcome } = await services.gateway
         .testConnection(wanted.template, instance, {
-          ownerId: principal.id,
           isLimited,
           signal: request.signal,
         })
