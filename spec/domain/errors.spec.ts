@@ -23,10 +23,8 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
   [errors.sessionLimit(10), '503 SESSION_LIMIT', { retryAfterSeconds: 60 }, 'sessions.max)'],
   [errors.sessionShareLimit(10), '503 SESSION_LIMIT', {}, 'sessions.share)'],
   [errors.processLimit(64), '429 QUEUE_FULL', again(60), 'sessions.max_processes)'],
-  [errors.processShareLimit(16), '429 QUEUE_FULL', again(60), 'sessions.share)'],
-  [errors.conversationShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
+  [errors.dedicatedShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
   [errors.parkedCallsFull(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
-  [errors.parkedShareLimit(250), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
   [errors.tooManySearches(), '429 QUEUE_FULL', again(1)],
 ];
 

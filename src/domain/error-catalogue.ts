@@ -252,21 +252,9 @@ export function sessionShareLimit(most: number): GatewayError {
   return new GatewayError('SESSION_LIMIT', message);
 }
 
-/** The processes end with the caller's sessions. */
-export function processShareLimit(most: number): GatewayError {
-  const message = `Limit of ${most} processes of the instance per caller reached (setting sessions.share).`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
-}
-
-export function conversationShareLimit(most: number): GatewayError {
-  const message = `Limit of ${most} conversations with the instance per caller reached (setting sessions.share).`;
+export function dedicatedShareLimit(most: number): GatewayError {
+  const message = `Limit of ${most} processes or conversations of the instance per caller reached (setting sessions.share).`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
-}
-
-/** Like parkedCallsFull, for the calls of one caller. */
-export function parkedShareLimit(most: number): GatewayError {
-  const message = `Limit of ${most} calls per caller that wait for an answer of their client reached.`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
 /** A call was cancelled for another one, because its client was disconnected. */
@@ -281,7 +269,7 @@ export function processLimit(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** A call needs an answer of its client to a request of its server, and too many other calls wait for one. */
+/** A call needs an answer of its client to a request of its server, and too many other calls, or those of its caller, wait for one. */
 export function parkedCallsFull(most: number): GatewayError {
   const message = `Limit of ${most} calls that wait for an answer of their client reached.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });

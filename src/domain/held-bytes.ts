@@ -207,8 +207,6 @@ export class HeldBytes {
  */
 export class OwnerShares extends OwnerAmounts {
   readonly share: number;
-  /** True when one owner may hold everything: then only the total is bounded. */
-  readonly coversAll: boolean;
   readonly #most: number;
 
   /** Of `most` in all, each owner may hold `part`, above 0 and up to 1; LIMITS.ownerShareLeast if that is more. */
@@ -216,7 +214,6 @@ export class OwnerShares extends OwnerAmounts {
     super();
     const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
     this.share = Math.min(most, Math.max(LIMITS.ownerShareLeast, share));
-    this.coversAll = this.share === most;
     this.#most = most;
   }
 

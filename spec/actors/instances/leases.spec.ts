@@ -53,19 +53,6 @@ test('reports why a conversation could not be opened, unless its lease had ended
   assert.match(reason, 'exited with code 1');
 });
 
-test('a refusal names sessions.share, or sessions.max_processes where the share is all there is', async () => {
-  for (const [processes, setting] of [
-    [1, 'sessions.max_processes'],
-    [64, 'sessions.share'],
-  ] as const) {
-    const leases = make('stdio', async () => new ScriptedTransport(), { processes, share: 0.25 });
-    const open = async () => leases.lease({ owner: { id: 'user:1' }, profile: PLAIN });
-    for (let count = Math.ceil(processes / 4); count > 0; count -= 1) await open();
-    const refusal = await open().catch((thrown: unknown) => thrown);
-    assert.match(String(refusal), `(setting ${setting})`);
-  }
-});
-
 test('ends an idle conversation to make room for a new one, of the same owner where its share is full', async () => {
   const processes: ScriptedTransport[] = [];
   const bounds = { processes: 9, share: 0.25 }; // 8 for each

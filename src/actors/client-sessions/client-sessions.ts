@@ -262,7 +262,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#open.makeRoom(
       (session) => this.#sharesOf(session) === shares && (!isShareFull || session.ownerId === ownerId),
     );
-    if (!shares.coversAll && shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
+    if (shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
     if (shares.isFull) throw sessionLimit(this.#maxSessions);
   }
 

@@ -3,7 +3,7 @@
 // probes, the machine count here synchronously, past the mailbox. The balancer chooses the instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
-import { parkedCallsFull, parkedShareLimit } from '../../domain/error-catalogue.ts';
+import { parkedCallsFull } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
 import { isWithinEqualPart, OwnerShares } from '../../domain/held-bytes.ts';
@@ -137,6 +137,6 @@ export class CallCounter {
 
 /** Why no further call of this owner may wait for its client: LIMITS.parkedCalls do, or the owner's share of them. */
 export function parkingRefusal(parked: OwnerShares, ownerId: string): GatewayError | undefined {
-  if (parked.isShareFull(ownerId)) return parkedShareLimit(parked.share);
+  if (parked.isShareFull(ownerId)) return parkedCallsFull(parked.share);
   return parked.isFull ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
 }

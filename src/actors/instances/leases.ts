@@ -6,13 +6,7 @@ import { type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import {
-  conversationShareLimit,
-  notConnected,
-  processLimit,
-  processShareLimit,
-  queueFull,
-} from '../../domain/error-catalogue.ts';
+import { dedicatedShareLimit, notConnected, processLimit, queueFull } from '../../domain/error-catalogue.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
@@ -184,16 +178,13 @@ export class Leases implements ConversationListener {
   }
 
   /** QUEUE_FULL. The end of the process that makes room; undefined when there is room. */
-  #makeRoom({ owner, idleMs }: LeaseRequest): Promise<void> | undefined {
+  #makeRoom({ owner }: LeaseRequest): Promise<void> | undefined {
     const isFull = this.#shares.isShareFull(owner.id);
     if (!isFull && this.#counted.size < this.#most) return undefined;
     const idle = this.#oldestIdle(isFull ? owner.id : undefined);
     if (idle !== undefined && this.#replaced.size < this.#most) return this.#replace(idle);
-    const { share, coversAll } = this.#shares;
-    if (idleMs !== undefined)
-      throw isFull ? conversationShareLimit(share) : queueFull(this.#options.instance.template);
-    if (isFull && !coversAll) throw processShareLimit(share);
-    throw processLimit(this.#most);
+    if (isFull) throw dedicatedShareLimit(this.#shares.share);
+    throw this.#isPipe ? processLimit(this.#most) : queueFull(this.#options.instance.template);
   }
 
   #oldestIdle(ownerId: string | undefined): Conversation | undefined {
