@@ -375,9 +375,7 @@ export class Gateway {
     this.#phase = 'closing';
     const { fleet, registry, mcp, sync, tests } = this.#deps;
     const synced = sync.close();
-    const { inFlight: calls, unanswered } = fleet;
-    const outstanding = { calls, unanswered, sessions: mcp.callingSessions, graceMs };
-    this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), ...outstanding });
+    this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), calls: fleet.inFlight, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.backgroundMs))));
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);

@@ -188,11 +188,6 @@ export class Fleet {
     return this.#serving().reduce((sum, ref) => sum + ref.carried, 0);
   }
 
-  /** Exchanges that wait until their client answers a question of its server. */
-  get unanswered(): number {
-    return this.#serving().reduce((sum, ref) => sum + ref.carried - ref.inFlight, 0);
-  }
-
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;

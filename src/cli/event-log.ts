@@ -2,7 +2,7 @@
 // requests; probes, calls, and sessions that begin and end normally are logged only at debug level.
 
 import type { Observable, Subscription } from 'rxjs';
-import type { EventName, GatewayEvent, GatewayEvents, Outstanding } from '../domain/events.ts';
+import type { EventName, GatewayEvent, GatewayEvents } from '../domain/events.ts';
 
 export type EventLogger = Readonly<
   Record<'debug' | 'info' | 'warn', (fields: object, message: string) => void>
@@ -78,11 +78,10 @@ function isProcess({ transport }: GatewayEvents['upstream.opened']): boolean {
   return transport === 'stdio';
 }
 
-function stopping({ calls, unanswered, graceMs }: Outstanding): string {
+function stopping({ calls, graceMs }: GatewayEvents['gateway.closing']): string {
   if (calls === 0) return 'the gateway is stopping';
   const have = calls === 1 ? '1 call in flight has' : `${calls} calls in flight have`;
-  const answers = `; ${unanswered} of them ${unanswered === 1 ? 'waits for an answer of its client' : 'wait for answers of their clients'}`;
-  return `the gateway is stopping: ${have} ${graceMs / 1000} s to finish${unanswered === 0 ? '' : answers}`;
+  return `the gateway is stopping: ${have} ${graceMs / 1000} s to finish`;
 }
 
 function restartWords({ isPlanned, isProgram }: GatewayEvents['instance.restarting']): Words {

@@ -56,17 +56,6 @@ interface WaitFields {
   readonly waitMs: number;
 }
 
-/** The calls and sessions that a stop waits for. */
-export interface Outstanding {
-  /** Calls in flight. */
-  readonly calls: number;
-  /** Those of them that wait for their client to answer a request of its server. */
-  readonly unanswered: number;
-  /** Sessions of MCP clients with calls under way. */
-  readonly sessions: number;
-  readonly graceMs: number;
-}
-
 /** The end of a session or conversation of a client. */
 export interface Ending {
   /** A clause: "exited with code 1". */
@@ -78,7 +67,8 @@ export interface Ending {
 /** TABLE of all events: the name of each, and its fields. */
 export const EVENTS = {
   'gateway.started': fields<EventFields>(),
-  'gateway.closing': fields<EventFields & Outstanding>(),
+  /** `calls`: those in flight, for which it waits. */
+  'gateway.closing': fields<EventFields & { readonly calls: number; readonly graceMs: number }>(),
   'instance.registered': fields<InstanceFields & { readonly replaced: boolean }>(),
   'instance.deregistered': fields<InstanceFields>(),
   'instance.changed': fields<InstanceFields>(),

@@ -108,10 +108,6 @@ export class Mcp {
     return new Set([...this.#actors.sessions.owners, ...this.#parked.owners, ...this.#pool.owners]);
   }
 
-  get callingSessions(): number {
-    return this.#actors.sessions.calling;
-  }
-
   sessions(): ClientSessionView[] {
     const startMs = Date.now() - this.#deps.now();
     return this.#actors.sessions.list().map(({ openedAtMs, usedAtMs, bindings, isListened, ...session }) => ({

@@ -295,13 +295,6 @@ test('closing also ends a parked session that is used before its turn', async ()
   assert.is(harness.sessions.size, 0);
 });
 
-test('sessions with all templates do not count as calling', () => {
-  const session = add();
-  session.calls = 1;
-  assert.is(harness.sessions.calling, 0);
-  session.finish();
-});
-
 test('ends all sessions of an owner, and no others', async () => {
   await paced();
   await harness.add('a', { fields: HTTP });

@@ -75,10 +75,6 @@ export class ClientSessions implements SessionSupervisor {
   get owners(): readonly string[] {
     return [...this.#shares.owners, ...this.#aggregateShares.owners];
   }
-  /** How many sessions with one template have calls under way. */
-  get calling(): number {
-    return this.#all().filter((session) => session instanceof ClientSession && session.calls > 0).length;
-  }
 
   /**
    * Opens a session for a client: the strategy of the template chooses the instance. When the opening fails there, the next one
