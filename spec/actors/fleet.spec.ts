@@ -325,28 +325,8 @@ test('an instance that moves to another node leaves here, and is reported as sto
 test('an instance of another node is shown as stopped, with the node in its reason', () => {
   const foreign = new ForeignInstance(registered);
   assert.is(foreign.definition, registered);
-  assert.equal(foreign.snapshot(), {
-    id: 'a',
-    serverId: 'a',
-    template: 't',
-    state: 'stopped',
-    healthy: false,
-    inFlight: 0,
-    weight: 3,
-    score: 0,
-    latencyMs: null,
-    consecutiveFailures: 0,
-    ejection: null,
-    lastCheck: null,
-    reason: 'it runs on the node "b:8080"',
-    restarts: 0,
-    requests: 0,
-    errors: 0,
-    era: null,
-    pid: null,
-    stderr: [],
-    unmatchedMessages: 0,
-  });
+  const { state, healthy, weight, reason } = foreign.snapshot();
+  assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "b:8080"']);
 });
 
 test.run();

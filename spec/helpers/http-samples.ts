@@ -41,12 +41,9 @@ export function snapshotSample(over: Partial<InstanceSnapshot> = {}): InstanceSn
     lastCheck: '2026-01-03T00:00:00.000Z',
     reason: null,
     restarts: 0,
-    requests: 5,
-    errors: 0,
     era: 'legacy',
     pid: null,
     stderr: [],
-    unmatchedMessages: 0,
     ...over,
   };
 }

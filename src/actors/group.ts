@@ -160,12 +160,9 @@ export class ForeignInstance {
       reason: this.reason,
       ejection: null,
       restarts: 0,
-      requests: 0,
-      errors: 0,
       era: null,
       pid: null,
       stderr: [],
-      unmatchedMessages: 0,
     };
   }
 }

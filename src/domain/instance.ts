@@ -175,15 +175,11 @@ export interface InstanceSnapshot {
   /** Set while it is ejected or avoided because of the results of its calls, whatever its health. */
   readonly ejection: EjectionView | null;
   readonly restarts: number;
-  readonly requests: number;
-  readonly errors: number;
   readonly era: string | null;
   /** Process id of the child, when the gateway runs one. */
   readonly pid: number | null;
   /** Last lines of the child's standard error; without a child those of the last one. */
   readonly stderr: readonly string[];
-  /** Lines on standard output, or messages, that were no JSON-RPC. */
-  readonly unmatchedMessages: number;
   /** While it is connected: the transport that its server speaks, if that is not the registered one. */
   readonly foundTransport?: TransportKind;
 }

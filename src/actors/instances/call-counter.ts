@@ -13,8 +13,6 @@ export class CallCounter {
   #carried = 0;
   /** Active calls that were paused before; they may exceed the capacity. */
   #resumed = 0;
-  #requests = 0;
-  #errors = 0;
   #successRate = 1;
   #latencyMs: number | undefined;
   readonly #paused = new OwnerShares(LIMITS.parkedCalls);
@@ -36,14 +34,6 @@ export class CallCounter {
   /** True when nothing is under way. */
   get isIdle(): boolean {
     return this.#carried === 0 && this.reserved === 0;
-  }
-  /** Calls so far. */
-  get requests(): number {
-    return this.#requests;
-  }
-  /** Ended calls that failed, or were answered with an error. */
-  get errors(): number {
-    return this.#errors;
   }
   /** Exponentially weighted share of answered calls and probes, 0 to 1. */
   get successRate(): number {
@@ -74,7 +64,6 @@ export class CallCounter {
 
   begin(ownerId: string): void {
     this.#carried += 1;
-    this.#requests += 1;
     this.#active.take(ownerId);
   }
 
@@ -91,7 +80,6 @@ export class CallCounter {
     if (hasResumed) this.#resumed -= 1;
     this.#active.release(ownerId);
     if (outcome === 'cancelled') return;
-    if (outcome !== 'result') this.#errors += 1;
     const isAnswered = outcome !== 'failed';
     this.record(isAnswered, isAnswered ? durationMs : undefined);
   }

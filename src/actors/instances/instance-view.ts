@@ -70,12 +70,9 @@ export function snapshotOf(
     ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
     reason: unhealthyReason(snapshot) ?? (link === undefined ? startingReason(diagnostics) : null),
     restarts: Math.max(0, statistics.sessions - 1),
-    requests: calls.requests,
-    errors: calls.errors,
     era: link?.peer.era ?? null,
     pid: diagnostics?.pid ?? null,
     stderr: diagnostics?.stderr ?? stderr,
-    unmatchedMessages: diagnostics?.unmatchedMessages ?? 0,
     ...foundTransportOf(definition, link),
   };
 }
