@@ -116,8 +116,6 @@ export interface ClientStats {
 }
 
 export interface ConnectionTestOptions {
-  /** As of RegisterOptions. */
-  readonly isLimited?: boolean;
   /** Stops the test. */
   readonly signal?: AbortSignal;
 }

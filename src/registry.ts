@@ -108,13 +108,9 @@ export class Registry {
   }
 
   /** The definition that `register` would store, under a new id, after the same checks. Stores nothing. Errors as of `register`. */
-  async draft(
-    template: string,
-    written: InstanceInput,
-    options: RegisterOptions = {},
-  ): Promise<InstanceDefinition> {
-    const { id: _, ...input } = checkedInstance(template, written, options);
-    const definition = this.#define(template, input, options);
+  async draft(template: string, written: InstanceInput): Promise<InstanceDefinition> {
+    const { id: _, ...input } = checkedInstance(template, written, {});
+    const definition = this.#define(template, input, {});
     await this.#refuseExposing(definition);
     return definition;
   }

@@ -41,11 +41,10 @@ export class ConnectionTests {
     input: InstanceInput,
     options: ConnectionTestOptions,
   ): Promise<ConnectionOutcome> {
-    const { isLimited = false, signal } = options;
     if (this.#closing.signal.aborted) throw shuttingDown();
     if (this.#running.size >= AT_ONCE) throw tooManyTests();
-    const drafted = this.#deps.registry.draft(template, input, { isLimited });
-    const tried = drafted.then((definition) => this.#open(definition, signal));
+    const drafted = this.#deps.registry.draft(template, input);
+    const tried = drafted.then((definition) => this.#open(definition, options.signal));
     const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error
     this.#running.add(ended);
     void ended.then(() => this.#running.delete(ended));

@@ -131,12 +131,8 @@ export const registrationRoutes: readonly Route[] = [
       const wanted = registrationIn(body);
       requireTemplate(principal, wanted.template);
       const instance = checkedCommand({ ...wanted, principal, request }, services);
-      const isLimited = principal.templates !== undefined;
       const { durationMs: duration_ms, ...outcome } = await services.gateway
-        .testConnection(wanted.template, instance, {
-          isLimited,
-          signal: request.signal,
-        })
+        .testConnection(wanted.template, instance, { signal: request.signal })
         .catch(rethrown(wanted.locate));
       if (outcome.isOk) {
         const { era, server, tools } = outcome;
