@@ -91,7 +91,7 @@ export class ClientSessions implements SessionSupervisor {
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
-    this.#makeRoom(ownerId, this.#shares);
+    this.#checkRoom(ownerId, this.#shares);
     const session = new ClientSession(this, template, ownerId, this.#shared(profile), lists);
     this.#opening.add(session);
     this.#shares.take(ownerId);
@@ -120,7 +120,7 @@ export class ClientSessions implements SessionSupervisor {
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN. It ends with `remove`. */
   add(session: SessionRecord): void {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    this.#makeRoom(session.ownerId, this.#aggregateShares);
+    this.#checkRoom(session.ownerId, this.#aggregateShares);
     this.#aggregateShares.take(session.ownerId);
     this.#open.add(session);
   }
@@ -248,22 +248,10 @@ export class ClientSessions implements SessionSupervisor {
     return closing;
   }
 
-  /**
-   * Makes room by ending expired sessions, and no others; if the share of the owner is full, only sessions of that owner.
-   * SESSION_LIMIT when that does not make room.
-   */
-  #makeRoom(ownerId: string, shares: OwnerShares): void {
-    const isShareFull = shares.isShareFull(ownerId);
-    if (!shares.isFull && !isShareFull) return;
-    this.#open.makeRoom(
-      (session) => this.#sharesOf(session) === shares && (!isShareFull || session.ownerId === ownerId),
-    );
+  /** SESSION_LIMIT. */
+  #checkRoom(ownerId: string, shares: OwnerShares): void {
     if (shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
     if (shares.isFull) throw sessionLimit(this.#maxSessions);
-  }
-
-  #sharesOf(session: SessionRecord): OwnerShares {
-    return session instanceof ClientSession ? this.#shares : this.#aggregateShares;
   }
 }
 

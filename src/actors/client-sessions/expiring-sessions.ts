@@ -70,12 +70,6 @@ export class ExpiringSessions {
     this.#parked.delete(id);
   }
 
-  /** Ends some of the expired sessions that `isEligible` accepts. */
-  makeRoom(isEligible: (session: SessionRecord) => boolean): void {
-    this.#park(NEVER);
-    this.#expire(ENDED_PER_SWEEP, isEligible);
-  }
-
   /** From now on no session is parked or ended. */
   stop(): void {
     this.#isStopped = true;
@@ -103,15 +97,15 @@ export class ExpiringSessions {
     this.#disarm = undefined;
     this.#sweepsAtMs = NEVER;
     const now = this.#clock.now();
-    const isDone = this.#park(PARKED_PER_SWEEP) && this.#expire(ENDED_PER_SWEEP);
+    const isDone = this.#park() && this.#expire();
     if (isDone) this.#arm();
     else this.#sweepAt(now + NEXT_SWEEP_MS, now);
   }
 
-  /** Parks unused sessions, at most `most`. False when there may be more. A busy session counts as used now. */
-  #park(most: number): boolean {
+  /** Parks unused sessions, some at once. False when there may be more. A busy session counts as used now. */
+  #park(): boolean {
     const now = this.#clock.now();
-    let remaining = most;
+    let remaining = PARKED_PER_SWEEP;
     for (const [id, session] of this.#awake) {
       if (now - session.usedAtMs < this.#parkMs) return true;
       if (remaining === 0) return false;
@@ -128,13 +122,12 @@ export class ExpiringSessions {
     return true;
   }
 
-  /** Ends expired sessions, at most `most` of those that `isEligible` accepts. False when there may be more. */
-  #expire(most: number, isEligible: (session: SessionRecord) => boolean = () => true): boolean {
+  /** Ends expired sessions, a few at once. False when there may be more. */
+  #expire(): boolean {
     const now = this.#clock.now();
-    let remaining = most;
+    let remaining: number = ENDED_PER_SWEEP;
     for (const session of this.#parked.values()) {
       if (now - session.usedAtMs < this.#idleMs) return true;
-      if (!isEligible(session)) continue;
       if (remaining === 0) return false;
       remaining -= 1;
       this.#end(session);
