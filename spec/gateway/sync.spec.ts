@@ -216,13 +216,6 @@ test('registers a container that started while the database was unavailable', as
   assert.equal(notices, ['sync: The database does not answer. The sync is incomplete: repeat it.']);
 });
 
-test('finds nothing in a gateway without discovery options', async () => {
-  const gateway = await createGateway();
-  open.push(gateway);
-  const { reached, warnings } = await gateway.sync();
-  assert.equal([reached, warnings.length], [[], 1]);
-});
-
 test('reads the registry file again, and needs no engine for that', async () => {
   const { path, write, gateway } = await gatewayWithFile();
   const at = (port: number) => ({ endpoint: `http://127.0.0.1:${port}/mcp` });

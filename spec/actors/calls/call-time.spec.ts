@@ -227,19 +227,6 @@ test('leaves no timer behind, however a call ends', async () => {
   assert.is(timers.size, before);
 });
 
-test('sets no timer when a question is answered after the end of the call', async () => {
-  await harness.add('a', silent);
-  const call = harness.call('write');
-  harness.backend('a').last.ask('roots/list');
-  const [asked] = call.answers.map(({ event }) => event);
-  assert.ok(asked?.kind === 'request');
-  call.subscription.unsubscribe();
-  const timers = mock.method(globalThis, 'setTimeout');
-  asked.answer({ result: {} });
-  timers.mock.restore();
-  assert.is(timers.mock.callCount(), 0);
-});
-
 test('the deadline counts from the arrival of the request', async () => {
   await harness.add('a', silent);
   const call = harness.call({ ...toolCall('write'), arrivedAtMs: Date.now() - 4_000 });

@@ -112,13 +112,6 @@ check('resets the back-off after a session that lived for 60 s', async (harness)
   assert.equal(await waits(harness, 3), [1_000, 2_000, 4_000]);
 });
 
-check('opens the next session with the changed definition', async (harness) => {
-  harness.ref.change({ ...harness.ref.definition, weight: 9 });
-  assert.is(harness.ref.weight, 9);
-  await waits(harness, 1);
-  assert.is(harness.opener.last.definition.weight, 9);
-});
-
 check('reopens an unhealthy session after five failed probes', async (harness) => {
   const transport = await unhealthy(harness);
   for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);
@@ -188,17 +181,6 @@ check('is restarted although its old session never finishes closing', async (har
   transport.finishClosing();
   await harness.healthy();
   assert.is(harness.ref.state, 'healthy');
-});
-
-check('a second drain cancels a restart that waits while the instance is drained', async (harness) => {
-  const transport = await harness.healthy();
-  const caller = harness.call();
-  harness.ref.drain();
-  harness.ref.restart();
-  harness.ref.drain();
-  transport.last.result();
-  await harness.pass(LIMITS.drainMs);
-  assert.equal([harness.ref.state, transport.isClosed, caller.error], ['draining', false, undefined]);
 });
 
 check('is draining again after a restart while draining', async (harness) => {

@@ -94,21 +94,6 @@ test('above 10,000 resources gives each client its share, and the rest when ther
   assert.is(backend.open.length, 0);
 });
 
-test('subscribes to resources above the limit as soon as there is room', async () => {
-  const [many, other] = [
-    await want(...names('many', 10_000)),
-    await want('many:0', ...names('other', 9_999)),
-  ];
-  acknowledge();
-  acknowledge();
-  const before = Object(wanted().at(-1));
-  assert.equal([before.length, before.includes('other:9998')], [10_000, false]);
-  many.leave();
-  await turn();
-  assert.equal(wanted().at(-1), ['many:0', ...names('other', 9_999)]);
-  other.leave();
-});
-
 test('makes one subscription of simultaneous changes, and keeps the old one until the new one is acknowledged', async () => {
   const { received } = await want('x:0');
   const [first] = backend.exchanges;
@@ -210,18 +195,6 @@ test('legacy: cancels a request that has no answer after 30 s', async () => {
   mock.timers.tick(30_000);
   assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');
   assert.is(legacy.last.isCancelled, true);
-});
-
-test('legacy: survives a conversation that completes without an answer, or throws', async () => {
-  const part = shared.subscribe('x:1');
-  legacy.last.complete();
-  assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');
-  legacy.thrownByExchange = new Error('a fault');
-  mock.timers.tick(5_000);
-  await settled();
-  legacy.thrownByExchange = undefined;
-  mock.timers.tick(5_000);
-  assert.equal(asked(), ['subscribe x:1', 'subscribe x:1']);
 });
 
 test('legacy: ends with the conversation, which gets no further request', async () => {
