@@ -3,7 +3,6 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
-import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { META } from '../../../src/domain/mcp.ts';
@@ -83,12 +82,6 @@ test('a list comes from the shared process once capabilities are known to make n
   assert.equal([await listed(asking), await listed(asking, 'bob')], [13, 13]);
   assert.is(harness.upstreams('a').length, 1);
   assert.equal([await listed({ sampling: {} }), harness.upstreams('a').length], [13, 2]);
-});
-
-test('a list comes from the shared process when there is no room for a dedicated one', async () => {
-  await harness.add('a', lister(13, 17));
-  harness.backend('a').openUpstream = () => Promise.reject(queueFull('t'));
-  assert.is(await listed({ elicitation: {} }), 13);
 });
 
 test('task requests go to a dedicated conversation, or are refused where processes are shared', async () => {

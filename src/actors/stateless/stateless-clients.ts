@@ -2,11 +2,11 @@
 // (stateless-routing.ts): in the conversation of the instance, in modern or legacy form, or in a dedicated conversation of the
 // client's owner, leased after the choice (stateless-pool.ts). Queueing, counting, failover and timeouts are in calls/call.ts.
 
-import { catchError, defer, from, Observable, of, race, tap } from 'rxjs';
+import { defer, from, Observable, of, race, tap } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { canonicalText, isJsonObject } from '../../domain/json.ts';
 import { LIST_METHODS, type Peer } from '../../domain/mcp.ts';
@@ -101,8 +101,6 @@ class StatelessRoute implements CallRoute {
   #held: HeldLease | undefined;
   /** A conversation that had ended unnoticed was replaced. */
   #isReopened = false;
-  /** There is no room for a dedicated process. */
-  #usesShared = false;
 
   /** `bound`: the only instance that may answer, even drained or unhealthy. `endsAtMs`: the timeout of the call, in clock ms. */
   constructor(
@@ -156,14 +154,8 @@ class StatelessRoute implements CallRoute {
     const request = this.#request;
     if (routing === 'direct') return { request };
     if (routing === 'refused') return { request, answer: of(NO_TASKS) };
-    if (routing === 'shared') return this.#shared();
-    try {
-      return this.#dedicated(ref, tried);
-    } catch (thrown) {
-      if (!this.#mayShare(thrown)) throw thrown;
-      this.#usesShared = true;
-      return this.#shared();
-    }
+    if (routing === 'shared') return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
+    return this.#dedicated(ref, tried);
   }
 
   end(): void {
@@ -180,18 +172,13 @@ class StatelessRoute implements CallRoute {
   #routingTo(ref: InstanceRef): Routing {
     const request = this.#request;
     const { profile } = this.#client;
-    const routing = routingTo(ref, {
+    return routingTo(ref, {
       sharing: this.#group.policy.session,
       profile,
       request,
       logLevel: this.#logLevel,
       hasEqualTools: request.method === LIST_METHODS.tools && this.#deps.equalToolLists.has(ref, profile),
     });
-    return routing === 'dedicated' && this.#usesShared ? 'shared' : routing;
-  }
-
-  #shared(): AttemptPlan {
-    return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
   }
 
   #dedicated(ref: InstanceRef, tried: Tried): AttemptPlan {
@@ -241,13 +228,7 @@ class StatelessRoute implements CallRoute {
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
     return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
-      tap(() => this.#opened(held, held.lease.upstream)),
-      catchError((thrown: unknown) => {
-        this.end();
-        if (!this.#mayShare(thrown)) throw thrown;
-        this.#usesShared = true;
-        return of(undefined);
-      }),
+      tap({ next: () => this.#opened(held, held.lease.upstream), error: () => this.end() }),
     );
   }
 
@@ -298,13 +279,6 @@ class StatelessRoute implements CallRoute {
     this.#isReopened = true;
     this.#leasedAt = this.#routeTo(held.ref);
     return 'reopen';
-  }
-
-  /** Without room for a dedicated process the shared one lists its tools. */
-  #mayShare(thrown: unknown): boolean {
-    const isFull = asGatewayError(thrown).code === 'QUEUE_FULL';
-    const isToolList = this.#request.method === LIST_METHODS.tools;
-    return isFull && isToolList && this.#group.policy.session === 'auto';
   }
 }
 
