@@ -29,7 +29,7 @@ for (const kind of KINDS) {
     for (const name of Object.keys(await database.migrations())) assert.match(written, `"${name}": [`);
   });
 
-  // Valid while each migration only creates and drops tables; once one changes a table, compare the sum of all.
+  // Valid for the first migration; once another one changes a table, compare the sum of all.
   test(`${kind}: they create every table of the entities, and the row of the revision`, async () => {
     const { database, orm } = await offline(kind);
     const schema = await orm.schema.getCreateSchemaSQL({ wrap: false });
@@ -37,13 +37,10 @@ for (const kind of KINDS) {
     const made = Object.values(await database.migrations()).flat();
     for (const statement of statements) assert.ok(made.includes(statement), statement);
     const others = made.filter((statement) => !statements.includes(statement));
-    const [insert, create = '', drop = '', ...more] = others.map((statement) =>
-      statement.replace(/["`[\]]/g, ''),
+    assert.equal(
+      others.map((statement) => statement.replace(/["`[\]]/g, '')),
+      [`insert into revision (name, counter) values ('registry', 0);`],
     );
-    assert.is(insert, `insert into revision (name, counter) values ('registry', 0);`);
-    assert.match(create, /^create table audit_calls /);
-    assert.match(drop, /^drop table audit_calls;$/);
-    assert.equal(more, []);
   });
 }
 

@@ -61,8 +61,7 @@ export function onRealServer(name: string, variable: string): void {
 
 const tables = [
   ...['templates', 'instances', 'tombstones', 'users', 'api_keys', 'settings', 'revision'],
-  ...['audit_log', 'audit_calls', 'audit_call_blocks'],
-  ...[MIGRATIONS_TABLE, 'stagedoor_lock'],
+  ...['audit_log', 'audit_call_blocks', MIGRATIONS_TABLE, 'stagedoor_lock'],
 ];
 
 /** Drops our tables in the database and opens a store there. */

@@ -3,10 +3,11 @@
 import type { Migrations } from '../database.ts';
 
 export const migrations: Migrations = {
-  Migration20261120085831_first: [
+  Migration20261123074919_first: [
     'create table [api_keys] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [name] nvarchar(512) not null, [position] bigint not null, [permissions] varchar(max) not null, [templates] varchar(max) null, [expires_at] datetime2(3) null, [owner_id] nvarchar(64) collate Latin1_General_BIN2 null, [secret_hash] nvarchar(128) collate Latin1_General_BIN2 not null, [created_at] datetime2(3) not null, [last_used_at] datetime2(3) null, constraint [api_keys_pkey] primary key ([id]));',
     'create index [api_keys_owner_id_index] on [api_keys] ([owner_id]);',
     'create table [audit_log] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [at] datetime2(3) not null, [actor] nvarchar(512) not null, [actor_name] nvarchar(512) null, [action] nvarchar(512) not null, [subject] nvarchar(512) null, [status] int not null, [address] nvarchar(512) null, [request_id] nvarchar(512) null, constraint [audit_log_pkey] primary key ([id]));',
+    'create table [audit_call_blocks] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [calls] int not null, [entries] varchar(max) not null, constraint [audit_call_blocks_pkey] primary key ([id]));',
     'create table [instances] ([template] nvarchar(128) collate Latin1_General_BIN2 not null, [id] nvarchar(128) collate Latin1_General_BIN2 not null, [server_id] nvarchar(260) collate Latin1_General_BIN2 not null, [position] bigint not null, [transport] nvarchar(16) collate Latin1_General_BIN2 not null, [weight] int not null, [source] nvarchar(16) collate Latin1_General_BIN2 not null, [node_id] nvarchar(255) collate Latin1_General_BIN2 null, [fingerprint] nvarchar(128) collate Latin1_General_BIN2 null, [target] varchar(max) not null, [env] varchar(max) null, [headers] varchar(max) null, [metadata] varchar(max) not null, [created_at] datetime2(3) not null, [updated_at] datetime2(3) not null, constraint [instances_pkey] primary key ([template], [id]));',
     'create unique index [instances_server_id_unique] on [instances] ([server_id]);',
     'create table [revision] ([name] nvarchar(16) collate Latin1_General_BIN2 not null, [counter] bigint not null, constraint [revision_pkey] primary key ([name]));',
@@ -16,12 +17,5 @@ export const migrations: Migrations = {
     'create table [users] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [username] nvarchar(64) collate Latin1_General_BIN2 not null, [username_key] nvarchar(64) collate Latin1_General_BIN2 not null, [position] bigint not null, [email] nvarchar(512) not null, [role] nvarchar(16) collate Latin1_General_BIN2 not null, [templates] varchar(max) null, [is_active] int not null, [password_hash] nvarchar(128) collate Latin1_General_BIN2 not null, [credentials_changed_at] datetime2(3) not null, [created_at] datetime2(3) not null, [updated_at] datetime2(3) not null, constraint [users_pkey] primary key ([id]));',
     'create unique index [users_username_key_unique] on [users] ([username_key]);',
     "insert into [revision] ([name], [counter]) values ('registry', 0);",
-  ],
-  Migration20261121170934_calls: [
-    'create table [audit_calls] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [at] datetime2(3) not null, [actor] nvarchar(512) not null, [actor_name] nvarchar(512) null, [template] nvarchar(512) null, [tool] nvarchar(512) null, [outcome] nvarchar(16) collate Latin1_General_BIN2 not null, [status] int not null, [details] varchar(max) not null, constraint [audit_calls_pkey] primary key ([id]));',
-  ],
-  Migration20261122045954_call_blocks: [
-    'create table [audit_call_blocks] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [calls] int not null, [entries] varchar(max) not null, constraint [audit_call_blocks_pkey] primary key ([id]));',
-    'drop table [audit_calls];',
   ],
 };

@@ -3,10 +3,11 @@
 import type { Migrations } from '../database.ts';
 
 export const migrations: Migrations = {
-  Migration20261120085831_first: [
+  Migration20261123074917_first: [
     'create table `api_keys` (`id` varchar(64) not null, `name` varchar(512) not null, `position` bigint not null, `permissions` longtext not null, `templates` longtext null, `expires_at` datetime(3) null, `owner_id` varchar(64) null, `secret_hash` varchar(128) not null, `created_at` datetime(3) not null, `last_used_at` datetime(3) null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
     'alter table `api_keys` add index `api_keys_owner_id_index` (`owner_id`);',
     'create table `audit_log` (`id` varchar(64) not null, `at` datetime(3) not null, `actor` varchar(512) not null, `actor_name` varchar(512) null, `action` varchar(512) not null, `subject` varchar(512) null, `status` int not null, `address` varchar(512) null, `request_id` varchar(512) null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+    'create table `audit_call_blocks` (`id` varchar(64) not null, `calls` int not null, `entries` longtext not null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
     'create table `instances` (`template` varchar(128) not null, `id` varchar(128) not null, `server_id` varchar(260) not null, `position` bigint not null, `transport` varchar(16) not null, `weight` int not null, `source` varchar(16) not null, `node_id` varchar(255) null, `fingerprint` varchar(128) null, `target` longtext not null, `env` longtext null, `headers` longtext null, `metadata` longtext not null, `created_at` datetime(3) not null, `updated_at` datetime(3) not null, primary key (`template`, `id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
     'alter table `instances` add unique `instances_server_id_unique` (`server_id`);',
     'create table `revision` (`name` varchar(16) not null, `counter` bigint not null, primary key (`name`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
@@ -16,12 +17,5 @@ export const migrations: Migrations = {
     'create table `users` (`id` varchar(64) not null, `username` varchar(64) not null, `username_key` varchar(64) not null, `position` bigint not null, `email` varchar(512) not null, `role` varchar(16) not null, `templates` longtext null, `is_active` int not null, `password_hash` varchar(128) not null, `credentials_changed_at` datetime(3) not null, `created_at` datetime(3) not null, `updated_at` datetime(3) not null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
     'alter table `users` add unique `users_username_key_unique` (`username_key`);',
     "insert into `revision` (`name`, `counter`) values ('registry', 0);",
-  ],
-  Migration20261121170934_calls: [
-    'create table `audit_calls` (`id` varchar(64) not null, `at` datetime(3) not null, `actor` varchar(512) not null, `actor_name` varchar(512) null, `template` varchar(512) null, `tool` varchar(512) null, `outcome` varchar(16) not null, `status` int not null, `details` longtext not null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
-  ],
-  Migration20261122045953_call_blocks: [
-    'create table `audit_call_blocks` (`id` varchar(64) not null, `calls` int not null, `entries` longtext not null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
-    'drop table `audit_calls`;',
   ],
 };

@@ -3,10 +3,11 @@
 import type { Migrations } from '../database.ts';
 
 export const migrations: Migrations = {
-  Migration20261120085831_first: [
+  Migration20261123074919_first: [
     'create table "api_keys" ("id" varchar2(64) not null, "name" varchar2(1536) not null, "position" number(10, 0) not null, "permissions" clob not null, "templates" clob null, "expires_at" timestamp(3) with time zone null, "owner_id" varchar2(64) null, "secret_hash" varchar2(128) not null, "created_at" timestamp(3) with time zone not null, "last_used_at" timestamp(3) with time zone null, primary key ("id"));',
     'create index "api_keys_owner_id_index" on "api_keys" ("owner_id");',
     'create table "audit_log" ("id" varchar2(64) not null, "at" timestamp(3) with time zone not null, "actor" varchar2(1536) not null, "actor_name" varchar2(1536) null, "action" varchar2(1536) not null, "subject" varchar2(1536) null, "status" number(10, 0) not null, "address" varchar2(1536) null, "request_id" varchar2(1536) null, primary key ("id"));',
+    'create table "audit_call_blocks" ("id" varchar2(64) not null, "calls" number(10, 0) not null, "entries" clob not null, primary key ("id"));',
     'create table "instances" ("template" varchar2(128) not null, "id" varchar2(128) not null, "server_id" varchar2(260) not null, "position" number(10, 0) not null, "transport" varchar2(16) not null, "weight" number(10, 0) not null, "source" varchar2(16) not null, "node_id" varchar2(255) null, "fingerprint" varchar2(128) null, "target" clob not null, "env" clob null, "headers" clob null, "metadata" clob not null, "created_at" timestamp(3) with time zone not null, "updated_at" timestamp(3) with time zone not null, primary key ("template", "id"));',
     'create unique index "instances_server_id_unique" on "instances" ("server_id");',
     'create table "revision" ("name" varchar2(16) not null, "counter" number(10, 0) not null, primary key ("name"));',
@@ -16,12 +17,5 @@ export const migrations: Migrations = {
     'create table "users" ("id" varchar2(64) not null, "username" varchar2(64) not null, "username_key" varchar2(64) not null, "position" number(10, 0) not null, "email" varchar2(1536) not null, "role" varchar2(16) not null, "templates" clob null, "is_active" number(10, 0) not null, "password_hash" varchar2(128) not null, "credentials_changed_at" timestamp(3) with time zone not null, "created_at" timestamp(3) with time zone not null, "updated_at" timestamp(3) with time zone not null, primary key ("id"));',
     'create unique index "users_username_key_unique" on "users" ("username_key");',
     'insert into "revision" ("name", "counter") values (\'registry\', 0);',
-  ],
-  Migration20261121170934_calls: [
-    'create table "audit_calls" ("id" varchar2(64) not null, "at" timestamp(3) with time zone not null, "actor" varchar2(1536) not null, "actor_name" varchar2(1536) null, "template" varchar2(1536) null, "tool" varchar2(1536) null, "outcome" varchar2(16) not null, "status" number(10, 0) not null, "details" clob not null, primary key ("id"));',
-  ],
-  Migration20261122045954_call_blocks: [
-    'create table "audit_call_blocks" ("id" varchar2(64) not null, "calls" number(10, 0) not null, "entries" clob not null, primary key ("id"));',
-    'drop table "audit_calls";',
   ],
 };

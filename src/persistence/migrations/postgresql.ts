@@ -3,10 +3,11 @@
 import type { Migrations } from '../database.ts';
 
 export const migrations: Migrations = {
-  Migration20261120085831_first: [
+  Migration20261123074917_first: [
     'create table "api_keys" ("id" varchar(64) collate "C" not null, "name" varchar(512) not null, "position" bigint not null, "permissions" text not null, "templates" text null, "expires_at" timestamptz(3) null, "owner_id" varchar(64) collate "C" null, "secret_hash" varchar(128) collate "C" not null, "created_at" timestamptz(3) not null, "last_used_at" timestamptz(3) null, primary key ("id"));',
     'create index "api_keys_owner_id_index" on "api_keys" ("owner_id");',
     'create table "audit_log" ("id" varchar(64) collate "C" not null, "at" timestamptz(3) not null, "actor" varchar(512) not null, "actor_name" varchar(512) null, "action" varchar(512) not null, "subject" varchar(512) null, "status" int not null, "address" varchar(512) null, "request_id" varchar(512) null, primary key ("id"));',
+    'create table "audit_call_blocks" ("id" varchar(64) collate "C" not null, "calls" int not null, "entries" text not null, primary key ("id"));',
     'create table "instances" ("template" varchar(128) collate "C" not null, "id" varchar(128) collate "C" not null, "server_id" varchar(260) collate "C" not null, "position" bigint not null, "transport" varchar(16) collate "C" not null, "weight" int not null, "source" varchar(16) collate "C" not null, "node_id" varchar(255) collate "C" null, "fingerprint" varchar(128) collate "C" null, "target" text not null, "env" text null, "headers" text null, "metadata" text not null, "created_at" timestamptz(3) not null, "updated_at" timestamptz(3) not null, primary key ("template", "id"));',
     'alter table "instances" add constraint "instances_server_id_unique" unique ("server_id");',
     'create table "revision" ("name" varchar(16) collate "C" not null, "counter" bigint not null, primary key ("name"));',
@@ -16,12 +17,5 @@ export const migrations: Migrations = {
     'create table "users" ("id" varchar(64) collate "C" not null, "username" varchar(64) collate "C" not null, "username_key" varchar(64) collate "C" not null, "position" bigint not null, "email" varchar(512) not null, "role" varchar(16) collate "C" not null, "templates" text null, "is_active" int not null, "password_hash" varchar(128) collate "C" not null, "credentials_changed_at" timestamptz(3) not null, "created_at" timestamptz(3) not null, "updated_at" timestamptz(3) not null, primary key ("id"));',
     'alter table "users" add constraint "users_username_key_unique" unique ("username_key");',
     'insert into "revision" ("name", "counter") values (\'registry\', 0);',
-  ],
-  Migration20261121170934_calls: [
-    'create table "audit_calls" ("id" varchar(64) collate "C" not null, "at" timestamptz(3) not null, "actor" varchar(512) not null, "actor_name" varchar(512) null, "template" varchar(512) null, "tool" varchar(512) null, "outcome" varchar(16) collate "C" not null, "status" int not null, "details" text not null, primary key ("id"));',
-  ],
-  Migration20261122045953_call_blocks: [
-    'create table "audit_call_blocks" ("id" varchar(64) collate "C" not null, "calls" int not null, "entries" text not null, primary key ("id"));',
-    'drop table "audit_calls";',
   ],
 };
