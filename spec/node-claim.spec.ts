@@ -1,7 +1,6 @@
 // Only one living process at a time may be a node of a database. Files with real processes, servers with simulated time.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { statSync, writeFileSync } from 'node:fs';
 import { mock } from 'node:test';
@@ -54,9 +53,7 @@ test('gives the node to one of many processes that start at once, whatever the f
   assert.equal(outcomes.map(({ outcome }) => outcome).toSorted(), ['held', 'refused', 'refused', 'refused']);
 });
 
-test('escapes the node id in the file name, and ignores a pid file of an older version', async () => {
-  // Written by an older version; the parent of this process is running and is not a gateway.
-  writeFileSync(`${file}.web-1%3A8080.pid`, `${process.ppid}\n`);
+test('escapes the node id in the file name', async () => {
   const claim = await claimNodeOfFile(file, 'web-1:8080');
   assert.ok(statSync(folder('gateway.db.web-1%3A8080.claim')));
   await claim.release();
@@ -69,8 +66,6 @@ test.run();
 
 const server = suite('claim of a node on a server');
 const NODE = 'web-1:8080';
-/** The row of the node. */
-const NAME = `node.${hash('sha256', NODE).slice(0, 32)}`;
 const claims: NodeClaim[] = [];
 server.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 server.after.each(async () => {
@@ -153,24 +148,6 @@ server('reports when another process has taken over the node of one that was sto
   await pass(4_000);
   assert.instance(await third, ConfigError, 'the first process has the node again');
 });
-
-server(
-  'keeps the node when an older copy of the database brings back the row of an earlier run',
-  async () => {
-    const { settings } = new MemoryStore();
-    const earlier = await claim(settings, 'process 7 on web-1');
-    const row = await settings.read(NAME);
-    await earlier.release();
-    const said: string[] = [];
-    claims.push(await claimNodeOfServer(settings, NODE, { onNotice: (line) => said.push(line) }));
-    await pass(4_000);
-    await settings.exchange(NAME, await settings.read(NAME), row);
-    const next = thrownBy(claim(settings));
-    await pass(12_000);
-    assert.instance(await next, ConfigError);
-    assert.equal(said, []);
-  },
-);
 
 server.run();
 

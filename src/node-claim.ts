@@ -17,11 +17,6 @@ export interface NodeClaim {
 const HEARTBEAT_MS = 3_000;
 /** A row without a change for this time, in ms, belongs to a killed process: longer than a heartbeat and an operation. */
 const EXPIRY_MS = 10_000;
-/**
- * Heartbeats in sequence that find the same row of another holder before it is replaced. From the first to the last are two intervals:
- * a holder whose operations take less than one is not replaced. Shorter than EXPIRY_MS, so that no start takes over the node first.
- */
-const HEARTBEATS_OF_EXPIRED_ROW = 3;
 /** Longest wait for the deletion of the claim, in ms. */
 const RELEASE_MS = 2_000;
 /** Interval at which a start checks the row of its node, in ms. */
@@ -70,32 +65,20 @@ export async function claimNodeOfServer(
 
   let isReleased = false;
   let timer: NodeJS.Timeout | undefined;
+  let isReported = false;
   let heartbeat = Promise.resolve();
-  /** The row of another holder: of one that runs, or of an earlier run, if an older copy replaced the database. */
-  let other: { readonly row: string; readonly heartbeats: number; readonly isReported: boolean } | undefined;
-  const mayReplace = (row: string | undefined): boolean => {
-    if (row === undefined || rowOf(row).holder === holder) {
-      other = undefined;
-      return true;
-    }
-    const before = other ?? { row, heartbeats: 0, isReported: false };
-    const isChanged = before.row !== row;
-    if (isChanged && !before.isReported)
-      onNotice(
-        `${rowOf(row).who} has taken over the node "${nodeId}": stop one of the two, because both run the programs of the node`,
-      );
-    other = {
-      row,
-      heartbeats: isChanged ? 1 : before.heartbeats + 1,
-      isReported: isChanged || before.isReported,
-    };
-    return other.heartbeats >= HEARTBEATS_OF_EXPIRED_ROW;
-  };
   const sendHeartbeat = async (): Promise<void> => {
     const now = await settings.read(name).catch(() => null);
     if (isReleased) return;
     // While the database is unavailable no other process can claim the node either. The next heartbeat reads the result of this one.
-    if (now !== null && mayReplace(now)) await settings.exchange(name, now, nextRow()).catch(() => false);
+    if (now === undefined || (now !== null && rowOf(now).holder === holder)) {
+      await settings.exchange(name, now, nextRow()).catch(() => false);
+    } else if (now !== null && !isReported) {
+      isReported = true;
+      onNotice(
+        `${rowOf(now).who} has taken over the node "${nodeId}": stop one of the two, because both run the programs of the node`,
+      );
+    }
     if (!isReleased) scheduleHeartbeat();
   };
   const scheduleHeartbeat = (): void => {
