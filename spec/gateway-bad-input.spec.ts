@@ -181,27 +181,6 @@ test('`on` refuses unknown events', async () => {
   assert.ok(gateway.on('registry.current'));
 });
 
-test('importFile refuses invalid contents, and reports an entry with invalid fields as a problem', async () => {
-  const entry = (input: unknown) => ({
-    templates: [],
-    entries: [{ template: 'f', input, fingerprint: 'x' }],
-  });
-  const table: readonly (readonly [contents: unknown, verdict: string])[] = [
-    [undefined, 'body'],
-    [{}, 'templates entries'],
-    [{ templates: [], entries: [null] }, 'entries.0'],
-    [{ templates: [{ name: 'A/', loadBalancer: {} }], entries: [] }, 'templates.0.name'],
-    [entry('x'), 'entries.0.input'],
-  ];
-  for (const [contents, verdict] of table)
-    assert.is(await verdictOn('importFile', contents), `VALIDATION_ERROR ${verdict}`);
-  const { problems } = Object(await ask('importFile', entry({ id: 'a', endpoint: 5 })));
-  assert.equal(problems, [
-    'f/a: The request is not valid: instance.endpoint: Input should be a valid string.',
-  ]);
-  assert.equal(gateway.templates(), ['t']);
-});
-
 test('a request without a method, or with a timeout that is no time, is refused and not counted', async () => {
   const method = 'tools/list';
   for (const name of ['exchange', 'ask']) {

@@ -1,11 +1,12 @@
 // Imports of a registry file: the instances of the file follow it, all others stay as they are.
 
 import * as assert from 'uvu/assert';
+import type { ImportReport } from '../src/domain/deployment.ts';
 import { databaseUnavailable } from '../src/domain/errors.ts';
 import type { InstanceInput } from '../src/domain/instance.ts';
 import type { LoadBalancerSettings } from '../src/domain/template.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
-import type { FileEntry, ImportReport } from '../src/registry/registry-types.ts';
+import type { FileEntry } from '../src/registry/registry-types.ts';
 import { importContents } from '../src/registry-sync.ts';
 import { startsForEver } from './helpers/failing-backend.ts';
 import { Node } from './helpers/nodes.ts';
@@ -14,9 +15,13 @@ import { suite } from './helpers/suite.ts';
 
 const test = suite('registry import');
 const NOTHING: ImportReport = {
-  ...{ added: [], changed: [], removed: [], unchanged: [], keptAway: [], settings: [] },
-  problems: [],
+  ...{ added: [], changed: [], removed: [] },
+  ...{ unchanged: [], skipped: [], settings: [] },
 };
+const DEREGISTERED = 'it was deregistered, and is added again when it changes';
+const TAKEN = '"a" is already registered by another source (api)';
+const [a, b] = ['a', 'b'].map((id) => ({ template: 'r', id }));
+const skipped = (name: string, reason: string) => ({ template: 'r', name, reason });
 let database = new MemoryStore();
 let { harness, store, registry } = new Node('a', database);
 
@@ -26,20 +31,15 @@ test.before.each(() => {
 });
 test.after.each(() => harness.close());
 
-test('names an entry without an id by its fingerprint', async () => {
-  const nameless: FileEntry = { template: 's', input: input(undefined), fingerprint: 'abcdef0123456789' };
-  assert.equal((await importAll([nameless])).added, ['s/s-abcdef01']);
-});
-
 test('does not restore an instance that the API deleted, even after a restart, until its entry changes', async () => {
   await importAll([entry('a', 'f1')]);
   await registry.deregister('r', 'a');
   await harness.close();
   start();
   await registry.load();
-  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, keptAway: ['r/a'] });
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, skipped: [skipped('a', DEREGISTERED)] });
   assert.equal(facts(), []);
-  assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, added: ['r/a'] });
+  assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, added: [a] });
   assert.is(await store.findTombstone('r', 'a'), undefined);
 });
 
@@ -49,16 +49,16 @@ test('does not restore such an instance after a registration that failed', async
   store.failing.add('saveInstance');
   assert.is(await endOf(registry.register('r', input('a'))), 'Error: saveInstance');
   store.failing.clear();
-  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, keptAway: ['r/a'] });
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, skipped: [skipped('a', DEREGISTERED)] });
 });
 
 test('keeps a change that was made through the API, and ignores instances that the API has registered', async () => {
   await importAll([entry('a', 'f1')]);
   await registry.changeInstance('r', 'a', { weight: 9 });
-  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: [a] });
   assert.equal(facts(), [['a', 'file', 'f1', 9]]);
   await registry.register('r', input('a'));
-  assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, unchanged: ['r/a'] });
+  assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, skipped: [skipped('a', TAKEN)] });
   assert.equal(facts(), [['a', 'api', undefined, 1]]);
 });
 
@@ -73,8 +73,8 @@ test('reports an invalid entry, imports the others, and does not remove its inst
   await importAll([entry('a', 'f1')]);
   const bad = { ...entry('a', 'f2'), input: { id: 'a' } };
   assert.equal(await importAll([bad, entry('b', 'f1', { weight: 4 })]), {
-    ...{ ...NOTHING, added: ['r/b'] },
-    problems: ['r/a: The instance has neither "endpoint" nor "command".'],
+    ...{ ...NOTHING, added: [b] },
+    skipped: [skipped('a', 'The instance has neither "endpoint" nor "command".')],
   });
   assert.equal(facts(), [
     ['a', 'file', 'f1', 1],
@@ -98,17 +98,6 @@ test('reports an import as incomplete when the database becomes unavailable befo
   assert.is(message, 'The database does not answer. The sync is incomplete: repeat it.');
 });
 
-test('imports the first of two entries with the same id, and reports the other', async () => {
-  for (const outcome of ['added', 'unchanged'] as const) {
-    assert.equal(await importAll([entry('a', 'f1'), entry('a', 'f2', { weight: 9 })]), {
-      ...NOTHING,
-      [outcome]: ['r/a'],
-      problems: ['r/a: it occurs more than once; the first one is used'],
-    });
-  }
-  assert.equal(facts(), [['a', 'file', 'f1', 1]]);
-});
-
 test('a registration from a file does not replace an instance of the API', async () => {
   await registry.register('r', input('a'));
   const outcome = codeOf(registry.register('r', input('a'), { source: 'file', fingerprint: 'f1' }));
@@ -120,9 +109,9 @@ test('does not overwrite what the API registers while it runs', async () => {
   store.turns = () => 1;
   const imported = importAll([entry('a', 'f1'), entry('b', 'f1')]);
   const registered = registry.register('r', { ...input('b'), weight: 5 });
-  const { added, problems, unchanged } = await imported;
+  const { added, ...more } = await imported;
   await registered;
-  assert.equal([...added, ...unchanged, ...problems].length, 2);
+  assert.equal([...added, ...more.skipped].length, 2);
   assert.equal(facts().sort(), [
     ['a', 'file', 'f1', 1],
     ['b', 'api', undefined, 5],
@@ -135,10 +124,9 @@ test('tolerates that the API removes or replaces instances while it runs', async
   const imported = importAll([]);
   const deregistered = registry.deregister('r', 'b');
   const taken = registry.register('r', { ...input('c'), weight: 5 });
-  const { removed, problems } = await imported;
+  const ids = (await imported).removed.map(({ id }) => id);
   await Promise.all([deregistered, taken]);
-  assert.equal(problems, []);
-  assert.ok(removed.includes('r/a') && !removed.includes('r/c'), removed.join());
+  assert.ok(ids.includes('a') && !ids.includes('c'), ids.join());
   assert.equal(facts(), [['c', 'api', undefined, 5]]);
 });
 
@@ -149,7 +137,7 @@ test('does not change templates that the caller may not use', async () => {
   const mayUse = (template: string) => template === 'other';
   assert.equal(await importContents(registry, { templates, entries: [other] }, { mayUse }), {
     ...NOTHING,
-    ...{ added: ['other/b'], settings: ['other'] },
+    ...{ added: [{ template: 'other', id: 'b' }], settings: ['other'] },
   });
   assert.equal(registry.active.settings('r').loadBalancer, {});
 });
@@ -168,8 +156,8 @@ function importAll(
   return importContents(registry, { templates, entries });
 }
 
-function input(id: string | undefined): InstanceInput {
-  return { endpoint: 'http://127.0.0.1:9/mcp', ...(id === undefined ? {} : { id }) };
+function input(id: string) {
+  return { endpoint: 'http://127.0.0.1:9/mcp', id };
 }
 
 function entry(id: string, fingerprint: string, fields: InstanceInput = {}): FileEntry {

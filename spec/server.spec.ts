@@ -97,7 +97,7 @@ test('applies the registry file before it accepts calls, and warns of invalid en
   assert.equal([...starts, gateway.phase], ['instance.starting', 'gateway.started', 'running']);
   const known = gateway.servers().map(({ definition }) => [definition.id, definition.source]);
   assert.equal(known, [['one', 'file']]);
-  const counts = { added: 1, changed: 0, removed: 0, unchanged: 0, kept_away: 0, problems: 1 };
+  const counts = { added: 1, changed: 0, removed: 0, unchanged: 0, skipped: 0, problems: 1 };
   assert.equal(logged, [{ level: 30, ...counts, msg: 'registry file applied' }]);
   assert.is(warnings.length, 1);
   assert.match(String(warnings[0]), 'templates.demo.instances[1]');

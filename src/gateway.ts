@@ -6,7 +6,7 @@ import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
 import { EventBus } from './actors/event-bus.ts';
 import type { InstanceRef } from './actors/instances/instance-ref.ts';
 import type { Metrics } from './actors/metrics.ts';
-import type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
+import type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from './domain/exchange.ts';
@@ -40,7 +40,7 @@ import { MemoryStore } from './persistence/memory-store.ts';
 import type { Store } from './persistence/store.ts';
 import type { McpEndpoint } from './protocol/endpoint-types.ts';
 import type { DatabaseState } from './registry/database-status.ts';
-import type { FileContents, ImportReport, RegisterOptions, Registration } from './registry/registry-types.ts';
+import type { FileContents, RegisterOptions, Registration } from './registry/registry-types.ts';
 import { importContents } from './registry-sync.ts';
 
 /**

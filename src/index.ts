@@ -6,7 +6,7 @@ import './domain/required-node.ts';
 
 export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
-export type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
+export type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
 export type { ErrorCode } from './domain/errors.ts';
 export { type Delivered, type ErrorDetails, GatewayError } from './domain/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
@@ -51,7 +51,6 @@ export type { Store } from './persistence/store.ts';
 export type {
   FileContents,
   FileEntry,
-  ImportReport,
   RegisterOptions,
   Registration,
 } from './registry/registry-types.ts';

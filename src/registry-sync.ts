@@ -3,69 +3,110 @@
 // decides when.
 
 import { hash } from 'node:crypto';
-import Type from 'typebox';
 import type {
   Deployment,
+  ImportReport,
   Listing,
   SkippedDeployment,
   SyncedInstance,
   SyncReport,
   SyncRules,
 } from './domain/deployment.ts';
-import { validationFailed } from './domain/error-catalogue.ts';
 import { asGatewayError, databaseUnavailable, hasCode } from './domain/errors.ts';
-import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
+import type { InstanceDefinition } from './domain/instance.ts';
 import { definedFields } from './domain/json.ts';
-import { TemplateId } from './domain/template.ts';
-import { compileShape } from './domain/validation.ts';
-import type { FileContents, FileEntry, ImportReport } from './registry/registry-types.ts';
+import type { FileContents } from './registry/registry-types.ts';
 import type { Registry } from './registry.ts';
 
-/**
- * Adds new instances, replaces changed ones, removes missing ones. Skips one that cannot be registered, with the reason.
- * DATABASE_UNAVAILABLE.
- */
+/** Synchronizes with the listing of a source. DATABASE_UNAVAILABLE. */
 export async function syncListing(
   registry: Registry,
   { origin, deployments, skipped }: Listing,
-  { isDryRun = false, mayUse = () => true }: SyncRules = {},
+  rules: SyncRules = {},
+): Promise<SyncReport> {
+  await registry.refresh();
+  const wanted = deployments.map((each) => ({ ...each, fingerprint: fingerprintOf(origin, each) }));
+  const isOwn = (definition: InstanceDefinition) => cameFrom(origin, definition);
+  return synchronize(registry, { source: 'sync', wanted, skipped, isOwn }, rules);
+}
+
+/** The same with a registry file. VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE. */
+export async function importContents(
+  registry: Registry,
+  { templates, entries, isPartial = false }: FileContents,
+  rules: SyncRules = {},
+): Promise<ImportReport> {
+  await registry.refresh();
+  const { isDryRun = false, mayUse = () => true } = rules;
+  const settings: string[] = [];
+  for (const { name, loadBalancer } of templates) {
+    if (!mayUse(name)) continue;
+    const isOther = !registry.active.hasSettings(name, loadBalancer);
+    if (!isDryRun) await registry.ensureTemplate(name, loadBalancer).catch(fail);
+    if (isOther && Object.keys(loadBalancer).length > 0) settings.push(name);
+  }
+  const wanted = entries.map((entry) => ({ ...entry, id: entry.input.id }));
+  // An unreadable entry may describe any instance of the file.
+  const isOwn = ({ source }: InstanceDefinition) => source === 'file' && !isPartial;
+  const report = await synchronize(registry, { source: 'file', wanted, skipped: [], isOwn }, rules);
+  return { ...report, settings };
+}
+
+/** The instances that an origin has now. */
+interface Origin {
+  readonly source: 'file' | 'sync';
+  readonly wanted: readonly WantedInstance[];
+  readonly skipped: readonly SkippedDeployment[];
+  /** True for an instance that is removed unless it is wanted. */
+  readonly isOwn: (definition: InstanceDefinition) => boolean;
+}
+
+interface WantedInstance extends Pick<Deployment, 'template' | 'id' | 'input' | 'container'> {
+  readonly name?: string;
+  /** The same fingerprint means that nothing changed. */
+  readonly fingerprint: string;
+}
+
+/** Adds new instances, replaces changed ones, removes missing ones. Skips one that cannot be registered, with the reason. */
+async function synchronize(
+  registry: Registry,
+  { source, wanted, skipped, isOwn }: Origin,
+  { isDryRun = false, mayUse = () => true }: SyncRules,
 ): Promise<SyncReport> {
   const report = {
     ...{ added: [] as SyncedInstance[], changed: [] as SyncedInstance[] },
     ...{ removed: [] as SyncedInstance[], unchanged: [] as SyncedInstance[] },
     skipped: skipped.filter(({ template }) => mayUse(template)) as SkippedDeployment[],
   };
-  await registry.refresh();
   const present = new Set<string>();
-  for (const deployment of deployments) {
-    const { template, id, name } = deployment;
+  for (const { template, id, name, input, fingerprint, container } of wanted) {
     if (!mayUse(template)) continue;
-    const skip = (reason: string) => report.skipped.push({ template, name, reason });
+    const instance = { template, id, ...definedFields({ name }) };
+    const skip = (reason: string) => report.skipped.push({ template, name: name ?? id, reason });
     if (present.has(`${template}/${id}`)) {
       skip(`"${id}" occurs more than once`);
       continue;
     }
     present.add(`${template}/${id}`);
-    const fingerprint = fingerprintOf(origin, deployment);
     const existing = registry.active.find(template, id);
-    if (existing !== undefined && existing.source !== 'sync') {
+    if (existing !== undefined && existing.source !== source) {
       skip(`"${id}" is already registered by another source (${existing.source})`);
+      // A locked instance is registered again: the origin has the secrets that cannot be read from the database.
     } else if (existing?.fingerprint === fingerprint && existing.locked === undefined) {
-      report.unchanged.push({ template, id, name });
-    } else if (existing !== undefined && !registry.active.runsHere(existing)) {
+      report.unchanged.push(instance);
+    } else if (source === 'sync' && existing !== undefined && !registry.active.runsHere(existing)) {
       skip(`"${id}" belongs to the node "${existing.nodeId}"`);
     } else {
       try {
         if (await registry.hasTombstone(template, id, fingerprint)) {
-          skip('it was deregistered; a new deployment adds it again');
+          skip('it was deregistered, and is added again when it changes');
           continue;
         }
-        const { container } = deployment;
-        // Operators set weight and metadata; the source has none.
-        const { weight, metadata } = existing ?? {};
-        const input = { ...definedFields({ weight, metadata }), ...deployment.input, id };
-        if (!isDryRun) await registry.register(template, input, { source: 'sync', fingerprint, container });
-        report[existing === undefined ? 'added' : 'changed'].push({ template, id, name });
+        // Operators set weight and metadata of a deployment, which has none.
+        const { weight, metadata } = source === 'sync' ? (existing ?? {}) : {};
+        const written = { ...definedFields({ weight, metadata }), ...input, id };
+        if (!isDryRun) await registry.register(template, written, { source, fingerprint, container });
+        report[existing === undefined ? 'added' : 'changed'].push(instance);
       } catch (thrown) {
         skip(reasonAgainst(thrown));
       }
@@ -73,9 +114,9 @@ export async function syncListing(
   }
   for (const definition of registry.active.definitions()) {
     const { template, id } = definition;
-    if (!cameFrom(origin, definition) || !mayUse(template) || present.has(`${template}/${id}`)) continue;
+    if (!isOwn(definition) || !mayUse(template) || present.has(`${template}/${id}`)) continue;
     if (!registry.active.runsHere(definition)) continue;
-    if (isDryRun || (await registry.withdraw(template, id, 'sync').catch(fail)))
+    if (isDryRun || (await registry.withdraw(template, id, source).catch(fail)))
       report.removed.push({ template, id });
   }
   return report;
@@ -101,86 +142,4 @@ export function cameFrom(origin: string, { source, fingerprint = '' }: InstanceD
 
 function fingerprintOf(origin: string, { input, container, origin: part = origin }: Deployment): string {
   return `${part}#${hash('sha256', JSON.stringify([input, container?.id])).slice(0, 24)}`;
-}
-
-/** For contents that an embedding program made. The registry checks the input of each entry. */
-const contentsShape = compileShape(
-  Type.Object({
-    templates: Type.Array(Type.Object({ name: TemplateId, loadBalancer: Type.Object({}) })),
-    isPartial: Type.Optional(Type.Boolean()),
-    entries: Type.Array(
-      Type.Object({
-        template: TemplateId,
-        input: Type.Unsafe<InstanceInput>(Type.Object({})),
-        fingerprint: Type.String({ minLength: 1 }),
-      }),
-    ),
-  }),
-  'body',
-);
-
-/**
- * The same for a registry file. An unusable entry is a problem, not a failure. VALIDATION_ERROR for malformed contents,
- * DATABASE_UNAVAILABLE.
- */
-export async function importContents(
-  registry: Registry,
-  contents: FileContents,
-  { isDryRun = false, mayUse = () => true }: SyncRules = {},
-): Promise<ImportReport> {
-  if (!contentsShape.accepts(contents))
-    throw validationFailed(contentsShape.issues(contents), 'The registry document');
-  await registry.refresh();
-  const report = emptyReport();
-  for (const { name, loadBalancer } of contents.templates) {
-    if (!mayUse(name)) continue;
-    const isOther = !registry.active.hasSettings(name, loadBalancer);
-    if (!isDryRun) await registry.ensureTemplate(name, loadBalancer).catch(fail);
-    if (isOther && Object.keys(loadBalancer).length > 0) report.settings.push(name);
-  }
-  const present = new Set<string>();
-  for (const entry of contents.entries) {
-    if (!mayUse(entry.template)) continue;
-    const id = entry.input.id ?? `${entry.template}-${entry.fingerprint.slice(0, 8)}`;
-    const name = `${entry.template}/${id}`;
-    if (present.has(name)) {
-      report.problems.push(`${name}: it occurs more than once; the first one is used`);
-      continue;
-    }
-    present.add(name);
-    try {
-      report[await importEntry(registry, { ...entry, input: { ...entry.input, id } }, isDryRun)].push(name);
-    } catch (thrown) {
-      report.problems.push(`${name}: ${reasonAgainst(thrown)}`);
-    }
-  }
-  if (contents.isPartial === true) return report;
-  for (const definition of registry.active.definitions()) {
-    const { template, id, source } = definition;
-    const name = `${template}/${id}`;
-    if (source !== 'file' || present.has(name) || !mayUse(template)) continue;
-    if (!registry.active.runsHere(definition)) continue;
-    if (isDryRun || (await registry.withdraw(template, id).catch(fail))) report.removed.push(name);
-  }
-  return report;
-}
-
-type ImportOutcome = 'added' | 'changed' | 'unchanged' | 'keptAway';
-
-async function importEntry(
-  registry: Registry,
-  { template, input, fingerprint }: FileEntry & { readonly input: { readonly id: string } },
-  isDryRun: boolean,
-): Promise<ImportOutcome> {
-  const existing = registry.active.find(template, input.id);
-  if (existing !== undefined && existing.source !== 'file') return 'unchanged';
-  // A locked instance is registered again: the file has the secrets that cannot be read from the database.
-  if (existing?.fingerprint === fingerprint && existing.locked === undefined) return 'unchanged';
-  if (await registry.hasTombstone(template, input.id, fingerprint)) return 'keptAway';
-  if (!isDryRun) await registry.register(template, input, { source: 'file', fingerprint });
-  return existing === undefined ? 'added' : 'changed';
-}
-
-function emptyReport(): Record<ImportOutcome | 'removed' | 'settings' | 'problems', string[]> {
-  return { added: [], changed: [], removed: [], unchanged: [], keptAway: [], settings: [], problems: [] };
 }

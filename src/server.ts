@@ -15,6 +15,7 @@ import {
 import type { Auth } from './auth/auth.ts';
 import { availableMemoryBytes } from './config/memory.ts';
 import { type Config, isLoopback } from './config.ts';
+import type { SkippedDeployment } from './domain/deployment.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { counted } from './domain/text.ts';
@@ -319,8 +320,11 @@ function foreignPrograms(gateway: Gateway): string[] {
 async function follow(gateway: Gateway, log: Logger): Promise<readonly string[]> {
   const { added, changed, removed, unchanged, skipped, warnings } = await gateway.followDeployments();
   log.info(lengthsOf({ added, changed, removed, unchanged, skipped }), 'deployments synced');
-  const left = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
-  return [...warnings, ...left].map((line) => `sync: ${line}`);
+  return [...warnings, ...skipped.map(lineOf)].map((line) => `sync: ${line}`);
+}
+
+function lineOf({ template, name, reason }: SkippedDeployment): string {
+  return `${template}/${name} is skipped: ${reason}`;
 }
 
 /** Synchronizes the registry with the file; returns a line for each unusable entry. */
@@ -329,11 +333,10 @@ async function applyFile(
   gateway: Gateway,
   log: Logger,
 ): Promise<readonly string[]> {
-  const { added, changed, removed, unchanged, keptAway, problems } = await gateway.importFile(document);
-  const unusable = [...document.problems, ...problems];
-  const lists = { added, changed, removed, unchanged, kept_away: keptAway, problems: unusable };
-  log.info(lengthsOf(lists), 'registry file applied');
-  return unusable.map((problem) => `registry file: ${problem}`);
+  const { added, changed, removed, unchanged, skipped } = await gateway.importFile(document);
+  const { problems } = document;
+  log.info(lengthsOf({ added, changed, removed, unchanged, skipped, problems }), 'registry file applied');
+  return [...problems, ...skipped.map(lineOf)].map((line) => `registry file: ${line}`);
 }
 
 function lengthsOf(lists: Readonly<Record<string, readonly unknown[]>>): Record<string, number> {

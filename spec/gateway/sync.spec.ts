@@ -223,7 +223,7 @@ test('reads the registry file again, and needs no engine for that', async () => 
   await write({ web: { instances: { one: at(1), two: at(2), mine: at(3) } } });
   const first = await gateway.sync();
   const [one, two] = ['one', 'two'].map((id) => ({ template: 'web', id }));
-  const reason = 'already registered by another source (api); its entry in the registry file has no effect';
+  const reason = '"mine" is already registered by another source (api)';
   assert.equal(first, {
     ...{ added: [one, two], changed: [], removed: [], unchanged: [] },
     ...{ skipped: [{ template: 'web', name: 'mine', reason }], settings: [], reached: [path], warnings: [] },

@@ -17,7 +17,7 @@ export interface Deployment {
   readonly origin?: string;
 }
 
-/** A container or pod that is marked as an instance but cannot be one now. */
+/** A container or pod, or an entry of the registry file, that cannot be an instance now. */
 export interface SkippedDeployment {
   readonly template: string;
   readonly name: string;
@@ -62,10 +62,14 @@ export interface SyncReport {
   readonly skipped: readonly SkippedDeployment[];
 }
 
-/** A report about all sources and the registry file. */
-export interface SyncOutcome extends SyncReport {
-  /** Templates whose settings were changed to those of the registry file. */
+/** The report about a registry file. */
+export interface ImportReport extends SyncReport {
+  /** Templates whose settings were changed to those of the file. */
   readonly settings: readonly string[];
+}
+
+/** A report about all sources and the registry file. */
+export interface SyncOutcome extends ImportReport {
   /** Addresses of sources that answered; the path of the registry file when it could be read. */
   readonly reached: readonly string[];
   /** Unusable deployments and entries, and sources that did not answer, whose instances are unchanged. */

@@ -12,18 +12,11 @@ import {
   SourceError,
   type TemplateHints,
 } from '../discovery/provider.ts';
-import type {
-  SyncedInstance,
-  SyncOptions,
-  SyncOutcome,
-  SyncReport,
-  SyncRules,
-} from '../domain/deployment.ts';
+import type { SyncOptions, SyncOutcome, SyncReport, SyncRules } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 import type { DiscoveryOptions } from '../gateway-types.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
-import type { ImportReport } from '../registry/registry-types.ts';
 import type { Registry } from '../registry.ts';
 import { cameFrom, importContents, syncListing } from '../registry-sync.ts';
 
@@ -131,13 +124,13 @@ export class Sync {
         const contents = await readRegistryFile(path);
         return { contents, done: await importContents(registry, contents, rules) };
       });
-      reports.push(rowsOf(registry, done));
+      reports.push(done);
       settings.push(...done.settings);
       reached.push(path);
       // The lines about the document may name templates that the caller may not see.
       const isLimited = rules.mayUse !== undefined && contents.problems.length > 0;
       const lines = isLimited ? [SOME_UNUSABLE] : contents.problems;
-      warnings.push(...[...lines, ...done.problems].map((line) => `registry file: ${line}`));
+      warnings.push(...lines.map((line) => `registry file: ${line}`));
     } catch (thrown) {
       if (!(thrown instanceof RegistryFileError)) throw thrown;
       warnings.push(`${thrown.message}; its instances are left unchanged`);
@@ -236,32 +229,6 @@ function syncOutcomeOf({ reports, settings, reached, warnings }: SyncProgress): 
     ...{ unchanged: all('unchanged'), skipped: all('skipped') },
     ...{ settings, reached: reached.toSorted(), warnings },
   };
-}
-
-/** Converts the report of an import to that of a sync. */
-function rowsOf(
-  registry: Registry,
-  { added, changed, removed, unchanged, keptAway }: ImportReport,
-): SyncReport {
-  const rows = (names: readonly string[]): SyncedInstance[] =>
-    names.map((name) => {
-      const [template = '', id = ''] = name.split('/');
-      return { template, id };
-    });
-  const skipped = rows(keptAway).map(({ template, id }) => ({
-    ...{ template, name: id },
-    reason: 'it was deregistered; it is added again when its entry in the registry file changes',
-  }));
-  const same = Map.groupBy(
-    rows(unchanged),
-    ({ template, id }) => registry.active.find(template, id)?.source ?? 'file',
-  );
-  const { file = [], ...others } = Object.fromEntries(same);
-  for (const [source, instances] of Object.entries(others)) {
-    const reason = `already registered by another source (${source}); its entry in the registry file has no effect`;
-    skipped.push(...instances.map(({ template, id }) => ({ template, name: id, reason })));
-  }
-  return { added: rows(added), changed: rows(changed), removed: rows(removed), unchanged: file, skipped };
 }
 
 /** False when the signal aborted the wait. */

@@ -39,7 +39,7 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
 
 export interface FileEntry {
   readonly template: string;
-  readonly input: InstanceInput;
+  readonly input: InstanceInput & { readonly id: string };
   /** Hash of the entry: the same hash means that nothing changed. */
   readonly fingerprint: string;
 }
@@ -49,19 +49,4 @@ export interface FileContents {
   readonly entries: readonly FileEntry[];
   /** True when the file has entries that could not be read: then no instance is removed for lack of an entry. Default false. */
   readonly isPartial?: boolean;
-}
-
-/** The outcome of an import: instances as `template/id`. */
-export interface ImportReport {
-  readonly added: readonly string[];
-  readonly changed: readonly string[];
-  readonly removed: readonly string[];
-  /** Includes instances of another source with the same id. */
-  readonly unchanged: readonly string[];
-  /** Deleted through the API, and not changed in the file since. */
-  readonly keptAway: readonly string[];
-  /** Templates that got other settings. */
-  readonly settings: readonly string[];
-  /** One line each: entries that could not be used. */
-  readonly problems: readonly string[];
 }
