@@ -112,13 +112,13 @@ keys('the last use of each key is written once a minute', async () => {
 
 keys('the last use is kept while the database is unavailable, and the newest use wins', async () => {
   const { keyUse, written, database } = made();
-  database.isAwayAfter = 0;
+  database.isAway = true;
   keyUse.used('a', START_MS);
   keyUse.used('b', START_MS);
   const flushing = keyUse.flush();
   keyUse.used('a', START_MS + 5);
   await flushing;
-  database.isAwayAfter = Number.POSITIVE_INFINITY;
+  database.isAway = false;
   mock.timers.tick(60_000);
   await passTurns(5);
   assert.equal(written, [
@@ -134,35 +134,15 @@ keys('the last use of up to 10,000 keys is kept, and written at close', async ()
   for (let key = 0; key < 10_005; key += 1) keyUse.used(`key${key}`, START_MS);
   keyUse.used('key9', START_MS + 1);
   await keyUse.close();
-  const found = written.map(({ size }) => size);
-  assert.equal(found, Array(100).fill(100), 'no writing is larger than one answer of a slow database');
-  const uses = new Map(written.flatMap((chunk) => [...chunk]));
-  assert.is(uses.size, 10_000);
-  assert.is(uses.get('key9'), iso(START_MS + 1));
+  const [uses] = written;
+  assert.equal([uses?.size, uses?.get('key9')], [10_000, iso(START_MS + 1)]);
 });
-
-keys(
-  'last uses that could not be written are written later, and a flush stops at the first failure',
-  async () => {
-    const { keyUse, written, database } = made();
-    for (let key = 0; key < 350; key += 1) keyUse.used(`key${key}`, START_MS);
-    database.isAwayAfter = 2;
-    await keyUse.flush();
-    assert.is(database.asked, 3, 'a database that is away is not asked again and again');
-    database.isAwayAfter = Number.POSITIVE_INFINITY;
-    await keyUse.flush();
-    const found = written.map(({ size }) => size);
-    assert.equal(found, [100, 100, 100, 50]);
-    assert.is(new Set(written.flatMap((chunk) => [...chunk.keys()])).size, 350);
-  },
-);
 
 function made() {
   const written: ReadonlyMap<string, string>[] = [];
-  const database = { asked: 0, isAwayAfter: Number.POSITIVE_INFINITY };
+  const database = { isAway: false };
   const touchApiKeys = async (uses: ReadonlyMap<string, string>): Promise<void> => {
-    database.asked += 1;
-    if (database.asked > database.isAwayAfter) throw new Error('away');
+    if (database.isAway) throw new Error('away');
     written.push(uses);
   };
   return { keyUse: new KeyUse({ touchApiKeys }), written, database };

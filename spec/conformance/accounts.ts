@@ -219,54 +219,21 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.equal(await accounts.listApiKeys(), [ownerless]);
   });
 
-  declare('the last use of a key moves forward only, and is no change of the revision', async (store) => {
+  declare('the last use of each key is stored, and is no change of the revision', async (store) => {
     const { accounts } = store;
-    const [early, middle, late] = [
-      '2026-01-01T00:00:00.001Z',
-      '2026-01-01T00:00:00.002Z',
-      '2026-01-01T00:00:00.003Z',
-    ] as const;
-    const used = { ...smallKey, id: 'a'.repeat(16), lastUsedAt: middle };
-    await accounts.insertApiKey(smallKey);
-    await accounts.insertApiKey(used);
-    const before = await store.revision();
-    await accounts.touchApiKeys(new Map());
-    await accounts.touchApiKeys(
-      new Map([
-        [smallKey.id, early],
-        [used.id, early],
-        ['unknown', late],
-      ]),
-    );
-    assert.equal(await accounts.listApiKeys(), [{ ...smallKey, lastUsedAt: early }, used]);
-    await Promise.all([
-      accounts.touchApiKeys(
-        new Map([
-          [smallKey.id, late],
-          [used.id, late],
-        ]),
-      ),
-      accounts.touchApiKeys(
-        new Map([
-          [used.id, middle],
-          [smallKey.id, middle],
-        ]),
-      ),
-    ]);
-    const times = (await accounts.listApiKeys()).map(({ lastUsedAt }) => lastUsedAt);
-    assert.equal(times, [late, late]);
-    assert.is(await store.revision(), before);
-  });
-
-  declare('many keys are touched at once, each with its own time', async ({ accounts }) => {
     const ids = Array.from({ length: 120 }, (_, index) => String(index).padStart(16, '0'));
     for (const id of ids) await accounts.insertApiKey({ ...smallKey, id });
+    const before = await store.revision();
     const times = new Map(ids.map((id, index) => [id, new Date(1_767_225_600_000 + index).toISOString()]));
     times.delete(ids[60] ?? '');
-    await accounts.touchApiKeys(times);
-    const touched = new Map((await accounts.listApiKeys()).map(({ id, lastUsedAt }) => [id, lastUsedAt]));
-    const expected = new Map(ids.map((id) => [id, times.get(id)]));
-    assert.equal([...touched], [...expected]);
+    await accounts.touchApiKeys(new Map());
+    await accounts.touchApiKeys(new Map([...times, ['unknown', ada.updatedAt]]));
+    const touched = (await accounts.listApiKeys()).map(({ id, lastUsedAt }) => [id, lastUsedAt]);
+    assert.equal(
+      touched,
+      ids.map((id) => [id, times.get(id)]),
+    );
+    assert.is(await store.revision(), before);
   });
 
   declare('every change makes a new revision', async (store) => {

@@ -37,8 +37,6 @@ function hashOf(secret: string): string {
 
 const FLUSH_MS = 60_000;
 const KEPT_KEYS = 10_000;
-/** Keys in one write, which a distant database must finish within the timeout of one operation. */
-const CHUNK_KEYS = 100;
 
 export class KeyUse {
   readonly #accounts: Pick<AccountStore, 'touchApiKeys'>;
@@ -64,19 +62,14 @@ export class KeyUse {
   }
 
   async #write(): Promise<boolean> {
-    const writing = [...this.#lastUsedMs];
+    const writing = this.#lastUsedMs;
     this.#lastUsedMs = new Map();
-    for (let first = 0; first < writing.length; first += CHUNK_KEYS) {
-      const chunk = writing.slice(first, first + CHUNK_KEYS);
-      try {
-        await this.#accounts.touchApiKeys(
-          new Map(chunk.map(([id, atMs]) => [id, new Date(atMs).toISOString()])),
-        );
-      } catch {
-        // The database is unavailable. Times that were recorded meanwhile are newer and are not overwritten.
-        this.#lastUsedMs = new Map([...writing.slice(first), ...this.#lastUsedMs]);
-        break;
-      }
+    try {
+      const times = [...writing].map(([id, atMs]) => [id, new Date(atMs).toISOString()] as const);
+      await this.#accounts.touchApiKeys(new Map(times));
+    } catch {
+      // The database is unavailable. Times that were recorded meanwhile are newer and are not overwritten.
+      this.#lastUsedMs = new Map([...writing, ...this.#lastUsedMs]);
     }
     return this.#lastUsedMs.size > 0;
   }

@@ -242,7 +242,7 @@ class MemoryAccounts implements AccountStore {
   async touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void> {
     for (const [id, at] of lastUsedAt) {
       const key = this.#keys.get(id);
-      if (key !== undefined && (key.lastUsedAt ?? '') < at) this.#keys.set(id, { ...key, lastUsedAt: at });
+      if (key !== undefined) this.#keys.set(id, { ...key, lastUsedAt: at });
     }
   }
 

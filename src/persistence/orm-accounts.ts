@@ -23,6 +23,7 @@ import type { AccountStore } from './store.ts';
 
 const IN_ORDER = { orderBy: { position: 'asc' } } as const;
 
+/** Keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
 
 export class OrmAccounts implements AccountStore {
@@ -120,22 +121,17 @@ export class OrmAccounts implements AccountStore {
     // In the same order on every node, so that two nodes cannot deadlock.
     const touches = [...lastUsedAt].sort(([left], [right]) => (left < right ? -1 : 1));
     for (let start = 0; start < touches.length; start += TOUCH_BATCH)
-      await this.#touch(
-        touches.slice(start, start + TOUCH_BATCH).map(([id, at]) => ({ id, at: new Date(at) })),
-      );
+      await this.#touch(touches.slice(start, start + TOUCH_BATCH));
   }
 
   /** One statement for all keys: `set last_used_at = case id when .. then .. end`. */
-  #touch(touches: readonly { readonly id: string; readonly at: Date }[]): Promise<void> {
+  #touch(touches: readonly (readonly [id: string, at: string])[]): Promise<void> {
     return this.#session.write(async (em, { apiKeys }) => {
-      const isOlder = touches.map(({ id, at }) => ({
-        id,
-        $or: [{ lastUsedAt: null }, { lastUsedAt: { $lt: at } }],
-      }));
       const cases = touches.map(() => 'when ? then ?').join(' ');
-      const values = touches.flatMap(({ id, at }) => [id, at]);
+      const values = touches.flatMap(([id, at]) => [id, new Date(at)]);
+      // The last part gives the expression the type of the column.
       const newTime = raw(`case ?? ${cases} else ?? end`, ['id', ...values, 'last_used_at']);
-      await em.nativeUpdate(apiKeys, { $or: isOlder }, { lastUsedAt: newTime });
+      await em.nativeUpdate(apiKeys, { id: { $in: touches.map(([id]) => id) } }, { lastUsedAt: newTime });
     });
   }
 }

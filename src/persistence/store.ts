@@ -75,7 +75,7 @@ export interface AccountStore {
   insertApiKey(key: ApiKey): Promise<void>;
   /** False when there was none. */
   deleteApiKey(id: string): Promise<boolean>;
-  /** Sets `lastUsedAt` (ISO 8601) by key id, never backwards; unknown ids are ignored. Not a change of the revision. */
+  /** Sets `lastUsedAt` (ISO 8601) by key id; unknown ids are ignored. Not a change of the revision. */
   touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void>;
 }
 
