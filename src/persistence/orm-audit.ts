@@ -7,7 +7,6 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
   type AuditEntry,
   BLOCK_MS,
-  blockOf,
   CALL_ACTION,
   type CallBlock,
   entriesOf,
@@ -29,8 +28,6 @@ const WINDOW = 5_000;
 /** Calls, approximately, that one operation reads or deletes, and their rows. */
 const CALL_WINDOW = 2_500;
 const BLOCK_WINDOW = 500;
-/** Share of calls that may be kept beyond their bound. */
-const SLACK = 0.05;
 
 export class OrmAudit implements AuditStore {
   readonly #session: OrmSession;
@@ -171,19 +168,17 @@ export class OrmAudit implements AuditStore {
     });
   }
 
-  /** Cuts the block at the boundary, which has to be parsed and written again, only when it has many surplus calls. */
+  /** Deletes whole blocks, so that the block at the boundary remains. */
   async #trimCalls(keep: number, from = ''): Promise<void> {
     let surplus = (await this.#session.run(countCalls)) - keep;
     for (;;) {
       const deleted = await this.#session.writeBehind((em, tables) =>
         deleteBlocks(em, tables, surplus, from),
       );
-      if (deleted === 0) break;
+      if (deleted === 0) return;
       surplus -= deleted;
       await nextTurn();
     }
-    if (surplus > keep * SLACK)
-      await this.#session.writeBehind((em, tables) => cutOldestBlock(em, tables, surplus));
   }
 }
 
@@ -292,16 +287,4 @@ async function deleteBlocks(
   }
   if (last !== undefined) await em.nativeDelete(callBlocks, { id: { $lte: last } });
   return deleted;
-}
-
-/** Removes the `surplus` oldest calls, but not all, from the oldest block. */
-async function cutOldestBlock(em: SqlEntityManager, { callBlocks }: Tables, surplus: number): Promise<void> {
-  const [block] = await em.findAll(callBlocks, {
-    orderBy: { id: 'asc' },
-    limit: 1,
-    disableIdentityMap: true,
-  });
-  if (block === undefined || block.calls <= surplus) return;
-  const { calls, entries } = blockOf(entriesOf(block).slice(surplus));
-  await em.nativeUpdate(callBlocks, { id: block.id }, { calls, entries: documentOf(entries) });
 }

@@ -111,7 +111,7 @@ export interface AuditPage {
 export interface AuditBounds {
   /** Newest changes and logins. */
   readonly changes: number;
-  /** Newest calls. */
+  /** Newest calls, and the others of their oldest block. */
   readonly calls: number;
   /** The smallest id that is kept. Default: any. */
   readonly from?: string | undefined;
