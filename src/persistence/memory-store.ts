@@ -21,7 +21,7 @@ import {
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
-import type { AccountStore, AuditPage, AuditStore, SettingStore, Store } from './store.ts';
+import type { AccountStore, AuditStore, SettingStore, Store } from './store.ts';
 
 export class MemoryStore implements Store {
   readonly kind = 'memory';
@@ -110,40 +110,28 @@ function memorySettings(): SettingStore {
 }
 
 function memoryAudit(): AuditStore {
-  // Oldest first; entries are rarely added out of order.
-  const changes: AuditEntry[] = [];
-  const calls: AuditEntry[] = [];
-  const add = (entries: AuditEntry[], added: AuditEntry): void => {
-    const isOutOfOrder = added.id < (entries.at(-1)?.id ?? '');
-    entries.push(copyOf(added));
-    if (isOutOfOrder) entries.sort((left, right) => newestFirst(right, left));
-  };
-  const newest = (entries: AuditEntry[], { limit, before, from = '', filter = {} }: AuditPage) => {
-    const found: AuditEntry[] = [];
-    for (let index = entries.length - 1; index >= 0 && found.length < limit; index -= 1) {
-      const entry = entries[index];
-      if (entry === undefined || entry.id < from) break;
-      if ((before === undefined || entry.id < before) && isMatch(entry, filter)) found.push(copyOf(entry));
-    }
-    return found;
-  };
-  const cut = (entries: AuditEntry[], most: number, from = ''): void => {
-    const firstKept = entries.findIndex(({ id }) => id >= from);
-    const expired = firstKept === -1 ? entries.length : firstKept;
-    entries.splice(0, Math.max(expired, entries.length - most));
-  };
+  let changes: AuditEntry[] = [];
+  let calls: AuditEntry[] = [];
+  const newest = (entries: readonly AuditEntry[], most: number, from = '') =>
+    entries
+      .filter(({ id }) => id >= from)
+      .toSorted(newestFirst)
+      .slice(0, most);
   return {
     append: async (added) => {
-      for (const entry of added) add(changes, entry);
+      changes.push(...added.map(copyOf));
     },
     appendCalls: async (block) => {
-      for (const entry of entriesOf(block)) add(calls, entry);
+      calls.push(...entriesOf(block));
     },
-    list: async (page) =>
-      [...newest(changes, page), ...newest(calls, page)].sort(newestFirst).slice(0, page.limit),
+    list: async ({ limit, before, from, filter = {} }) => {
+      const isOnPage = (entry: AuditEntry) =>
+        (before === undefined || entry.id < before) && isMatch(entry, filter);
+      return newest([...changes, ...calls].filter(isOnPage), limit, from).map(copyOf);
+    },
     trim: async (bounds) => {
-      cut(changes, bounds.changes, bounds.from);
-      cut(calls, bounds.calls, bounds.from);
+      changes = newest(changes, bounds.changes, bounds.from);
+      calls = newest(calls, bounds.calls, bounds.from);
     },
   };
 }
