@@ -94,7 +94,7 @@ test('names the address of a server that cannot be reached', async () => {
     );
   }
   const unknown = await failureOf(openStore('postgresql://ada:s3cret@no-such-host.invalid/x', apply()));
-  assert.match(unknown, 'no-such-host.invalid:5432 cannot be reached (unknown host)');
+  assert.match(unknown, /no-such-host\.invalid:5432 cannot be reached \(.*ENOTFOUND/);
 });
 
 test('names the package to install when a driver is missing', async () => {

@@ -43,7 +43,7 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
         DatabaseAwayError,
       );
     case 'damaged':
-      return new DamagedFileError(location, driverError?.code ?? '', thrown);
+      return new DamagedFileError(location, thrown);
     case 'conflict':
       return failed(
         `the database ${description.printable} is in use by another process (${reason}): try again`,
@@ -54,23 +54,8 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
   }
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'unknown host',
-  EAI_AGAIN: 'unknown host',
-  ETIMEDOUT: 'no answer',
-  ETIMEOUT: 'no answer',
-  EHOSTUNREACH: 'no route to the host',
-  ENETUNREACH: 'no route to the network',
-  ECONNRESET: 'connection reset',
-  SQLITE_FULL: 'the disk is full',
-  SQLITE_READONLY: 'it cannot be written',
-};
-
 /** One line, without the statement with which MikroORM begins some messages. */
 function reasonOf({ code, message }: { readonly code: string; readonly message: string }): string {
-  const known = REASONS[code];
-  if (known !== undefined) return known;
   const line = message.split('\n').at(-1) ?? '';
   const words = line.split(' - ').at(-1) ?? '';
   return words.trim().slice(0, 200) || code;

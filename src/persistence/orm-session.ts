@@ -251,7 +251,7 @@ export class OrmSession {
           const { file } = this.#deps;
           const isDamage = failure === 'damaged' && file !== undefined;
           throw databaseUnavailable(
-            isDamage ? new DamagedFileError(file, driverError?.code ?? '', cause) : cause,
+            isDamage ? new DamagedFileError(file, cause) : cause,
             operation.delivered,
           );
         }

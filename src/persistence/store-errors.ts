@@ -11,10 +11,10 @@ export class DatabaseAwayError extends StoreOpenError {}
 export class DamagedFileError extends StoreOpenError {
   override readonly name = 'DamagedFileError';
 
-  constructor(file: string, code: string, cause: unknown) {
-    const orForeign = code.startsWith('SQLITE_NOTADB') ? ', or not a SQLite database' : '';
+  constructor(file: string, cause: unknown) {
     super(
-      `the database ${file} is damaged${orForeign}: restore a backup of it and of the files beside it, or move it away`,
+      `the database ${file} is damaged, or not a SQLite database: ` +
+        'restore a backup of it and of the files beside it, or move it away',
       { cause },
     );
   }

@@ -15,37 +15,33 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('journey: damaged database', { timeoutMs: 60_000 });
 const PAGE = 4096;
 const folder = folderOfAll(test)();
-let intact = '';
-let file = '';
+const intact = join(folder, 'intact.db');
+const file = join(folder, 'gateway.db');
 test.before(async () => {
-  intact = join(folder, 'intact.db');
-  file = join(folder, 'gateway.db');
   const store = await openStore(`sqlite:///${intact}`, { cwd: folder, migrations: 'apply' });
   await store.saveTemplate({ name: 'files', loadBalancer: {} });
   await store.close();
 });
 test.before.each(() => copyFile(intact, file));
 
-const advice = 'restore a backup of it and of the files beside it, or move it away';
+const line =
+  `the database ${file} is damaged, or not a SQLite database: ` +
+  'restore a backup of it and of the files beside it, or move it away';
 
-for (const [page, what] of [
-  [2, 'damaged'],
-  [0, 'damaged, or not a SQLite database'],
-] as const)
-  test(`a start and every command report in one line that the file is ${what}`, async () => {
+for (const page of [0, 2])
+  test(`a start and every command report in one line that the file is damaged from page ${page} on`, async () => {
     await damage(page);
     for (const words of [
       ['gateway', 'start', '--port', '0'],
       ['db', 'export'],
       ['db', 'migrate'],
     ])
-      await refuses(words, `the database ${file} is ${what}: ${advice}`);
+      await refuses(words, line);
   });
 
 test('db status and db migrate find damage in pages that they do not read', async () => {
   const pages = (await stat(file)).size / PAGE;
   await damage(pages - 1);
-  const line = `the database ${file} is damaged: ${advice}`;
   await refuses(['db', 'migrate'], line);
   const { code, out, err } = await runProgram(['db', 'status'], { folder, env: AS_IT_COMES });
   assert.equal([code, err], [1, '']);
