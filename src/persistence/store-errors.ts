@@ -54,29 +54,14 @@ export function driverErrorOf(thrown: unknown): DriverError | undefined {
 }
 
 /**
- * The part of a driver's error that may be logged: its class, its codes, and the violated constraint. The
- * driver's message contains the statement or the failing row, with hashes. Returns other errors unchanged.
+ * The part of a driver's error that may be logged: its class and its codes. The driver's message contains the
+ * statement or the failing row, with hashes. Returns other errors unchanged.
  */
 export function withoutValues(thrown: unknown, driverError: DriverError | undefined): unknown {
-  if (
-    !(thrown instanceof Error) ||
-    driverError === undefined ||
-    (driverError.code === '' && driverError.number === 0)
-  )
-    return thrown;
-  const fields = ['table', 'constraint'].flatMap((name) => driverField(thrown, name));
-  const codes = [driverError.code, driverError.number === 0 ? '' : String(driverError.number)].filter(
-    (code) => code !== '',
-  );
-  const kind = thrown.constructor.name;
-  return new Error([`the database refused (${kind}: ${codes.join(' ')})`, ...fields].join(', '));
-}
-
-/** A property that drivers set on the error or on its cause. */
-function driverField(error: Error, name: string): string[] {
-  const text = textOf(error, name);
-  if (text !== '') return [`${name} ${text}`];
-  return error.cause instanceof Error ? driverField(error.cause, name) : [];
+  if (!(thrown instanceof Error) || driverError === undefined) return thrown;
+  const codes = [driverError.code, driverError.number].filter(Boolean);
+  if (codes.length === 0) return thrown;
+  return new Error(`the database refused (${thrown.constructor.name}: ${codes.join(' ')})`);
 }
 
 function textOf(error: Error, name: string): string {

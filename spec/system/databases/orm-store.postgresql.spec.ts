@@ -81,7 +81,7 @@ needed('reports no value of a row that the database refuses', async () => {
     const thrown = await thrownBy(store.accounts.insertUser(user));
     assert.instance(thrown, Error);
     assert.not.match(inspect(thrown, { depth: 9, showHidden: true }), 'planted-hash');
-    assert.match(String(thrown), /23514\), table users, constraint planted/);
+    assert.match(String(thrown), /23514\)$/);
   } finally {
     await store.close();
   }
