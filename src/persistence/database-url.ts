@@ -31,18 +31,24 @@ const MEMORY = ':memory:';
 /** Undefined for `memory://`, which is no database. `cwd`: base of a relative file. Throws StoreOpenError. */
 export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | undefined {
   // A URL such as `postgresql+asyncpg` names a driver of another language.
-  const scheme = /^([a-z][a-z0-9]*)(?:\+[a-z0-9_.-]+)?:\/\//i.exec(url);
-  const name = scheme?.[1]?.toLowerCase();
-  if (scheme === null || name === undefined)
-    throw new StoreOpenError(
-      `the database is named by a URL, such as sqlite:///gateway.db; known are ${knownSchemes()}`,
-    );
+  const [prefix = '', written = ''] = /^([a-z][a-z0-9]*)(?:\+[a-z0-9_.-]+)?:\/\//i.exec(url) ?? [];
+  const name = written.toLowerCase();
   if (name === 'memory') return undefined;
   const database = DATABASES.find(({ schemes }) => schemes.includes(name));
   if (database === undefined)
-    throw new StoreOpenError(`no database is called "${name}://"; known are ${knownSchemes()}`);
-  const rest = url.slice(scheme[0].length);
-  return database.isFile ? fileOf(database, rest, cwd) : serverOf(database, name, rest);
+    throw new StoreOpenError(
+      `a database is named by a URL such as sqlite:///gateway.db, which begins with one of ${knownSchemes()}`,
+    );
+  const rest = url.slice(prefix.length);
+  try {
+    return database.isFile ? fileOf(database, rest, cwd) : serverOf(database, name, rest);
+  } catch (thrown) {
+    if (thrown instanceof StoreOpenError) throw thrown;
+    throw new StoreOpenError(
+      `the database URL cannot be read: it looks like ${example(database)}; special characters are written as %XX`,
+      { cause: thrown },
+    );
+  }
 }
 
 export function describeDatabase(url: string, cwd: string): DatabaseDescription {
@@ -57,7 +63,7 @@ function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUr
       `a SQLite URL has three slashes before a relative path and four before an absolute one: ` +
         `sqlite:///gateway.db, sqlite:////var/lib/stagedoor/gateway.db`,
     );
-  const name = decoded(path.slice(1));
+  const name = decodeURIComponent(path.slice(1));
   const isMemory = name === '' || name === MEMORY;
   const file = isMemory ? undefined : isAbsolute(name) ? name : resolve(cwd, name);
   return {
@@ -72,27 +78,25 @@ function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUr
 }
 
 function serverOf(database: Database, scheme: string, rest: string): ParsedDatabaseUrl {
-  let parsed: URL;
-  try {
-    parsed = new URL(`${scheme}://${rest}`);
-  } catch (cause) {
-    throw new StoreOpenError(
-      `the database URL cannot be read: it looks like ${example(database)}; ` +
-        'special characters of a password are written as %XX',
-      { cause },
-    );
-  }
+  const parsed = new URL(`${scheme}://${rest}`);
   const options = optionsOf(database, parsed.searchParams);
   const host = parsed.hostname === '' ? 'localhost' : parsed.hostname.replace(/^\[(.*)\]$/, '$1');
   const port = parsed.port === '' ? database.defaultPort : Number(parsed.port);
-  const user = decoded(parsed.username);
-  const name = decoded(parsed.pathname.replace(/^\//, ''));
+  const user = decodeURIComponent(parsed.username);
+  const name = decodeURIComponent(parsed.pathname.replace(/^\//, ''));
   if (name === '' && !options.has('service_name'))
     throw new StoreOpenError(`the database URL names no database: it looks like ${example(database)}`);
   const authority = `${parsed.username === '' ? '' : `${parsed.username}@`}${parsed.hostname || 'localhost'}:${port}`;
   return {
     database,
-    address: { host: decoded(host), port, user, password: decoded(parsed.password), name, options },
+    address: {
+      host: decodeURIComponent(host),
+      port,
+      user,
+      password: decodeURIComponent(parsed.password),
+      name,
+      options,
+    },
     description: {
       kind: database.kind,
       printable: `${scheme}://${authority}/${name || options.get('service_name')}`,
@@ -109,18 +113,8 @@ function optionsOf({ label, urlOptions }: Database, query: URLSearchParams): Rea
   return new Map(query);
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    throw new StoreOpenError('the database URL has a % that is not followed by two digits: write it as %25', {
-      cause,
-    });
-  }
-}
-
-function example({ schemes, defaultPort }: Database): string {
-  return `${schemes[0]}://user:password@host:${defaultPort}/name`;
+function example({ schemes, isFile, defaultPort }: Database): string {
+  return isFile ? 'sqlite:///gateway.db' : `${schemes[0]}://user:password@host:${defaultPort}/name`;
 }
 
 function knownSchemes(): string {

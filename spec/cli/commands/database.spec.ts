@@ -79,7 +79,7 @@ test('every command fails for an in-memory or unknown database, and shows no pas
       const isKnown = !url.startsWith('mongo');
       const reason = isKnown
         ? `the database ${url} exists only inside`
-        : 'no database is called "mongodb://"';
+        : 'a database is named by a URL such as sqlite:///gateway.db';
       assert.match(await complaint(run(`${command} --database ${url}`)), `stagedoor: ${reason}`);
     }
   const env = { GATEWAY_DATABASE_URL: 'postgresql://me:planted@127.0.0.1:1/db' };
