@@ -67,8 +67,6 @@ export interface Database {
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
   /** Selects the server's clock as `seconds` since 1970. Absent for a file. */
   readonly clockSql?: string;
-  /** Reads the whole file; throws an error of the driver that means `damaged`. Absent for servers. */
-  check?(execute: Execute): Promise<void>;
   /**
    * Inserts a row with parameters by the driver's own client, on the connection of the open transaction: MikroORM
    * writes values into the text of the statement, which takes twice the time for a long one. Absent for servers.

@@ -34,11 +34,6 @@ export const sqlite: Database = {
       await retryConflicts(sqlite, waitMs, () => execute('begin immediate'));
     },
   },
-  check: async (execute) => {
-    const [row] = await execute('pragma quick_check(1)');
-    const found = Object.values(row ?? {})[0];
-    if (found !== 'ok') throw Object.assign(new Error(String(found)), { code: 'SQLITE_CORRUPT' });
-  },
   insert: (client, table, row) => {
     const columns = Object.keys(row);
     const sql = `insert into ${table} (${columns.join()}) values (${columns.map(() => '?').join()})`;
