@@ -27,7 +27,7 @@ export interface AuthOptions {
   readonly limits: HourlyLimits;
   /** Default: no calls are recorded. */
   readonly auditSettings?: AuditSettings | undefined;
-  /** Cold or hot; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
+  /** Never errors; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds since 1970. Default Date.now. */
@@ -94,13 +94,9 @@ export class Auth {
     this.#keyUse = keyUse;
     this.#shared = shared;
     this.#login = (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle });
-    this.#storeChanges = options.storeChanges$.subscribe({
-      next: ({ kind }) => {
-        authenticator.onStoreChange(kind);
-        revalidator.onStoreChange(kind);
-      },
-      // Each credential is still verified again after 10 s.
-      error: (error: unknown) => log.warn({ err: error }, 'changes of the database are no longer reported'),
+    this.#storeChanges = options.storeChanges$.subscribe(({ kind }) => {
+      authenticator.onStoreChange(kind);
+      revalidator.onStoreChange(kind);
     });
   }
 
