@@ -20,7 +20,7 @@ const ENDPOINTS = ['http://127.0.0.1:8/mcp', 'http://127.0.0.1:9/mcp'] as const;
 /** Possible errors of a change over a store that fails or that others write. */
 const ANSWERS = ['DATABASE_UNAVAILABLE', 'SERVER_NOT_FOUND', 'TEMPLATE_NOT_FOUND', 'DUPLICATE_SERVER'];
 
-const CHANGES = ['endpoint', 'command', 'function', 'deregister', 'change', 'settle'] as const;
+const CHANGES = ['endpoint', 'command', 'deregister', 'change', 'settle'] as const;
 const KINDS = [...CHANGES, 'news', 'fail', 'mend'] as const;
 
 interface Step {
@@ -46,28 +46,22 @@ const delays = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLengt
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }));
 test.after.each(() => mock.timers.reset());
 
-for (const [name, isUsed] of [
-  ['both nodes and the database end with the same instances', ({ kind }: Step) => kind !== 'function'],
-  ['nodes and database stay in step when nodes have functions, too', () => true],
-] as const) {
-  test(name, () =>
-    fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), delays, async (steps, turns) => {
-        const world = await open(turns);
-        const asked: Promise<unknown>[] = [];
-        for (const one of steps.filter(isUsed)) {
-          for (let left = one.after; left > 0; left -= 1) await turn();
-          asked.push(take(world.nodes[one.node], one));
-        }
-        await quiet(world, asked);
-        await isInStep(world);
-        for (const node of world.nodes) await node.close();
-        for (const transport of world.transports) assert.is(transport.isClosed, true, 'nothing is left open');
-      }),
-      { numRuns: 200 },
-    ),
-  );
-}
+test('both nodes and the database end with the same instances', () =>
+  fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), delays, async (steps, turns) => {
+      const world = await open(turns);
+      const asked: Promise<unknown>[] = [];
+      for (const one of steps) {
+        for (let left = one.after; left > 0; left -= 1) await turn();
+        asked.push(take(world.nodes[one.node], one));
+      }
+      await quiet(world, asked);
+      await isInStep(world);
+      for (const node of world.nodes) await node.close();
+      for (const transport of world.transports) assert.is(transport.isClosed, true, 'nothing is left open');
+    }),
+    { numRuns: 200 },
+  ));
 
 test.run();
 
@@ -105,8 +99,6 @@ async function take({ registry, store, storeChanges$ }: Node, one: Step): Promis
         return await registry.register(template, { id, weight: value, endpoint: ENDPOINTS[value % 2] ?? '' });
       case 'command':
         return await registry.register(template, { id, weight: value, command: 'run' });
-      case 'function':
-        return await registry.register(template, { id, weight: value }, { handler: () => ({}) });
       case 'deregister':
         return await registry.deregister(template, id);
       case 'change':
@@ -143,20 +135,8 @@ type World = Awaited<ReturnType<typeof open>>;
 
 async function isInStep({ database, nodes }: World): Promise<void> {
   const stored = inOrder(await database.listInstances());
-  for (const { id: nodeId, definitions, registry, handlers, harness } of nodes) {
-    const functions = definitions.filter(({ transport }) => transport === 'in-process');
-    assert.equal(
-      functions.map(({ serverId }) => serverId).sort(),
-      [...handlers.keys()].sort(),
-      'functions are kept as long as they are registered',
-    );
-    const isHeld = ({ template, id, serverId }: (typeof stored)[number]) =>
-      functions.some((one) => (one.template === template && one.id === id) || one.serverId === serverId);
-    assert.equal(
-      definitions.filter((one) => !functions.includes(one)),
-      stored.filter((one) => !isHeld(one)),
-      'node and database',
-    );
+  for (const { id: nodeId, definitions, registry, harness } of nodes) {
+    assert.equal(definitions, stored, 'node and database');
     for (const { name, loadBalancer } of await database.listTemplates())
       assert.equal(registry.active.settings(name).loadBalancer, loadBalancer);
     for (const definition of definitions) {

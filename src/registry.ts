@@ -96,7 +96,6 @@ export class Registry {
       });
       const before = this.#active.find(template, definition.id);
       const member = this.#active.start(definition, options.handler);
-      this.#reloadAfter(before);
       return { member, replaced: before !== undefined };
     });
     const { waitMs = 0, mayBeUnhealthy = false } = options;
@@ -305,16 +304,7 @@ export class Registry {
 
   async #remove(template: string, id: string, fingerprint?: string): Promise<void> {
     await this.#write(this.#store.deleteInstance(template, id, fingerprint));
-    const before = this.#active.find(template, id);
     this.#active.remove(template, id);
-    this.#reloadAfter(before);
-  }
-
-  /** After the removal of a function: applies a stored instance with its id or server id, which the function had kept out. */
-  #reloadAfter(before: InstanceDefinition | undefined): void {
-    if (before?.transport !== 'in-process' || this.#deps.storeChanges$ === undefined) return;
-    this.#revision = undefined;
-    this.#follower.requestReload();
   }
 
   async #saveSettings(template: string, change: LoadBalancerChange): Promise<boolean> {
