@@ -70,7 +70,7 @@ test('deletes an empty template, and only the settings of one with a definition'
   active = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
   for (const template of ['d', 'r']) active.applySettings(template, { timeout: 5 });
   active.start(http);
-  assert.throws(() => active.refuseNonEmpty('r'), /1 instance is registered: deregister it first/);
+  assert.throws(() => active.refuseNonEmpty('r'), /1 instance must be deregistered first/);
   assert.throws(() => active.refuseNonEmpty('none'), /No template named/);
   active.remove('r', 'a');
   for (const template of ['d', 'r']) {

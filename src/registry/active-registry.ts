@@ -16,6 +16,7 @@ import {
   policyOf,
   type TemplateSettings,
 } from '../domain/template.ts';
+import { counted } from '../domain/text.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 
 export interface ActiveRegistryDeps {
@@ -94,11 +95,8 @@ export class ActiveRegistry {
     this.#deps.fleet.existingGroup(template);
     const { length: count } = this.#deps.fleet.members(template);
     if (count === 0) return;
-    const msg =
-      count === 1
-        ? '1 instance is registered: deregister it'
-        : `${count} instances are registered: deregister them`;
-    throw validationFailed([{ loc: ['path', 'template'], msg: `${msg} first`, type: 'value_error' }]);
+    const msg = `${counted(count, 'instance')} must be deregistered first`;
+    throw validationFailed([{ loc: ['path', 'template'], msg, type: 'value_error' }]);
   }
 
   /** A template with a definition remains, with the default settings. */
@@ -168,7 +166,7 @@ export class ActiveRegistry {
 
 /**
  * The changes that apply a stored registry, by template and id; definitions are from the store, except in `removed`. A function of
- * this program is in no store: it remains, and a stored instance with its id or server id is left out until the function is removed.
+ * this program is in no store: it remains, and a stored instance with its id or server id is left out.
  * An instance with a new server id is in `removed` and in `added`.
  */
 export function differences(known: readonly InstanceDefinition[], stored: readonly InstanceDefinition[]) {

@@ -51,7 +51,7 @@ test('deregister removes an instance, and delete-template works only once all ar
   const ids = gateway.server.gateway.template('demo').instances.map(({ id }) => id);
   assert.equal(ids, ['two']);
   const early = await complaint(gateway.run('gateway delete-template demo'));
-  assert.match(early, /^stagedoor: .*1 instance is registered: deregister it first/);
+  assert.match(early, /^stagedoor: .*1 instance must be deregistered first/);
   const second = JSON.parse((await gateway.run('gateway deregister demo two --json')).out);
   assert.equal(second, { template_name: 'demo', instance_id: 'two', deregistered: true });
   assert.is(await printed(gateway.run('gateway delete-template demo')), 'demo is deleted');

@@ -81,7 +81,7 @@ test('reset a setting to the default of the gateway by null', async () => {
 test('delete a template without instances, and refuse one with instances', async () => {
   const path = '/gateway/templates/plain';
   const held = await app.ask('DELETE', path);
-  const msg = '1 instance is registered: deregister it first';
+  const msg = '1 instance must be deregistered first';
   assert.equal(held.body.detail, [{ loc: ['path', 'template'], msg, type: 'value_error' }]);
   await app.ask('DELETE', '/gateway/deregister/plain/p');
   assert.equal((await app.ask('DELETE', path)).status, 204);
