@@ -311,16 +311,12 @@ export class Registry {
     checkTemplate(template, changedSettings({}, change));
     const isEmpty = Object.keys(change).length === 0;
     if (isEmpty && this.#active.hasSettings(template, change)) return false;
-    for (;;) {
-      const revision = await this.#refresh();
-      if (this.#active.hasSettings(template, change)) return false;
-      const before = this.#deps.fleet.has(template) ? this.#active.settings(template).loadBalancer : {};
-      const loadBalancer = changedSettings(before, change);
-      if (!(await this.#write(this.#store.saveTemplate({ name: template, loadBalancer }, revision))))
-        continue;
-      this.#active.applySettings(template, loadBalancer);
-      return true;
-    }
+    await this.#refresh();
+    if (this.#active.hasSettings(template, change)) return false;
+    const before = this.#deps.fleet.has(template) ? this.#active.settings(template).loadBalancer : {};
+    await this.#write(this.#store.saveTemplate({ name: template, loadBalancer: change }));
+    this.#active.applySettings(template, changedSettings(before, change));
+    return true;
   }
 }
 

@@ -20,8 +20,8 @@ import {
   userNotFound,
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import type { TemplateSettings } from '../domain/template.ts';
-import type { AccountStore, AuditStore, SettingStore, Store } from './store.ts';
+import { changedSettings, type TemplateSettings } from '../domain/template.ts';
+import type { AccountStore, AuditStore, SettingStore, Store, TemplateChange } from './store.ts';
 
 export class MemoryStore implements Store {
   readonly kind = 'memory';
@@ -37,11 +37,10 @@ export class MemoryStore implements Store {
     return copiesOf(this.#templates);
   }
 
-  async saveTemplate(settings: TemplateSettings, atRevision = this.#revision): Promise<boolean> {
-    if (atRevision !== this.#revision) return false;
-    this.#templates.set(settings.name, structuredClone(settings));
+  async saveTemplate({ name, loadBalancer }: TemplateChange): Promise<void> {
+    const before = this.#templates.get(name)?.loadBalancer ?? {};
+    this.#templates.set(name, { name, loadBalancer: changedSettings(before, structuredClone(loadBalancer)) });
     this.#changed();
-    return true;
   }
 
   async deleteTemplate(name: string, atRevision = this.#revision): Promise<boolean> {

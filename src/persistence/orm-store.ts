@@ -5,13 +5,13 @@
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition, InstanceSource, TransportKind } from '../domain/instance.ts';
-import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
+import { changedSettings, type LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
 import { fromDocument, type InstanceRow, toDocument } from './entities.ts';
 import { OrmAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
-import type { AccountStore, AuditStore, SettingStore, Store } from './store.ts';
+import type { AccountStore, AuditStore, SettingStore, Store, TemplateChange } from './store.ts';
 
 /** Lists are in the order of the first save. */
 export class OrmStore implements Store {
@@ -45,13 +45,14 @@ export class OrmStore implements Store {
     });
   }
 
-  saveTemplate({ name, loadBalancer }: TemplateSettings, atRevision?: number): Promise<boolean> {
-    const row = { loadBalancer: toDocument(loadBalancer) };
-    return this.#session.changeIf(async (em, { templates }, position) => {
-      if ((await em.nativeUpdate(templates, { name }, row)) === 0)
-        await em.insert(templates, { ...row, name, position });
-      return true;
-    }, atRevision);
+  saveTemplate({ name, loadBalancer: change }: TemplateChange): Promise<void> {
+    return this.#session.change(async (em, { templates }, position) => {
+      const row = await em.findOne(templates, { name });
+      const before = row === null ? {} : (fromDocument(row.loadBalancer) as LoadBalancerSettings);
+      const loadBalancer = toDocument(changedSettings(before, change));
+      if (row === null) await em.insert(templates, { name, loadBalancer, position });
+      else await em.nativeUpdate(templates, { name }, { loadBalancer });
+    });
   }
 
   deleteTemplate(name: string, atRevision?: number): Promise<boolean> {

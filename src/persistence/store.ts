@@ -4,7 +4,7 @@
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import type { TemplateSettings } from '../domain/template.ts';
+import type { LoadBalancerChange, TemplateSettings } from '../domain/template.ts';
 
 /**
  * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer;
@@ -19,16 +19,16 @@ export interface Store {
   readonly settings: SettingStore;
   readonly audit: AuditStore;
   listTemplates(): Promise<TemplateSettings[]>;
-  /** Inserts or replaces by name. Changes nothing and resolves with false when the revision is not `atRevision`. Default: any. */
-  saveTemplate(settings: TemplateSettings, atRevision?: number): Promise<boolean>;
-  /** Stored instances of the template stay. False when there was no such template. `atRevision`: as in `saveTemplate`. */
+  /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
+  saveTemplate(change: TemplateChange): Promise<void>;
+  /** Stored instances of the template stay. False when there was no such template, or the revision is not `atRevision`. Default: any. */
   deleteTemplate(name: string, atRevision?: number): Promise<boolean>;
   /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**
    * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. DUPLICATE_SERVER when another
    * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. `atRevision` and result:
-   * as in `saveTemplate`.
+   * as in `deleteTemplate`.
    */
   saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean>;
   /** False when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
@@ -40,6 +40,11 @@ export interface Store {
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+export interface TemplateChange {
+  readonly name: string;
+  readonly loadBalancer: LoadBalancerChange;
 }
 
 /** Most accounts of one query: databases limit the values in a list. */

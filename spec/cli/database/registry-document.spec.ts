@@ -53,21 +53,6 @@ test('imports over instances of the same id, keeps their server ids, and changes
   });
 });
 
-test('keeps template settings that a gateway stores during the import', async () => {
-  const store = new MemoryStore();
-  const reading = store.listTemplates.bind(store);
-  const meanwhile = [{ max_retries: 5 }, { max_retries: 5, health_check_interval: 7 }];
-  store.listTemplates = async () => {
-    const before = await reading();
-    const loadBalancer = meanwhile.shift();
-    if (loadBalancer !== undefined) await store.saveTemplate({ name: 'files', loadBalancer });
-    return before;
-  };
-  await take(store, document);
-  const files = (await reading()).find(({ name }) => name === 'files');
-  assert.equal(files?.loadBalancer, { timeout: 9, max_retries: 5, health_check_interval: 7 });
-});
-
 test('keeps every server id when an export is imported into another store', async () => {
   const store = new MemoryStore();
   const http = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp' } as const;

@@ -55,7 +55,7 @@ test('fails at once when its connection is cut during a migration, and completes
 
 test('rolls back a change whose connection is cut in the middle', async () => {
   const store = await openStore(server.url, OPTIONS);
-  for (const statement of [/^update \[revision\]/, /^update \[templates\]/, /^insert into \[templates\]/]) {
+  for (const statement of [/^update \[revision\]/, /^insert into \[templates\]/]) {
     server.cutAt(statement);
     assert.is(await endOf(store.saveTemplate({ name: 'demo', loadBalancer: {} })), 'DATABASE_UNAVAILABLE');
   }

@@ -96,7 +96,7 @@ export interface ImportContext {
  * part is a problem, not a failure. Rejects with DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
-  for (const { name, loadBalancer } of contents.templates) await mergeSettings(store, name, loadBalancer);
+  for (const settings of contents.templates) await store.saveTemplate(settings);
   const templates = new Set((await store.listTemplates()).map(({ name }) => name));
   const known = new Map((await store.listInstances()).map((each) => [`${each.template}/${each.id}`, each]));
   const { file } = store;
@@ -120,7 +120,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       const definition = keepsServerId ? { ...defined, serverId } : defined;
       const exposure = await exposureOf(definition, protectedPaths, context.folder);
       if (exposure !== undefined) throw commandExposes(exposure);
-      if (!templates.has(template)) await mergeSettings(store, template, {});
+      if (!templates.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
       templates.add(template);
       await store.saveInstance(definition);
       (known.has(name) ? replaced : added).push(name);
@@ -133,20 +133,4 @@ export async function importDocument(store: Store, contents: RegistryContents, c
     }
   }
   return { added, replaced, problems };
-}
-
-/** Repeats the change when a gateway has changed the database meanwhile. */
-async function mergeSettings(
-  store: Store,
-  name: string,
-  change: TemplateSettings['loadBalancer'],
-): Promise<void> {
-  for (let isDone = false; !isDone; ) {
-    const revision = await store.revision();
-    const stored = (await store.listTemplates()).find((each) => each.name === name);
-    isDone = await store.saveTemplate(
-      { name, loadBalancer: { ...stored?.loadBalancer, ...change } },
-      revision,
-    );
-  }
 }
