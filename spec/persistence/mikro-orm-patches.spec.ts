@@ -1,18 +1,12 @@
-// Changes of MikroORM's behaviour: statements on new connections, and sockets that are destroyed at once. Texts that Oracle or SQL
+// Changes of MikroORM's behaviour: sockets that are destroyed at once. Texts that Oracle or SQL
 // Server would read differently: spec/conformance.
 
 import { EventEmitter } from 'node:events';
 import * as assert from 'uvu/assert';
-import { runOn, Sockets } from '../../src/persistence/mikro-orm-patches.ts';
-import { thrownBy } from '../helpers/outcome.ts';
+import { Sockets } from '../../src/persistence/mikro-orm-patches.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('MikroORM patches');
-
-test('throw when a new connection cannot run its first statement', async () => {
-  for (const nothing of [undefined, null, {}, { executeQuery: 1 }])
-    assert.instance(await thrownBy(runOn(nothing, 'set x = 1')), TypeError);
-});
 
 test('destroy the connections of a pool once, or close those that can only be closed', () => {
   const ended: string[] = [];
@@ -38,10 +32,6 @@ test('do not destroy connections that closed by themselves', () => {
     sockets.destroy();
     assert.is(isDestroyed, false);
   }
-});
-
-test('refuse a pool that cannot be watched', () => {
-  assert.throws(() => new Sockets().watch({}, 'connect'), /no pool/);
 });
 
 test.run();

@@ -11,16 +11,6 @@ const test = suite('withTimeout');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-test('settles as the work does', async () => {
-  const failure = new Error('its own');
-  const late: number[] = [];
-  assert.is(await withTimeout(Promise.resolve(7), 5, (value) => late.push(value)), 7);
-  mock.timers.tick(10);
-  await turn();
-  assert.equal(late, []);
-  assert.is(await thrownBy(withTimeout(Promise.reject(failure), 1_000)), failure);
-});
-
 test('rejects with ETIMEDOUT after the time limit, and passes a late result to the callback', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const late: string[] = [];
