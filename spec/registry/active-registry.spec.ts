@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { ActiveRegistry, differences } from '../../src/registry/active-registry.ts';
+import { ActiveRegistry } from '../../src/registry/active-registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition, Harness } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
@@ -98,38 +98,37 @@ test('events of added, replaced, changed and removed instances have no secret', 
   assert.not(JSON.stringify(harness.events).includes(SECRET));
 });
 
-const NOTHING = { removed: [], added: [], replaced: [], changed: [] };
-const remote = (id: string, fields: Partial<InstanceDefinition> = {}) =>
-  definition(id, { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', ...fields });
-
 test('replaces an instance whose backend changed, and keeps it after other changes', () => {
+  const stored = definition('a', { ...http, headers: {} });
+  const change = (fields: Partial<InstanceDefinition>) => {
+    active.apply({ templates: [], instances: [stored] });
+    const before = harness.fleet.find('r', 'a');
+    active.apply({ templates: [], instances: [{ ...stored, ...fields }] });
+    const after = harness.fleet.find('r', 'a');
+    assert.equal(after?.definition, { ...stored, ...fields });
+    return after === before ? 'kept' : 'replaced';
+  };
   const backends: Partial<InstanceDefinition>[] = [
-    { endpoint: 'http://127.0.0.1:8/mcp' },
-    { command: 'run' },
-    { args: ['x'] },
-    { workingDir: '/srv' },
-    { env: { KEY: 'v' } },
-    { headers: { authorization: 'v' } },
-    { nodeId: 'other' },
-    { transport: 'stdio' },
+    ...[{ endpoint: 'http://127.0.0.1:8/mcp' }, { command: 'run' }, { args: ['x'] }, { workingDir: '/srv' }],
+    ...[{ env: { KEY: 'v' } }, { headers: { authorization: 'v' } }, { nodeId: 'there' }],
+    ...[{ transport: 'stdio' } as const, { serverId: 'other' }],
   ];
-  for (const fields of backends) {
-    const [before, after] = [remote('a'), remote('a', { ...fields, weight: 2 })];
-    assert.equal(differences([before], [after]), { ...NOTHING, replaced: [after] }, `${Object.keys(fields)}`);
-  }
-  const others = [{ metadata: { zone: 'x' } }, { updatedAt: '2026-01-02T00:00:00.000Z' }];
-  for (const fields of [{ weight: 2 }, ...others, { source: 'file', fingerprint: 'f' } as const]) {
-    const [before, after] = [remote('a'), remote('a', fields)];
-    assert.equal(differences([before], [after]), { ...NOTHING, changed: [after] }, `${Object.keys(fields)}`);
-  }
+  for (const fields of backends) assert.is(change(fields), 'replaced', `${Object.keys(fields)}`);
+  const others = [{ weight: 2 }, { metadata: { zone: 'x' } }, { updatedAt: '2026-01-02T00:00:00.000Z' }];
+  for (const fields of others) assert.is(change(fields), 'kept', `${Object.keys(fields)}`);
 });
 
 test('keeps functions, and ignores stored instances with their ids', () => {
-  const functions = [definition('a'), definition('b', { serverId: 'free' })];
-  const stored = [remote('a', { serverId: 'x' }), remote('c', { template: 's', serverId: 'free' })];
-  assert.equal(differences(functions, stored), NOTHING);
-  assert.equal(differences(functions, []), NOTHING);
-  assert.equal(differences([], stored), { ...NOTHING, added: stored });
+  active.applySettings('r', {});
+  active.start(definition('a', { template: 'r' }), () => ({}));
+  const other = definition('b', { ...http, template: 's', id: 'b', serverId: 'a' });
+  for (const instances of [[http, other], []]) {
+    active.apply({ templates: [], instances });
+    assert.equal(
+      active.definitions().map(({ transport }) => transport),
+      ['in-process'],
+    );
+  }
 });
 
 test.run();

@@ -134,16 +134,30 @@ export class ActiveRegistry {
     this.#emit({ type: 'instance.deregistered', ...eventOf(definition) });
   }
 
-  /** Applies the stored registry. Functions, and templates with functions, remain. */
+  /**
+   * Applies the stored registry. Functions of this program are in no store: they remain with their templates, and stored instances
+   * with their ids or server ids are left out.
+   */
   apply({ templates, instances }: StoredRegistry): void {
     for (const { name, loadBalancer } of templates)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.applySettings(name, loadBalancer);
     for (const { template } of instances)
       if (!this.#deps.fleet.has(template)) this.applySettings(template, {});
-    const { removed, added, replaced, changed } = differences(this.definitions(), instances);
-    for (const { template, id } of removed) this.remove(template, id);
-    for (const definition of [...added, ...replaced]) this.start(definition);
-    for (const definition of changed) this.update(definition);
+    const known = this.definitions();
+    const functions = known.filter(({ transport }) => transport === 'in-process');
+    const held = new Set(functions.flatMap((each) => [instanceKeyOf(each), each.serverId]));
+    const wanted = instances.filter((each) => !held.has(instanceKeyOf(each)) && !held.has(each.serverId));
+    const serverIds = new Map(wanted.map((each) => [instanceKeyOf(each), each.serverId]));
+    for (const before of known) {
+      const remains = serverIds.get(instanceKeyOf(before)) === before.serverId;
+      if (!remains && before.transport !== 'in-process') this.remove(before.template, before.id);
+    }
+    for (const after of wanted) {
+      const before = this.find(after.template, after.id);
+      const isSame = BACKEND.every((field) => isDeepStrictEqual(before?.[field], after[field]));
+      if (before === undefined || !isSame) this.start(after);
+      else if (!isDeepStrictEqual(before, after)) this.update(after);
+    }
     const left = new Set(templates.map(({ name }) => name));
     for (const name of [...this.#settings.keys()])
       if (!left.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
@@ -164,48 +178,13 @@ export class ActiveRegistry {
   }
 }
 
-/**
- * The changes that apply a stored registry, by template and id; definitions are from the store, except in `removed`. A function of
- * this program is in no store: it remains, and a stored instance with its id or server id is left out.
- * An instance with a new server id is in `removed` and in `added`.
- */
-export function differences(known: readonly InstanceDefinition[], stored: readonly InstanceDefinition[]) {
-  const { functions = [], backends = [] } = Object.groupBy(known, ({ transport }) =>
-    transport === 'in-process' ? 'functions' : 'backends',
-  );
-  const functionKeys = new Set(functions.map(instanceKeyOf));
-  const functionServerIds = new Set(functions.map(({ serverId }) => serverId));
-  const wanted = stored.filter(
-    (definition) =>
-      !functionKeys.has(instanceKeyOf(definition)) && !functionServerIds.has(definition.serverId),
-  );
-  const wantedByKey = new Map(wanted.map((definition) => [instanceKeyOf(definition), definition]));
-  const remains = (definition: InstanceDefinition) =>
-    wantedByKey.get(instanceKeyOf(definition))?.serverId === definition.serverId;
-  const remaining = new Map(
-    backends.filter(remains).map((definition) => [instanceKeyOf(definition), definition]),
-  );
-  const {
-    added = [],
-    replaced = [],
-    changed = [],
-  } = Object.groupBy(wanted, (after) => {
-    const before = remaining.get(instanceKeyOf(after));
-    if (before === undefined) return 'added';
-    const isSameBackend = BACKEND.every((field) => isDeepStrictEqual(before[field], after[field]));
-    if (!isSameBackend) return 'replaced';
-    return isDeepStrictEqual(before, after) ? 'unchanged' : 'changed';
-  });
-  return { removed: backends.filter((definition) => !remains(definition)), added, replaced, changed };
-}
-
 /** The fields that cannot change during a session. */
 const BACKEND = [
   ...(['locked', 'nodeId', 'transport', 'endpoint', 'command', 'args', 'workingDir', 'force'] as const),
   ...(['container', 'env', 'headers'] as const),
 ];
 
-/** Unique, because template names contain no slash. */
+/** Unique, and no server id, because template names contain no slash. */
 function instanceKeyOf({ template, id }: InstanceDefinition): string {
   return `${template}/${id}`;
 }
