@@ -92,18 +92,13 @@ export async function claimNodeOfServer(
     const now = await settings.read(name);
     if (now !== undefined && rowOf(now).holder === holder) await settings.exchange(name, now, undefined);
   };
-  const release = (): Promise<void> => {
-    isReleased = true;
-    clearTimeout(timer);
-    return withTimeout(deleteRow(), RELEASE_MS).catch(() => {
-      // The database is unavailable: the row expires.
-    });
-  };
-  let released: Promise<void> | undefined;
   return {
     release: () => {
-      released ??= release();
-      return released;
+      isReleased = true;
+      clearTimeout(timer);
+      return withTimeout(deleteRow(), RELEASE_MS).catch(() => {
+        // The database is unavailable: the row expires.
+      });
     },
   };
 }
