@@ -187,15 +187,13 @@ export class Registry {
    */
   deleteTemplate(template: string): Promise<void> {
     return this.#change(async () => {
-      let revision: number | undefined;
-      do {
-        revision = await this.#refresh();
+      await this.#refresh();
+      this.#active.refuseNonEmpty(template);
+      if (!(await this.#write(this.#store.deleteTemplate(template)))) {
+        // It was not stored, or another node has just registered an instance in it.
+        await this.#refresh();
         this.#active.refuseNonEmpty(template);
-        // Not deleted: it was not stored, or another node was faster, whose change may be an instance.
-      } while (
-        !(await this.#write(this.#store.deleteTemplate(template, revision))) &&
-        revision !== (await this.#refresh())
-      );
+      }
       this.#active.deleteTemplate(template);
     });
   }

@@ -43,8 +43,8 @@ export class MemoryStore implements Store {
     this.#changed();
   }
 
-  async deleteTemplate(name: string, atRevision = this.#revision): Promise<boolean> {
-    if (atRevision !== this.#revision) return false;
+  async deleteTemplate(name: string): Promise<boolean> {
+    if ([...this.#instances.values()].some(({ template }) => template === name)) return false;
     const existed = this.#templates.delete(name);
     if (existed) this.#changed();
     return existed;

@@ -55,11 +55,11 @@ export class OrmStore implements Store {
     });
   }
 
-  deleteTemplate(name: string, atRevision?: number): Promise<boolean> {
-    return this.#session.changeIf(
-      async (em, { templates }) => (await em.nativeDelete(templates, { name })) > 0,
-      atRevision,
-    );
+  deleteTemplate(name: string): Promise<boolean> {
+    return this.#session.changeIf(async (em, { templates, instances }) => {
+      const isEmpty = (await em.count(instances, { template: name })) === 0;
+      return isEmpty && (await em.nativeDelete(templates, { name })) > 0;
+    });
   }
 
   listInstances(): Promise<InstanceDefinition[]> {

@@ -21,14 +21,14 @@ export interface Store {
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   saveTemplate(change: TemplateChange): Promise<void>;
-  /** Stored instances of the template stay. False when there was no such template, or the revision is not `atRevision`. Default: any. */
-  deleteTemplate(name: string, atRevision?: number): Promise<boolean>;
+  /** False when there was no such template, or it has instances. */
+  deleteTemplate(name: string): Promise<boolean>;
   /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**
    * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. DUPLICATE_SERVER when another
-   * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. `atRevision` and result:
-   * as in `deleteTemplate`.
+   * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. Changes nothing and
+   * resolves with false when the revision is not `atRevision`. Default: any.
    */
   saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean>;
   /** False when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
