@@ -5,8 +5,9 @@ import {
   type AuditEntry,
   type AuditedCall,
   type AuditFilter,
-  blockOf,
   CALL_ACTION,
+  type CallBlock,
+  CallBlockWriter,
   type CallEntry,
   idAt,
   timeOf,
@@ -100,6 +101,13 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     Object.assign((await audit.list({ limit: 1 }))[0] ?? {}, { action: 'changed' });
     assert.equal(await audit.list({ limit: 1 }), [entry(1)]);
   });
+}
+
+/** One block of calls that are in the order of their ids. */
+export function blockOf(calls: readonly CallEntry[]): CallBlock {
+  const writer = new CallBlockWriter();
+  for (const call of calls) writer.add(call);
+  return writer.take();
 }
 
 const START_MS = Date.UTC(2026, 0, 2);

@@ -2,15 +2,9 @@
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import {
-  type AuditEntry,
-  blockOf,
-  CALL_ACTION,
-  type CallEntry,
-  idAt,
-  timeOf,
-} from '../../src/domain/audit.ts';
+import { type AuditEntry, CALL_ACTION, type CallEntry, idAt, timeOf } from '../../src/domain/audit.ts';
 import { openStore } from '../../src/persistence/open.ts';
+import { blockOf } from '../conformance/audit.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

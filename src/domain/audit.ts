@@ -188,13 +188,6 @@ export class CallBlockWriter {
   }
 }
 
-/** One block of calls that are in the order of their ids. */
-export function blockOf(calls: readonly CallEntry[]): CallBlock {
-  const writer = new CallBlockWriter();
-  for (const call of calls) writer.add(call);
-  return writer.take();
-}
-
 /** The previous call, with which the next one is compared. */
 interface IndexedTexts {
   readonly texts: readonly (string | undefined)[];
