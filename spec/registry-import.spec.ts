@@ -6,7 +6,7 @@ import { databaseUnavailable } from '../src/domain/errors.ts';
 import type { InstanceInput } from '../src/domain/instance.ts';
 import type { LoadBalancerSettings } from '../src/domain/template.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
-import type { FileEntry } from '../src/registry/registry-types.ts';
+import type { RegistryEntry } from '../src/persistence/registry-entry.ts';
 import { importContents } from '../src/registry-sync.ts';
 import { startsForEver } from './helpers/failing-backend.ts';
 import { Node } from './helpers/nodes.ts';
@@ -150,7 +150,7 @@ function start(): void {
 }
 
 function importAll(
-  entries: readonly FileEntry[],
+  entries: readonly RegistryEntry[],
   templates: readonly { name: string; loadBalancer: LoadBalancerSettings }[] = [],
 ): Promise<ImportReport> {
   return importContents(registry, { templates, entries });
@@ -160,7 +160,7 @@ function input(id: string) {
   return { endpoint: 'http://127.0.0.1:9/mcp', id };
 }
 
-function entry(id: string, fingerprint: string, fields: InstanceInput = {}): FileEntry {
+function entry(id: string, fingerprint: string, fields: InstanceInput = {}): RegistryEntry {
   return { template: 'r', input: { ...input(id), ...fields }, fingerprint };
 }
 

@@ -50,7 +50,6 @@ export { type RevisionChange, watchRevision } from './persistence/revision-watch
 export type { Store } from './persistence/store.ts';
 export type {
   FileContents,
-  FileEntry,
   RegisterOptions,
   Registration,
 } from './registry/registry-types.ts';

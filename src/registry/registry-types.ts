@@ -3,11 +3,11 @@
 import type {
   ContainerRef,
   InstanceDefinition,
-  InstanceInput,
   InstanceSnapshot,
   InstanceSource,
 } from '../domain/instance.ts';
 import type { LoadBalancerSettings } from '../domain/template.ts';
+import type { RegistryEntry } from '../persistence/registry-entry.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 
 export interface RegisterOptions {
@@ -37,16 +37,9 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
   readonly replaced: boolean;
 }
 
-export interface FileEntry {
-  readonly template: string;
-  readonly input: InstanceInput & { readonly id: string };
-  /** Hash of the entry: the same hash means that nothing changed. */
-  readonly fingerprint: string;
-}
-
 export interface FileContents {
   readonly templates: readonly { readonly name: string; readonly loadBalancer: LoadBalancerSettings }[];
-  readonly entries: readonly FileEntry[];
+  readonly entries: readonly RegistryEntry[];
   /** True when the file has entries that could not be read: then no instance is removed for lack of an entry. Default false. */
   readonly isPartial?: boolean;
 }
