@@ -30,15 +30,4 @@ for (const end of ['close', 'destroy'] as const) {
   });
 }
 
-test('does not read the variables that configure MikroORM elsewhere', async () => {
-  process.env.MIKRO_ORM_DB_NAME = '/nowhere/else.db';
-  try {
-    const { orm, close } = await connect('sqlite://');
-    assert.is(orm.config.get('dbName'), ':memory:');
-    await close();
-  } finally {
-    delete process.env.MIKRO_ORM_DB_NAME;
-  }
-});
-
 test.run();

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
-import { type RevisionChange, watchRevision } from '../../src/persistence/revision-watch.ts';
+import { watchRevision } from '../../src/persistence/revision-watch.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('revision watch');
@@ -49,19 +49,6 @@ test('starts no read while another is pending', async () => {
   stop();
 });
 
-test('reads for each subscriber separately, and stops at the last unsubscribe', async () => {
-  const { step, stop, asked, again } = watch([1, 2, 3, 4]);
-  await step(0);
-  const second: string[] = [];
-  const subscription = again(({ kind }) => second.push(kind));
-  await step(0);
-  assert.equal([second, asked()], [['answered'], 2]);
-  subscription.unsubscribe();
-  stop();
-  await step(60_000);
-  assert.is(asked(), 2);
-});
-
 type Outcome = number | 'fails' | 'throws' | 'hangs';
 
 function watch(outcomes: readonly Outcome[]) {
@@ -76,13 +63,11 @@ function watch(outcomes: readonly Outcome[]) {
     return Promise.resolve(outcome);
   };
   const news: string[] = [];
-  const watched = watchRevision({ revision });
-  const subscription = watched.subscribe(({ kind }) => news.push(kind));
+  const subscription = watchRevision({ revision }).subscribe(({ kind }) => news.push(kind));
   return {
     news,
     asked: () => questions,
     release: (value: number) => release(value),
-    again: (listener: (news: RevisionChange) => void) => watched.subscribe(listener),
     step: async (ms: number) => {
       mock.timers.tick(ms);
       for (let turns = 10; turns > 0; turns -= 1) await Promise.resolve();

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { explain } from '../../src/persistence/open-failures.ts';
-import { driverErrorOf, urlRefused, withoutValues } from '../../src/persistence/store-errors.ts';
+import { driverErrorOf, withoutValues } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
 import { parsed } from './connect-options.ts';
 
@@ -91,15 +91,7 @@ test('explain errors of SQLite with the path of the file', () => {
   );
 });
 
-test('are not explained twice, and keep their cause', () => {
-  const url = parsed('mysql://h/x');
-  const line = urlRefused('ssl must be one of true, no-verify, false');
-  assert.is(explain(url, line), line);
-  assert.is(line.message, 'the database URL: ssl must be one of true, no-verify, false');
-  const explained = explain(url, 'a text');
-  const message = 'the database mysql://h:3306/x cannot be opened: a text';
-  assert.equal([explained.message, explained.cause], [message, 'a text']);
-});
+test.run();
 
 function say(scheme: string, facts: object): string {
   const url = parsed(`${scheme}://ada:s3cret@h:1/x`);
@@ -107,5 +99,3 @@ function say(scheme: string, facts: object): string {
   assert.not.match(message, /s3cret|\n/);
   return message;
 }
-
-test.run();
