@@ -22,9 +22,8 @@ import { cutText } from '../domain/text.ts';
 import type { AuditStore } from '../persistence/store.ts';
 import { Flusher } from './flusher.ts';
 
-/** Entries are written at this age, or when this many changes or a whole block of calls wait. */
+/** Entries are written at this age, or when a whole block of calls waits. */
 const FLUSH_MS = 1_000;
-const FLUSH_CHANGES = 1_000;
 /** Most changes, and most calls, that wait while the database is unavailable; further ones are counted and dropped. */
 const BUFFER_ENTRIES = 10_000;
 /** Changes in one write: a distant database must accept them within the timeout of one operation. */
@@ -134,8 +133,7 @@ export class AuditLog {
       return;
     }
     this.#changes.push(entryOf(entry, entry.action, this.#stamp()));
-    if (this.#changes.length === FLUSH_CHANGES) void this.#flusher.now();
-    else this.#flusher.later();
+    this.#flusher.later();
   }
 
   /** Records a call. The digest of its arguments is made after this turn of the event loop. */
