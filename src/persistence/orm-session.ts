@@ -128,14 +128,13 @@ export class OrmSession {
 
   /**
    * As `change`, but rolls back, including the revision, when the work returns false because it changed
-   * nothing. With `atRevision`, only if that is the present revision.
+   * nothing.
    */
-  async changeIf(work: ChangeWork<boolean>, atRevision?: number): Promise<boolean> {
+  async changeIf(work: ChangeWork<boolean>): Promise<boolean> {
     const unchanged = new Error('nothing was changed');
     try {
       return await this.change(async (em, tables, revision) => {
-        const isOvertaken = atRevision !== undefined && atRevision !== revision - 1;
-        if (isOvertaken || !(await work(em, tables, revision))) throw unchanged;
+        if (!(await work(em, tables, revision))) throw unchanged;
         return true;
       });
     } catch (thrown) {

@@ -74,6 +74,7 @@ export class OrmStore implements Store {
     if (locked !== undefined) throw configIncomplete(locked);
     const row = { ...rowOfInstance(definition), ...this.#encrypted(definition) };
     return this.#session.changeIf(async (em, { instances, tombstones }, position) => {
+      if (atRevision !== undefined && atRevision !== position - 1) return false;
       const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
       if (namesake !== null && (namesake.template !== template || namesake.id !== id))
         throw duplicateServer(serverId);
@@ -81,7 +82,7 @@ export class OrmStore implements Store {
         await em.insert(instances, { ...row, template, id, position });
       await em.nativeDelete(tombstones, { template, id });
       return true;
-    }, atRevision);
+    });
   }
 
   async deleteInstance(template: string, id: string, fingerprint?: string): Promise<boolean> {
