@@ -74,14 +74,6 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is((await accounts.listUsers()).length, 1);
   });
 
-  declare('distinguishes ids by case', async ({ accounts }) => {
-    await accounts.insertUser(ada);
-    await accounts.insertApiKey(smallKey);
-    assert.equal(await accounts.findUsers([ada.id.toUpperCase()]), []);
-    assert.equal(await accounts.findApiKeys([smallKey.id.toUpperCase()]), []);
-    assert.is(await accounts.deleteApiKey(smallKey.id.toUpperCase()), false);
-  });
-
   declare('a change replaces the fields it has and keeps the others', async ({ accounts }) => {
     await accounts.insertUser(zoe);
     await accounts.insertUser(ada);

@@ -205,14 +205,6 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listInstances(), [smallest]);
   });
 
-  declare('returns whether there was an instance to delete', async (store) => {
-    await store.saveInstance(smallest);
-    assert.is(await store.deleteInstance('demo', 'unknown'), false);
-    assert.is(await store.deleteInstance('unknown', smallest.id), false);
-    assert.is(await store.deleteInstance('demo', smallest.id), true);
-    assert.is(await store.deleteInstance('demo', smallest.id), false);
-  });
-
   declare('leaves a tombstone of a deleted entry until it is saved again', async (store) => {
     const twin = { ...smallest, template: 'other', serverId: 'other.small' };
     const find = (template: string) => store.findTombstone(template, smallest.id);

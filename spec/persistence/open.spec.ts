@@ -100,22 +100,17 @@ test('names the address of a server that cannot be reached', async () => {
 test('names the package to install when a driver is missing', async () => {
   const { stdout } = await inChild(`
     registerHooks({ resolve: (specifier, context, next) => {
-      if (/^@mikro-orm\\/(?:postgresql|sqlite)$/.test(specifier)) {
+      if (specifier === '@mikro-orm/postgresql')
         throw Object.assign(new Error('Cannot find package ' + specifier), { code: 'ERR_MODULE_NOT_FOUND' });
-      }
       return next(specifier, context);
     } });
     const { openStore } = await import(open);
-    for (const url of ['postgresql://h/x', 'sqlite://'])
-      await openStore(url, { cwd: '/', migrations: 'apply' }).catch(({ name, message }) => console.log(name, message));
+    await openStore('postgresql://h/x', { cwd: '/', migrations: 'apply' })
+      .catch(({ name, message }) => console.log(name, message));
   `);
   assert.match(
     stdout,
     'StoreOpenError the driver for PostgreSQL is not installed: npm install @mikro-orm/postgresql@',
-  );
-  assert.match(
-    stdout,
-    'StoreOpenError the driver for SQLite is not installed: npm install @mikro-orm/sqlite@',
   );
 });
 
