@@ -12,7 +12,7 @@ import {
   endpointNotAllowed,
   notHealthyInTime,
 } from './domain/error-catalogue.ts';
-import { databaseUnavailable, GatewayError, hasCode, shuttingDown } from './domain/errors.ts';
+import { databaseUnavailable, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { defineInstance } from './domain/registration.ts';
 import {
@@ -92,7 +92,8 @@ export class Registry {
       await this.#refuseExposing(this.#define(template, input, options));
       const areSettingsStored = await this.#saveSettings(template, options.loadBalancer ?? {});
       const definition = await this.#save(template, input, options).catch((thrown: unknown) => {
-        throw areSettingsStored ? withSettingsStored(thrown) : thrown;
+        const isPartlyStored = areSettingsStored && hasCode(thrown, 'DATABASE_UNAVAILABLE');
+        throw isPartlyStored ? databaseUnavailable(thrown, 'unknown') : thrown;
       });
       const before = this.#active.find(template, definition.id);
       const member = this.#active.start(definition, options.handler);
@@ -324,10 +325,3 @@ async function untilHealthy(member: Member, waitMs: number): Promise<void> {
   const settled$ = member.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
   await firstValueFrom(race(settled$, timer(waitMs)));
 }
-
-function withSettingsStored(thrown: unknown): unknown {
-  if (!(thrown instanceof GatewayError) || thrown.code !== 'DATABASE_UNAVAILABLE') return thrown;
-  return thrown.delivered === 'no' ? databaseUnavailable(thrown, 'no', ONLY_SETTINGS) : thrown;
-}
-
-const ONLY_SETTINGS = 'The settings of the template were stored; the instance was not registered.';
