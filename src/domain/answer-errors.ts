@@ -62,7 +62,7 @@ export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
 
 const ARGUMENTS_REFUSED = /^MCP error -32602: (?!Tool \S+ (?:not found|disabled)$)/;
 
-export function resourceNotFound(uri: string, backendError?: JsonRpcError): GatewayError {
+function resourceNotFound(uri: string, backendError?: JsonRpcError): GatewayError {
   // Any other code may have another cause, so the message of the backend is repeated.
   const isCertain = backendError === undefined || backendError.code === RPC.resourceNotFound;
   const because = isCertain ? '' : `: ${backendError.message}`;
@@ -73,7 +73,7 @@ export function resourceNotFound(uri: string, backendError?: JsonRpcError): Gate
   );
 }
 
-export function promptNotFound(prompt: string, backendError?: JsonRpcError): GatewayError {
+function promptNotFound(prompt: string, backendError?: JsonRpcError): GatewayError {
   return new GatewayError(
     'PROMPT_NOT_FOUND',
     `No prompt named ${quoted(prompt)}.`,

@@ -5,14 +5,7 @@ import Type, { type TSchema } from 'typebox';
 import * as Schema from 'typebox/schema';
 import * as assert from 'uvu/assert';
 import { SCOPES } from '../../../src/domain/account.ts';
-import { commandRefusal } from '../../../src/domain/command.ts';
-import { ERROR_STATUS } from '../../../src/domain/errors.ts';
-import {
-  ERROR_SAMPLES,
-  HEADERS,
-  NAMED_SCHEMAS,
-  SECURITY_SCHEMES,
-} from '../../../src/http/openapi/answers.ts';
+import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from '../../../src/http/openapi/answers.ts';
 import { openApiDocument, tagOf } from '../../../src/http/openapi/document.ts';
 import { exampleOf, schemaWriter } from '../../../src/http/openapi/schema.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
@@ -87,11 +80,8 @@ test('gives examples that fit their schemas', () => {
   };
   const walk = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return;
-    const { schema, example, examples } = Object(value);
+    const { schema, example } = Object(value);
     if (schema !== undefined && example !== undefined) fits(schema, example);
-    if (schema !== undefined && examples !== undefined) {
-      for (const named of Object.values(examples)) fits(schema, Object(named).value);
-    }
     for (const child of Object.values(value)) walk(child);
   };
   walk(document);
@@ -108,13 +98,8 @@ test('has an example for every JSON body of requests and answers', () => {
     for (const content of contentsOf(requestBody)) assert.ok('example' in content, operationId);
     for (const response of Object.values(responses)) {
       for (const content of contentsOf(Object(response))) {
-        assert.ok(
-          'example' in content ||
-            'examples' in content ||
-            content.schema.type === 'string' ||
-            isEmpty(content.schema),
-          operationId,
-        );
+        const hasNone = content.schema.type === 'string' || isEmpty(content.schema);
+        assert.ok('example' in content || hasNone, operationId);
       }
     }
   }
@@ -145,16 +130,6 @@ test('offers all scopes at the login, describes every header in a sentence, and 
   for (const { description } of Object.values(HEADERS)) assert.match(description, /^[A-Z].*\.$/);
   const texts = Object.values(NAMED_SCHEMAS).map((schema) => JSON.stringify(schema));
   assert.is(new Set(texts).size, texts.length, 'two names for one schema');
-});
-
-test('has a sample of every error code', () => {
-  assert.equal(Object.keys(ERROR_SAMPLES).sort(), Object.keys(ERROR_STATUS).sort());
-  for (const [code, sample] of Object.entries(ERROR_SAMPLES)) {
-    assert.is(sample.code, code);
-    assert.match(sample.message, /^.{10,200}$/);
-  }
-  const refusal = commandRefusal({ words: ['sh'] }, { allowed: [], declaredNames: [] });
-  assert.is(ERROR_SAMPLES.COMMAND_NOT_ALLOWED.message, refusal);
 });
 
 // --- single operations ----------------------------------------------------------------------------------------------
@@ -217,19 +192,17 @@ test('adds an error to the body of the same status, or offers both where a refus
   const { description, content, headers } = operation('GET /readyz').responses[503];
   assert.is(description, 'The fields of an error, and the status');
   assert.ok('Retry-After' in headers);
-  const { schema, examples } = content['application/json'];
+  const { schema, example } = content['application/json'];
   assert.equal(schema.allOf[0].properties.status.enum, ['starting', 'shutting down']);
   assert.ok(schema.allOf[1].allOf[1].properties.error_code.enum.includes('SHUTTING_DOWN'));
-  const { status, error_code } = examples.SHUTTING_DOWN.value;
-  assert.equal([status, error_code], ['starting', 'SHUTTING_DOWN']);
+  assert.equal([example.status, example.error_code], ['starting', 'SHUTTING_DOWN']);
 
   const refused = operation('POST /mcp/{template}').responses[404];
   assert.is(refused.description, 'No such session, or no such method');
   const either = refused.content['application/json'];
   assert.equal(either.schema.anyOf[0], { $ref: '#/components/schemas/RpcRefusal' });
   assert.equal(either.schema.anyOf[1].allOf[1].properties.error_code.enum, ['TEMPLATE_NOT_FOUND']);
-  assert.is(either.examples.own.value.error.code, -32_001);
-  assert.is(either.examples.TEMPLATE_NOT_FOUND.value.error_code, 'TEMPLATE_NOT_FOUND');
+  assert.is(either.example.error.code, -32_001);
 });
 
 test('describes event streams and files by their media types', () => {
