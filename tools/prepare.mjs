@@ -1,5 +1,5 @@
 // The script `prepare` of package.json: builds the console after `npm ci` in a clone. Without the development
-// dependencies it cannot be built; the gateway then shows its small start page instead.
+// dependencies it cannot be built, and `/console` answers 404.
 
 import { execSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -52,10 +52,6 @@ export class ConsoleFiles {
     this.#folder = fileURLToPath(folder);
   }
 
-  get isBuilt(): boolean {
-    return existsSync(join(this.#folder, INDEX));
-  }
-
   /** A file, or the page for every other path under `/console`. NOT_FOUND when it is not built, and for an unknown asset. */
   async reply({
     path,
@@ -78,7 +74,7 @@ export class ConsoleFiles {
   }
 
   #read(): Promise<Files> {
-    if (!this.isBuilt) throw consoleNotBuilt();
+    if (!existsSync(join(this.#folder, INDEX))) throw consoleNotBuilt();
     return filesIn(this.#folder);
   }
 
