@@ -80,8 +80,6 @@ interface Matched {
 export type RouteContext = ParameterizedContext<RequestState, Matched>;
 export type RouteMiddleware = Middleware<RequestState, Matched>;
 
-export type ContentEncoding = 'br' | 'gzip' | 'identity';
-
 /** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;
 
@@ -175,9 +173,8 @@ export class HttpRequest {
     return this.#prefers('text/html');
   }
 
-  /** The encoding of the smallest body that the client accepts. */
-  get encoding(): ContentEncoding {
-    return ENCODINGS.find((encoding) => this.#context.acceptsEncodings(encoding) !== false) ?? 'identity';
+  get acceptsGzip(): boolean {
+    return this.#context.acceptsEncodings('gzip') !== false;
   }
 
   report(request: ReportedRequest): HttpCallReport {
@@ -230,7 +227,6 @@ export class HttpRequest {
 }
 
 const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
-const ENCODINGS = ['br', 'gzip'] as const satisfies readonly ContentEncoding[];
 
 /** Thrown when the client disconnects before its request was read or answered. It is neither answered nor logged as an error. */
 export class ClientGone extends Error {

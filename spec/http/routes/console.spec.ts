@@ -3,7 +3,7 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { gunzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
@@ -54,88 +54,67 @@ test('serve the files unchanged, and let files with a hash in their name be cach
 });
 
 test('allow only scripts, styles and connections of the gateway, and no frame', async () => {
-  for (const path of ['/console', '/console/sessions', '/console/favicon.svg']) {
+  for (const path of ['/console/', '/console/sessions', '/console/favicon.svg']) {
     const answer = await get(path);
     assert.is(
       answer.headers.get('content-security-policy'),
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-        "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     );
     const names = ['x-content-type-options', 'referrer-policy', 'cross-origin-opener-policy'];
     assert.equal(headersOf(answer, ...names), ['nosniff', 'no-referrer', 'same-origin']);
   }
 });
 
-test('answer every other path with the page, whose links resolve to its files', async () => {
-  for (const path of [
-    ...['/console', '/console/', '/console/sessions', '/console/sessions/', '/console/index.html'],
-    ...['/console/templates/everything', '/console/templates/everything/playground/x.y'],
-  ]) {
+test('answer every other name with the page, whose links are relative to /console/', async () => {
+  assert.match(await raw('/console'), /^HTTP\/1\.1 308 [\s\S]*\r\nLocation: console\/\r\n/);
+  for (const path of ['/console/', '/console/sessions', '/console/index.html', '/console/x.y']) {
     const answer = await get(path);
     const [type, caching] = headersOf(answer, 'content-type', 'cache-control');
     assert.equal([answer.status, type, caching], [200, 'text/html; charset=utf-8', 'no-cache'], path);
-    const links = [...answer.text.matchAll(/(?:src|href)="([^"]*)"/g)].map(
-      ([, link = '']) => new URL(link, `${app.url}${path}`).pathname,
-    );
-    assert.equal(links, ['/console/favicon.svg', '/console/assets/index-B1a2c3D4.js', '/docs'], path);
+    assert.is(answer.text, PAGE);
   }
 });
 
-test('send the smallest encoding that the browser accepts, each with its own tag', async () => {
+test('are compressed for browsers that accept gzip, with another tag', async () => {
   const path = '/console/assets/index-B1a2c3D4.js';
-  const tags = new Set<string | undefined>();
-  for (const [accepted, encoding, decode] of [
-    ['gzip, deflate, br, zstd', 'br', brotliDecompressSync],
-    ['gzip, deflate', 'gzip', gunzipSync],
-    ['br;q=0, gzip', 'gzip', gunzipSync],
-  ] as const) {
-    const answer = await raw(path, { 'Accept-Encoding': accepted });
-    const [top = '', body = ''] = answer.split('\r\n\r\n', 2);
-    assert.match(top, new RegExp(`\r\nContent-Encoding: ${encoding}\r\n`), accepted);
-    assert.match(top, /\r\nVary: Accept-Encoding\r\n/);
-    tags.add(/\r\nETag: (.*)\r\n/.exec(top)?.[1]);
-    assert.ok(body.length < SCRIPT.length / 5);
-    assert.is(decode(Buffer.from(answer.slice(top.length + 4), 'latin1')).toString(), SCRIPT);
-  }
-  const plain = await get(path);
-  assert.equal([plain.headers.get('content-encoding'), plain.headers.get('vary')], [null, 'Accept-Encoding']);
-  tags.add(plain.headers.get('etag') ?? undefined);
-  assert.is(tags.size, 3, 'one for each encoding');
+  const [answer, plain] = [
+    await raw(path, { 'Accept-Encoding': 'br, gzip' }),
+    await raw(path, { 'Accept-Encoding': 'identity' }),
+  ];
+  for (const each of [answer, plain]) assert.match(each, /\r\nVary: Accept-Encoding\r\n/);
+  const [top = ''] = answer.split('\r\n\r\n', 1);
+  assert.match(top, /\r\nContent-Encoding: gzip\r\n/);
+  assert.is(gunzipSync(Buffer.from(answer.slice(top.length + 4), 'latin1')).toString(), SCRIPT);
+  assert.not.match(plain, 'Content-Encoding');
+  const [compressed, other] = [answer, plain].map((each) => /\r\nETag: (.*)\r\n/.exec(each)?.[1]);
+  assert.is.not(compressed, other);
 });
 
 test('answer 304 to a known ETag, and HEAD without a body', async () => {
-  for (const path of ['/console', '/console/assets/index-B1a2c3D4.js']) {
-    const first = await app.ask('HEAD', path, { headers: { 'accept-encoding': 'br' } });
+  for (const path of ['/console/', '/console/assets/index-B1a2c3D4.js']) {
+    const first = await app.ask('HEAD', path, { headers: { 'accept-encoding': 'gzip' } });
     assert.is(first.text, '');
     const etag = first.headers.get('etag') ?? '';
-    const again = await get(path, { 'accept-encoding': 'br', 'if-none-match': etag });
+    const again = await get(path, { 'accept-encoding': 'gzip', 'if-none-match': etag });
     assert.equal([again.status, again.text], [304, ''], path);
   }
 });
 
 test('answer a missing script with 404, not with the page', async () => {
-  for (const name of ['index-00000000.js', 'index-B1a2c3D4.js.map', 'link.js', '', 'toString']) {
+  for (const name of ['index-00000000.js', 'index-B1a2c3D4.js.map', 'link.js', '']) {
     assert.is((await get(`/console/assets/${name}`)).outcome, '404 NOT_FOUND', name);
   }
 });
 
 test('serve no file outside their folder', async () => {
   for (const path of [
-    '/console/../secret.js',
-    '/console/%2e%2e/secret.js',
-    '/console/..%2fsecret.js',
-    '/console/..%5csecret.js',
-    '/console/assets/../../secret.js',
-    '/console/assets/..%2f..%2fsecret.js',
-    '/console//etc/passwd',
-    '/console/%00',
-    `/console/${'x/'.repeat(50)}`,
-    `/console/${'x'.repeat(5_000)}`,
+    ...['/console/../secret.js', '/console/%2e%2e/secret.js', '/console/..%2fsecret.js', '/console/%00'],
+    ...['/console/assets/../../secret.js', '/console//etc/passwd', '/console/..%5csecret.js'],
   ]) {
     const answer = await raw(path);
     assert.match(answer, /^HTTP\/1\.1 (?:200|404|422) /, path);
     assert.not.match(answer, /the secret|root:/, path);
-    if (answer.startsWith('HTTP/1.1 200')) assert.match(answer, /<!doctype html>/, path);
   }
 });
 
@@ -144,7 +123,7 @@ const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8
 
 test('are the target of the redirect of browsers from `/`, which is JSON for other clients', async () => {
   const answer = await raw('/', { Accept: BROWSER });
-  assert.match(answer, /^HTTP\/1\.1 303 [\s\S]*\r\nLocation: console\r\n/);
+  assert.match(answer, /^HTTP\/1\.1 303 [\s\S]*\r\nLocation: console\/\r\n/);
   // The last one is too long to be read: a negotiation takes quadratic time.
   const long = `${BROWSER};a="${','.repeat(10_000)}"`;
   for (const accept of ['*/*', 'application/json', 'application/json, text/event-stream', long]) {
@@ -159,7 +138,7 @@ test('answer 404 with the build command until the console is built', async () =>
   const later = join(folder, 'later');
   const other = await startWithAccounts({ consoleFolder: pathToFileURL(`${later}/`) });
   try {
-    for (const path of ['/console', '/console/templates/x', '/console/assets/x.js']) {
+    for (const path of ['/console', '/console/sessions', '/console/assets/x.js']) {
       const { status, body } = await other.ask('GET', path);
       assert.equal([status, body.error_code], [404, 'NOT_FOUND']);
       assert.match(String(body.detail), 'npm run build:console');

@@ -6,28 +6,22 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
+import { gzip } from 'node:zlib';
 import { consoleNotBuilt, routeNotFound } from '../../domain/error-catalogue.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import type { BytesReply } from '../reply.ts';
-import type { ContentEncoding, HttpRequest } from '../request.ts';
+import { type BytesReply, noContent } from '../reply.ts';
+import type { HttpRequest } from '../request.ts';
 import { type CachedDocument, cachedDocument, documentReply, makeOnce, REVALIDATED } from './documents.ts';
 
 /** The same path in a clone and in an installed package. */
 const BUILT = new URL('../../../web/dist/', import.meta.url);
 
-/** Most segments of a page's path: each number of segments needs another document. */
-const MOST_SEGMENTS = 8;
-
 /** By extension; other files are not served. */
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
-  '.ico': 'image/x-icon',
   '.js': 'text/javascript; charset=utf-8',
-  '.png': 'image/png',
   '.svg': 'image/svg+xml',
-  '.woff2': 'font/woff2',
 };
 
 export const CONSOLE_TYPES: readonly string[] = Object.values(TYPES).map((type) => type.replace(/;.*/, ''));
@@ -37,9 +31,10 @@ const INDEX = 'index.html';
 /** Vite puts a hash of the content into the names of these files. */
 const ASSETS = 'assets/';
 
-type Variants = Readonly<Partial<Record<ContentEncoding, CachedDocument>>> & {
-  readonly identity: CachedDocument;
-};
+interface Variants {
+  readonly plain: CachedDocument;
+  readonly gzipped: CachedDocument;
+}
 
 type Files = ReadonlyMap<string, Buffer>;
 
@@ -52,36 +47,28 @@ export class ConsoleFiles {
     this.#folder = fileURLToPath(folder);
   }
 
-  /** A file, or the page for every other path under `/console`. NOT_FOUND when it is not built, and for an unknown asset. */
+  /**
+   * A file, or the page for every other name below `/console/`, which its relative links need. NOT_FOUND when it is not built, and for an
+   * unknown asset: a page of an earlier build requests files of that build, and must not get a page instead of a script.
+   */
   async reply({
     path,
     headers,
-    encoding,
-  }: Pick<HttpRequest, 'path' | 'headers' | 'encoding'>): Promise<BytesReply> {
+    acceptsGzip,
+  }: Pick<HttpRequest, 'path' | 'headers' | 'acceptsGzip'>): Promise<BytesReply> {
     const files = await this.#filesOnce('', () => this.#read());
-    const name = path.slice('/console/'.length);
-    const file = name === INDEX ? undefined : files.get(name);
-    const segments = path.split('/').length - 2;
-    // A page of an earlier build requests files of that build: it must not get a page instead of a script.
-    if (file === undefined && (name.startsWith(ASSETS) || segments > MOST_SEGMENTS))
-      throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
-    if (file === undefined) this.#prepareAssets(files);
-    const variants =
-      file === undefined
-        ? await this.#variantsOnce(`${INDEX} ${segments}`, () => pageVariants(files.get(INDEX), segments))
-        : await this.#variantsOnce(name, () => fileVariants(name, file));
-    return documentReply(variants[encoding] ?? variants.identity, headers['if-none-match']);
+    if (path === '/console') return { ...noContent({ headers: ['Location', 'console/'] }), status: 308 };
+    const asked = path.slice('/console/'.length);
+    const name = files.has(asked) || asked.includes('/') ? asked : INDEX;
+    const content = files.get(name);
+    if (content === undefined) throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
+    const { plain, gzipped } = await this.#variantsOnce(name, () => variantsOf(name, content));
+    return documentReply(acceptsGzip ? gzipped : plain, headers['if-none-match']);
   }
 
   #read(): Promise<Files> {
     if (!existsSync(join(this.#folder, INDEX))) throw consoleNotBuilt();
     return filesIn(this.#folder);
-  }
-
-  /** Compresses the files that the requested page loads next. */
-  #prepareAssets(files: Files): void {
-    for (const [name, content] of files)
-      if (name.startsWith(ASSETS)) void this.#variantsOnce(name, () => fileVariants(name, content));
   }
 }
 
@@ -104,7 +91,6 @@ const POLICY = [
   "style-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
-  "font-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",
@@ -118,42 +104,13 @@ const RESTRICTED = [
   ...['Cross-Origin-Opener-Policy', 'same-origin', 'Cross-Origin-Resource-Policy', 'same-origin'],
 ];
 
-function fileVariants(name: string, content: Buffer): Promise<Variants> {
+async function variantsOf(name: string, content: Buffer): Promise<Variants> {
+  const type = TYPES[extname(name)] ?? '';
   const caching = name.startsWith(ASSETS) ? FOR_EVER : REVALIDATED;
-  return variantsOf(content, TYPES[extname(name)] ?? '', [...caching, ...RESTRICTED]);
-}
-
-/**
- * The page for a path with this many segments below `/console`. Its links are relative, so that it works behind a path
- * prefix of a proxy; the path of the request decides what they are relative to.
- */
-function pageVariants(index: Buffer | undefined, segments: number): Promise<Variants> {
-  if (index === undefined) throw consoleNotBuilt();
-  const prefix = segments === 0 ? 'console/' : '../'.repeat(segments - 1);
-  const html = String(index).replace(
-    /((?:src|href)=")(\.\.?\/)/g,
-    (_, attribute: string, start: string) => `${attribute}${prefix}${start === './' ? '' : start}`,
-  );
-  return variantsOf(Buffer.from(html), TYPES['.html'] ?? '', [...REVALIDATED, ...RESTRICTED]);
-}
-
-/** Smaller or incompressible files are not compressed. */
-const SMALL_BYTES = 1_024;
-const INCOMPRESSIBLE = /^(?:font\/woff2|image\/png)$/;
-
-async function variantsOf(content: Buffer, type: string, headers: readonly string[]): Promise<Variants> {
-  if (content.length < SMALL_BYTES || INCOMPRESSIBLE.test(type))
-    return { identity: cachedDocument(content, type, headers) };
-  const [br, gzipped] = await Promise.all([toBrotli(content), toGzip(content)]);
-  const varying = [...headers, 'Vary', 'Accept-Encoding'];
+  const headers = [...caching, ...RESTRICTED, 'Vary', 'Accept-Encoding'];
+  const compressed = await promisify(gzip)(content, { level: 9 });
   return {
-    identity: cachedDocument(content, type, varying),
-    br: cachedDocument(br, type, [...varying, 'Content-Encoding', 'br']),
-    gzip: cachedDocument(gzipped, type, [...varying, 'Content-Encoding', 'gzip']),
+    plain: cachedDocument(content, type, headers),
+    gzipped: cachedDocument(compressed, type, [...headers, 'Content-Encoding', 'gzip']),
   };
 }
-
-/** Quality 5 instead of 11 takes 26 ms for 270 kB instead of 490, with 11 % more bytes. The first request waits for it. */
-const toBrotli = (content: Buffer): Promise<Buffer> =>
-  promisify(brotliCompress)(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } });
-const toGzip = (content: Buffer): Promise<Buffer> => promisify(gzip)(content, { level: 9 });

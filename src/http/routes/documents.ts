@@ -41,7 +41,7 @@ export const documentRoutes: readonly Route[] = [
   assetRoute('docs', ['text/javascript', 'text/css', 'image/png']),
   assetRoute('redoc', ['text/javascript']),
   consoleRoute('/console', 'The console for browsers'),
-  consoleRoute('/console/*path', 'A file of the console; its page for every other path, slashes included'),
+  consoleRoute('/console/*path', 'A file of the console, or its page'),
 ];
 
 function pageRoute(name: PageName, summary: string): Route {
@@ -83,12 +83,13 @@ function consoleRoute(path: string, summary: string): Route {
     ...(path.includes('*') ? { request: { params: ConsoleParams } } : {}),
     answers: {
       200: {
-        description: 'The page, or the file; compressed as `Accept-Encoding` allows',
+        description: 'The page, or the file; compressed if `Accept-Encoding` allows gzip',
         body: Type.String(),
         types: [...CONSOLE_TYPES],
         headers: CACHED,
       },
       304: UNCHANGED,
+      308: { description: 'The address with a slash at its end', headers: { Location: 'That address' } },
     },
     errors: ['NOT_FOUND'],
     handler: ({ request }, { consoleFiles }) => consoleFiles.reply(request),
@@ -130,7 +131,7 @@ export const homeRoutes: readonly Route[] = [
     },
     handler: async ({ request }, { gateway }) => {
       if (request.wantsPage)
-        return { ...noContent({ headers: [...COMMON, 'Location', 'console'] }), status: 303 };
+        return { ...noContent({ headers: [...COMMON, 'Location', 'console/'] }), status: 303 };
       const { status } = await healthOf(gateway);
       const view = { name: 'stagedoor', status, version: API_VERSION, links: LINKS };
       return json(200, view, { headers: COMMON });
