@@ -106,13 +106,6 @@ export const METRICS: readonly Metric[] = [
     read: (reading) => ofInstances(reading, ({ healthy }) => Number(healthy)),
   },
   {
-    kind: 'gauge',
-    name: 'stagedoor_instance_ejected',
-    help: '1 while the instance gets no requests because its requests failed or stayed unanswered, else 0',
-    labels: INSTANCE,
-    read: (reading) => ofInstances(reading, ({ ejection }) => Number(ejection !== null)),
-  },
-  {
     kind: 'counter',
     name: 'stagedoor_instance_ejections_total',
     help: 'How often the instance was ejected',
@@ -132,13 +125,6 @@ export const METRICS: readonly Metric[] = [
     help: 'Health checks, by result: passed, failed',
     labels: [...INSTANCE, 'result'],
     read: (reading) => ofEachInstance(reading, (_, { probes }) => labelled('result', probes)),
-  },
-  {
-    kind: 'gauge',
-    name: 'stagedoor_instance_consecutive_failures',
-    help: 'Failed health checks in a row',
-    labels: INSTANCE,
-    read: (reading) => ofInstances(reading, ({ consecutiveFailures }) => consecutiveFailures),
   },
   {
     kind: 'counter',
@@ -171,24 +157,10 @@ export const METRICS: readonly Metric[] = [
   },
   {
     kind: 'gauge',
-    name: 'stagedoor_instance_weight',
-    help: 'Weight, which the strategy weighted_round_robin uses',
-    labels: INSTANCE,
-    read: (reading) => ofInstances(reading, ({ weight }) => weight),
-  },
-  {
-    kind: 'gauge',
     name: 'stagedoor_sessions',
     help: 'Open sessions of MCP clients',
     labels: ['template'],
     read: (reading) => ofClients(reading, ({ sessions }) => sessions.open),
-  },
-  {
-    kind: 'counter',
-    name: 'stagedoor_sessions_opened_total',
-    help: 'Sessions of MCP clients that were opened',
-    labels: ['template'],
-    read: (reading) => ofClients(reading, ({ sessions }) => sessions.opened),
   },
   {
     kind: 'counter',
@@ -210,13 +182,6 @@ export const METRICS: readonly Metric[] = [
     help: 'Programs that run for a single client',
     labels: ['template'],
     read: (reading) => ofClients(reading, ({ ownProcesses }) => ownProcesses.running),
-  },
-  {
-    kind: 'counter',
-    name: 'stagedoor_client_processes_lost_total',
-    help: 'Programs of a single client that ended by themselves',
-    labels: ['template'],
-    read: (reading) => ofClients(reading, ({ ownProcesses }) => ownProcesses.lost),
   },
   {
     kind: 'counter',
