@@ -53,7 +53,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     cause:
       'The user name, password, token or key is wrong, revoked or expired, or two different credentials were sent.',
     remedy:
-      'Check the credentials with `curl -i`. `stagedoor gateway api-keys` shows why a key cannot be used; `refused_key` in the log names it.',
+      'Check the credentials with `curl -i`. `stagedoor gateway api-keys` shows why a key cannot be used.',
   },
   TOKEN_EXPIRED: {
     cause: 'The token of a login has expired (`auth.access_token_expire_minutes`).',

@@ -1,10 +1,8 @@
 // One log line per request, written at its end, without bodies, headers and query strings, which may hold secrets. A session is
-// logged as its fingerprint, an API key as its id. Each request is counted and traced here, too.
+// logged as its fingerprint. Each request is counted and traced here, too.
 
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
-import { parseKey } from '../../auth/api-keys.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
@@ -50,8 +48,6 @@ function statusOf(response: HttpContext['res']): number {
 
 function logEnd(context: HttpContext, ms: number, log: Logger): void {
   log.info(lineOf(context, ms), 'request');
-  const { errored } = context.req.socket;
-  if (errored) log.debug({ err: errored }, 'connection broke');
   context.state.isLogged = true;
 }
 
@@ -111,7 +107,6 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
     principal: state.principal?.id,
-    refused_key: res.statusCode === 401 ? refusedKeyId(req.headers) : undefined,
     template: (state.template ?? report?.sentTo?.template)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     instance_id: state.instanceId ?? report?.sentTo?.id,
     error_code: state.errorCode,
@@ -126,19 +121,6 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     // The client did not read the whole answer.
     cut: res.writableFinished ? undefined : true,
   };
-}
-
-const READ_CHARACTERS = 128;
-
-/**
- * The id of the API key in a refused request: it shows the use of a revoked key, and is no secret. Undefined without a
- * key, or for an unreadable one.
- */
-function refusedKeyId(headers: IncomingHttpHeaders): string | undefined {
-  const { 'x-api-key': key, authorization } = headers;
-  const sent =
-    typeof key === 'string' ? key : authorization?.slice(0, READ_CHARACTERS).replace(/^bearer +/i, '');
-  return sent === undefined ? undefined : parseKey(sent.trim())?.id;
 }
 
 /** A call that continues without its connection ends the span itself, unless it belongs to a batch. */
