@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox';
 import { configIncomplete, validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { instanceShape } from '../domain/registration.ts';
 import { cutText } from '../domain/text.ts';
@@ -59,7 +59,7 @@ export function serverInput(
   };
   if (input.endpoint === undefined && input.command === undefined) {
     throw configIncomplete(
-      `The server has neither "config.endpoint" nor "config.command", and ${missingReason(template, definition)}.`,
+      `Neither "config" nor the template "${template}" has an "endpoint" or a "command" for the server.`,
     );
   }
   refusePlaceholders(input, definition);
@@ -79,12 +79,6 @@ function connectionOf(
   if (!isComplete) return instanceInputOf(definition, SCRATCH, values);
   const { env: env_vars, headers } = mappedSettings(definition, values);
   return { env_vars, headers };
-}
-
-function missingReason(template: string, definition: TemplateDefinition | undefined): string {
-  if (definition === undefined) return `there is no template.json for "${template}"`;
-  if (definition.docker_image === undefined) return `neither is in the template "${template}"`;
-  return `the template "${template}" runs in containers of ${definition.docker_image}, which the gateway does not start`;
 }
 
 /** Names of the variables that a template declares: its environment, and those that its settings are mapped to. */
@@ -168,7 +162,7 @@ function refusePlaceholders(
     ...([program, ...words].some((word) => word.includes(SCRATCH)) ? wordSettings(definition) : []),
     ...Object.entries(variables)
       .filter(([, value]) => value.includes(SCRATCH))
-      .map(([name]) => variableSetting(name, definition)),
+      .map(([name]) => `env_vars.${name}`),
   ];
   if (unfilled.length === 0) return;
   const names = unfilled.map((name) => `"config.${name}"`).join(', ');
@@ -181,11 +175,4 @@ function wordSettings(definition: TemplateDefinition | undefined): string[] {
     ({ argument, schema }) => argument !== undefined && JSON.stringify(schema).includes(SCRATCH),
   );
   return filling.length === 0 ? ['args'] : filling.map(({ name }) => name);
-}
-
-function variableSetting(name: string, definition: TemplateDefinition | undefined): string {
-  const setting = settingsOf(definition).find(
-    ({ schema }) => isJsonObject(schema) && schema.env_mapping === name,
-  );
-  return setting?.name ?? `env_vars.${name}`;
 }
