@@ -44,8 +44,8 @@ const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: s
   'POST /auth/login': [
     ['x=1', 'body.username missing'],
     ['username=ada', 'body.password missing'],
-    ['username=ada&username=eve&password=x', 'body.username value_error'],
-    ['username=ada%00&password=x', 'body.username string_unicode'],
+    ['username=ada&username=eve&password=x', 'body value_error'],
+    ['username=ada%00&password=x', 'body string_unicode'],
     [`username=ada&password=${'x'.repeat(2_000)}`, 'body.password string_too_long'],
     ['', 'body missing'],
     [{ username: 'ada', password: null }, 'body.password string_type'],

@@ -46,6 +46,9 @@ export const NOT_UNICODE = {
   type: 'string_unicode',
 } as const;
 
+/** A NUL character, or the three bytes that UTF-8 forbids for a surrogate, percent-encoded. */
+export const HIDES_BAD_TEXT = /%00|%ed%[ab][0-9a-f]/i;
+
 /** The first `units` UTF-16 units of the text, without half a pair of surrogates. */
 export function cutText(text: string, units: number): string {
   return text.length <= units ? text : text.slice(0, units).replace(/[\ud800-\udbff]$/, '');

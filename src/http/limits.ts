@@ -9,7 +9,6 @@ export const HTTP_LIMITS = {
   uploadsPerCaller: 16,
   /** Bodies up to this size are not counted in memory: the limit of calls in flight bounds them. */
   uncountedBodyBytes: 4 * 1024,
-  formFields: 64,
   /** Small, because the sender of a form is not authenticated. */
   formBytes: 64 * 1024,
   /** Refusals of one caller that the audit log records in a minute; unknown callers count as one. */

@@ -20,7 +20,7 @@ import { InstanceId } from '../domain/instance.ts';
 import type { JsonFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TemplateId } from '../domain/template.ts';
-import { cutText, isCleanText, NOT_UNICODE } from '../domain/text.ts';
+import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
@@ -263,9 +263,6 @@ export function queryReader(schema: TObject | undefined): ReadQuery {
 }
 
 type TypedSchema = TSchema & { readonly type?: unknown };
-
-/** A NUL character, or the three bytes that UTF-8 forbids for a surrogate, percent-encoded. */
-const HIDES_BAD_TEXT = /%00|%ed%[ab][0-9a-f]/i;
 
 const BAD_QUERY: ValidationItem = { loc: ['query'], ...NOT_UNICODE };
 

@@ -5,10 +5,9 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/rate-limiter.ts';
-import { GatewayError, type ValidationItem } from '../../../src/domain/errors.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
 import {
   parseFormBody,
@@ -17,7 +16,6 @@ import {
   readDirect,
   readKoaBody,
 } from '../../../src/http/body/read.ts';
-import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { drain } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/reply.ts';
@@ -192,72 +190,38 @@ bytes.run();
 const forms = suite('parsing a form');
 const parse = (text: string | Buffer) => parseFormBody(Buffer.from(text));
 
-/** Location and type of the validation issue of a form. */
-function issue(text: string | Buffer): Pick<ValidationItem, 'loc' | 'type'> | undefined {
-  try {
-    parse(text);
-    return undefined;
-  } catch (thrown) {
-    const item = thrown instanceof GatewayError ? thrown.facts.items?.[0] : undefined;
-    return item && { loc: item.loc, type: item.type };
-  }
-}
-
 for (const [text, fields] of [
   ['username=ada&password=secret', { username: 'ada', password: 'secret' }],
-  ['', {}],
-  ['&&a=1&', { a: '1' }],
-  ['a', { a: '' }],
-  ['a=', { a: '' }],
-  ['=a', { '': 'a' }],
-  ['a=b=c', { a: 'b=c' }],
+  ['&&a=1&b&=c&d=e=f', { a: '1', b: '', '': 'c', d: 'e=f' }],
   ['a+b=c+d%2Be', { 'a b': 'c d+e' }],
-  ['p=100%', { p: '100%' }],
-  ['p=%zz%4', { p: '%zz%4' }],
-  ['p=%E2%82%ac', { p: '€' }],
-  ['p=€', { p: '€' }],
-  ['p=%26%3D', { p: '&=' }],
+  ['p=%zz100%&q=%E2%82%ac€%26', { p: '%zz100%', q: '€€&' }],
+  ['__proto__=x', { ['__proto__']: 'x' }],
 ] as const) {
-  forms(`reads ${JSON.stringify(text)}`, () => assert.equal(parse(text), fields));
-}
-
-forms('reads what URLSearchParams writes', () => {
-  const anyText = fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\0', ''));
-  fc.assert(
-    fc.property(fc.dictionary(anyText, anyText, { maxKeys: 8 }), (fields) => {
-      assert.equal({ ...parse(new URLSearchParams(fields).toString()) }, { ...fields });
-    }),
+  forms(`reads ${JSON.stringify(text)}`, () =>
+    assert.equal(Object.entries(parse(text)), Object.entries(fields)),
   );
-});
-
-forms('reads __proto__ as an ordinary field', () => {
-  const fields = parse('__proto__=x');
-  assert.equal(Object.entries(fields), [['__proto__', 'x']]);
-});
-
-for (const [what, text, loc, type] of [
-  ['a field twice', 'a=1&a=2', ['body', 'a'], 'value_error'],
-  ['a field twice, written differently', 'a=1&%61=2', ['body', 'a'], 'value_error'],
-  ['a NUL in a value', 'a=%00', ['body', 'a'], 'string_unicode'],
-  ['a NUL in a name', 'a%00=1', ['body'], 'string_unicode'],
-  ['an encoded surrogate', 'a=%ED%A0%80', ['body', 'a'], 'string_unicode'],
-  ['bytes that are not UTF-8', Buffer.from([0x61, 0x3d, 0xc3, 0x28]), ['body', 'a'], 'string_unicode'],
-  ['escapes that are not UTF-8', 'a=%c3(', ['body', 'a'], 'string_unicode'],
-  ['too many fields', 'a&'.repeat(HTTP_LIMITS.formFields), ['body'], 'value_error'],
-] as const) {
-  forms(`refuses ${what}`, () => assert.equal(issue(text), { loc, type }));
 }
 
-forms('repeats neither values nor long names in an error', () => {
-  const name = 'n'.repeat(10_000);
-  try {
-    parse(`${name}=secret&${name}=secret`);
-    assert.unreachable();
-  } catch (thrown) {
-    const reported = JSON.stringify(thrown instanceof GatewayError ? thrown.facts : thrown);
-    assert.ok(reported.length < 400);
-    assert.not.match(reported, /secret/);
-  }
-});
+for (const [what, text, type] of [
+  ['a field twice, written differently', 'a=secret&%61=2', 'value_error'],
+  ['an encoded NUL', 'a=%00', 'string_unicode'],
+  ['a NUL', 'a=secret\0', 'string_unicode'],
+  ['an encoded surrogate', 'a=%ED%A0%80', 'string_unicode'],
+  ['bytes that are not UTF-8', Buffer.from([0x61, 0x3d, 0xc3, 0x28]), 'string_unicode'],
+] as const) {
+  forms(`refuses ${what}, and does not repeat it`, () => {
+    try {
+      parse(text);
+      assert.unreachable();
+    } catch (thrown) {
+      const items = thrown instanceof GatewayError ? thrown.facts.items : undefined;
+      assert.equal(
+        items?.map((item) => [item.loc, item.type]),
+        [[['body'], type]],
+      );
+      assert.not.match(JSON.stringify(items), 'secret');
+    }
+  });
+}
 
 forms.run();

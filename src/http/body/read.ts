@@ -16,9 +16,8 @@ import {
   skipValue,
 } from '../../domain/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { cutText, isCleanText, NOT_UNICODE } from '../../domain/text.ts';
+import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
-import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
 
 /**
@@ -173,46 +172,20 @@ function syntaxErrorOf(thrown: unknown): string {
 }
 
 /**
- * Parses `application/x-www-form-urlencoded`, the body of a login. Raises VALIDATION_ERROR for broken UTF-8, NUL characters,
- * repeated fields and more fields than the limit. A `%` without two hex digits stays unchanged, as in browsers. Sources:
- * the URL standard, "application/x-www-form-urlencoded"; RFC 6749 section 3.2 for repeated fields.
+ * Parses `application/x-www-form-urlencoded`, the body of a login. Raises VALIDATION_ERROR for broken UTF-8, NUL characters, encoded
+ * surrogates, and repeated fields. Source: RFC 6749 section 3.2 for repeated fields.
  */
 export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
-  const pairs = bytes.toString('latin1').split('&', HTTP_LIMITS.formFields + 1);
-  if (pairs.length > HTTP_LIMITS.formFields) throw refused(['body'], TOO_MANY);
-  const fields = new Map<string, string>();
-  for (const pair of pairs) {
-    if (pair === '') continue;
-    const split = pair.indexOf('=');
-    const name = decode(split === -1 ? pair : pair.slice(0, split));
-    if (name === undefined) throw refused(['body'], NOT_UNICODE);
-    const loc = ['body', cutText(name, LIMITS.locCharacters)];
-    if (fields.has(name)) throw refused(loc, TWICE);
-    const value = decode(split === -1 ? '' : pair.slice(split + 1));
-    if (value === undefined) throw refused(loc, NOT_UNICODE);
-    fields.set(name, value);
-  }
-  return Object.fromEntries(fields);
+  const text = bytes.toString('utf8');
+  const isBad = !isUtf8(bytes) || text.includes('\0') || HIDES_BAD_TEXT.test(text);
+  if (isBad) throw validationFailed([{ loc: ['body'], ...NOT_UNICODE }]);
+  const pairs = [...new URLSearchParams(text)];
+  if (new Set(pairs.map(([name]) => name)).size < pairs.length) throw validationFailed([TWICE]);
+  return Object.fromEntries(pairs);
 }
 
-type Fault = Pick<ValidationItem, 'msg' | 'type'>;
-
-const TWICE: Fault = { msg: 'Value error, the field occurs more than once', type: 'value_error' };
-const TOO_MANY: Fault = {
-  msg: `Value error, a form has at most ${HTTP_LIMITS.formFields} fields`,
+const TWICE: ValidationItem = {
+  loc: ['body'],
+  msg: 'Value error, a field occurs more than once',
   type: 'value_error',
 };
-
-function refused(loc: ValidationItem['loc'], fault: Fault) {
-  return validationFailed([{ loc, ...fault }]);
-}
-
-/** Decodes a name or a value; undefined for invalid Unicode. One character of `written` is one byte. */
-function decode(written: string): string | undefined {
-  const latin1 = written
-    .replaceAll('+', ' ')
-    .replace(/%([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  const bytes = Buffer.from(latin1, 'latin1');
-  const text = bytes.toString('utf8');
-  return isUtf8(bytes) && isCleanText(text) ? text : undefined;
-}
