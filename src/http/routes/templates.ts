@@ -13,7 +13,7 @@ import type { Gateway } from '../../gateway.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
 import { json, noContent } from '../reply.ts';
-import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
+import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { CLOSED, integer, nullableText, number, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { instanceCounts } from './health.ts';
@@ -159,7 +159,7 @@ export const templateRoutes: readonly Route[] = [
       const { tag, include_details: includesDetails = false } = query;
       const visible = visibleTemplates(gateway, principal);
       const templates =
-        tag === undefined ? visible : visible.filter((name) => hasTag(name, tag, gateway, definitions));
+        tag === undefined ? visible : visible.filter((name) => definitions.get(name)?.tags?.includes(tag));
       if (!includesDetails) return json(200, { templates });
       const details = templates.map((name) => templateRecord(gateway, name, definitions.get(name)));
       return json(200, { templates, details });
@@ -204,17 +204,3 @@ export const templateRoutes: readonly Route[] = [
     },
   }),
 ];
-
-/** True for a tag of the definition file, or of an instance in `metadata.tags`. */
-function hasTag(
-  template: string,
-  tag: string,
-  gateway: Gateway,
-  definitions: Services['definitions'],
-): boolean {
-  if (definitions.get(template)?.tags?.includes(tag)) return true;
-  return gateway.template(template).instances.some(({ metadata }) => {
-    const { tags } = metadata;
-    return Array.isArray(tags) && tags.includes(tag);
-  });
-}
