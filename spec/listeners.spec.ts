@@ -55,9 +55,9 @@ test('fails when a port that was asked for is taken, and leaves no other open', 
   assert.is(await accepts({ port: free, host: '127.0.0.1' }), false);
 });
 
-test('fails with the address when it is not one of this machine', async () => {
+test('fails with the reason of the system when the address is not one of this machine', async () => {
   const message = await messageOf(open([0], { host: '192.0.2.1' }), ListenError);
-  assert.is(message, '"192.0.2.1" is not an address of this machine; choose another with --host <address>');
+  assert.match(message, /^cannot listen on 192\.0\.2\.1 port 0: .*EADDRNOTAVAIL.*; choose another with /);
 });
 
 test('refuses headers above 64 KiB and accepts those below', async () => {

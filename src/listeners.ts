@@ -244,10 +244,7 @@ function failure(failed: readonly Listener[]): ListenError {
     const subject = failed.length === 1 ? `port ${ports} on ${host} is` : `ports ${ports} on ${host} are`;
     return refusal(`${subject} already in use; ${advice}`);
   }
-  if (error?.code === 'EACCES') return refusal(`port ${port} cannot be opened by this user; ${advice}`);
-  if (error?.code === 'EADDRNOTAVAIL' || error?.code === 'ENOTFOUND')
-    return refusal(`"${host}" is not an address of this machine; choose another with ${flag}host <address>`);
-  return refusal(`cannot listen on ${host} port ${port}: ${error?.message ?? 'unknown reason'}`);
+  return refusal(`cannot listen on ${host} port ${port}: ${error?.message}; ${advice}`);
 }
 
 function isTaken(error: NodeJS.ErrnoException | undefined): boolean {
