@@ -18,7 +18,6 @@ import { type Config, isLoopback } from './config.ts';
 import type { SkippedDeployment } from './domain/deployment.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
-import { counted } from './domain/text.ts';
 import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp, type HttpApp } from './http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
@@ -173,7 +172,6 @@ async function start(
   options.onEvents?.(gateway.events$);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {
-    logRestored(gateway, log);
     if (document !== undefined) problems.push(...(await applyFile(document, gateway, log)));
     if (config.sync.isEnabled) problems.push(...(await follow(gateway, log)));
   });
@@ -287,11 +285,6 @@ export function logDatabase(
         );
       else log.info('the database is available again');
     });
-}
-
-function logRestored(gateway: Gateway, log: Logger): void {
-  const { length: instances } = gateway.servers();
-  if (instances > 0) log.info({ instances }, `${counted(instances, 'instance')} restored from the database`);
 }
 
 /** Logs an error: one part that cannot be closed must not leave the others open. */
