@@ -57,8 +57,6 @@ export interface ServerOptions {
   readonly folder?: string;
   /** Variables that configure engines and clusters, for sync. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Variables `OTEL_*`; the exporter reads some of them from the environment itself. Default: the environment. */
-  readonly otel?: Readonly<Record<string, string | undefined>>;
   /** Gets lines for the operator, such as the first password, at once, because the start may fail later. They are never logged. */
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
@@ -96,7 +94,7 @@ async function start(
   };
   const { log = pino({ level: 'silent' }), build = 'unknown' } = options;
   const { folder = process.cwd(), isTerminal = false } = options;
-  const otlp = await otlpOf(options, log);
+  const otlp = await otlpOf(log);
   onUndo(async () => otlp?.close());
   // Read before anything is opened: an unreadable document must not leave a half-started gateway.
   const document =
@@ -238,8 +236,8 @@ async function openScrapes(
 }
 
 /** Starts to send traces if the standard variables name a collector. */
-async function otlpOf({ otel = process.env }: ServerOptions, log: Logger): Promise<Otlp | undefined> {
-  const variables = otelVariables(otel);
+async function otlpOf(log: Logger): Promise<Otlp | undefined> {
+  const variables = otelVariables(process.env);
   return variables && (await import('./tracing/otlp.ts')).startOtlp(variables, log);
 }
 
