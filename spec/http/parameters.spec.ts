@@ -10,16 +10,13 @@ import { jsonRequest, sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('parameters of paths and queries');
-const read = queryReader(
-  Type.Object({ wait: Type.Integer(), share: Type.Number(), all: Type.Boolean(), name: Type.String() }),
-);
+const read = queryReader(Type.Object({ wait: Type.Integer(), all: Type.Boolean(), name: Type.String() }));
 
 test('values of a query are parsed to the types of the route; a value that does not parse stays a string, for validation to refuse', () => {
   for (const [raw, query] of [
-    ['wait=5&share=0.5&all=true&name=5', { wait: 5, share: 0.5, all: true, name: '5' }],
+    ['wait=5&all=True&name=5', { wait: 5, all: true, name: '5' }],
     ['wait=-3&all=0', { wait: -3, all: false }],
-    ['all=Yes', { all: true }],
-    ['share=.5&all=maybe', { share: '.5', all: 'maybe' }],
+    ['all=yes', { all: 'yes' }],
     ['name=a&name=b', { name: 'b' }],
     ['name=%zz&%', { name: '%zz', '%': '' }],
     ['name=%ED%95%9C', { name: '한' }],

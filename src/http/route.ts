@@ -268,13 +268,13 @@ const BAD_QUERY: ValidationItem = { loc: ['query'], ...NOT_UNICODE };
 
 function convert(text: string, type: unknown): unknown {
   if (type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text);
-  if (type === 'number' && /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text)) return Number(text);
   if (type === 'boolean') return BOOLEANS.get(text.toLowerCase()) ?? text;
   return text;
 }
 
-/** The texts that pydantic accepts. */
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ...['true', '1', 'yes', 'on', 't', 'y'].map((word) => [word, true] as const),
-  ...['false', '0', 'no', 'off', 'f', 'n'].map((word) => [word, false] as const),
+  ['true', true],
+  ['1', true],
+  ['false', false],
+  ['0', false],
 ]);

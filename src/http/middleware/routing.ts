@@ -109,7 +109,6 @@ export function unmatched(router: Pick<Router, 'match'>): HttpMiddleware {
 }
 
 function methodsFor(path: string, router: Pick<Router, 'match'>): string[] {
-  if (path === '*') return ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST'];
   const methods = new Set(router.match(path, 'OPTIONS').path.flatMap((row) => row.methods));
   return methods.size === 0 ? [] : [...methods, 'OPTIONS'].sort();
 }

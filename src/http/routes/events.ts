@@ -2,7 +2,6 @@
 
 import { map, merge } from 'rxjs';
 import Type from 'typebox';
-import { nearest } from '../../config/nearest.ts';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { EVENTS, type GatewayEvent } from '../../domain/events.ts';
@@ -82,7 +81,7 @@ function typesIn(list: string): ReadonlySet<string> {
   const wanted = new Set(list.split(',').map((name) => name.trim()));
   for (const name of wanted) {
     if (SELECTABLE.includes(name)) continue;
-    const msg = `Unknown type or group of events; the nearest is "${nearest(name, SELECTABLE)}"`;
+    const msg = `Input should be types or groups of events: ${SELECTABLE.join(', ')}`;
     throw validationFailed([{ loc: ['query', 'type'], msg, type: 'enum' }]);
   }
   const selected = NAMES.filter((name) => wanted.has(name) || wanted.has(groupOf(name)));
