@@ -92,8 +92,6 @@ export const RegisterInput = Type.Object(
   {
     template_name: TemplateId,
     instance: InstanceInput,
-    /** Default of `instance.force`. */
-    force: Type.Optional(Type.Boolean()),
     load_balancer: Type.Optional(LoadBalancerSettings),
   },
   { additionalProperties: false },

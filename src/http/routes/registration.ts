@@ -157,11 +157,7 @@ interface RegistrationRequest {
 
 function registrationIn(body: Static<typeof RegisterBody>): RegistrationRequest {
   const { template_name: template, load_balancer: loadBalancer = {}, ...rest } = body;
-  if ('instance' in rest) {
-    const { instance, force } = rest;
-    const given = force === undefined ? instance : { force, ...instance };
-    return { template, loadBalancer, instance: given, locate: (loc) => loc };
-  }
+  if ('instance' in rest) return { template, loadBalancer, instance: rest.instance, locate: (loc) => loc };
   const locate = (loc: Loc) => loc.filter((word, index) => index !== 1 || word !== 'instance');
   return { template, loadBalancer, instance: rest, locate };
 }

@@ -23,7 +23,6 @@ const NewServerBody = Type.Object(
     template_name: TemplateId,
     instance_metadata: InstanceMetadata,
     config: Type.Optional(ServerConfig),
-    force: ServerConfig.properties.force,
   },
   CLOSED,
 );
@@ -91,10 +90,9 @@ export const serverRoutes: readonly Route[] = [
     errors: REGISTRATION_ERRORS,
     handler: async ({ query, body, principal, request }, services) => {
       const { gateway, definitions } = services;
-      const { template_name: template, instance_metadata: metadata, config = {}, force } = body;
+      const { template_name: template, instance_metadata: metadata, config = {} } = body;
       requireTemplate(principal, template);
-      const given = force === undefined ? config : { force, ...config };
-      const wanted = serverInput(template, given, definitions.get(template));
+      const wanted = serverInput(template, config, definitions.get(template));
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const input = metadata === undefined ? instance : { ...instance, metadata };
       const { definition } = await register(
