@@ -237,43 +237,6 @@ inBrowser('show the audit log, and filter it by tool, action and actor', async (
   assert.is(await page.getByLabel('Tool').inputValue(), '');
 });
 
-inBrowser('show no warning and no count of a run of the gateway that is over', async () => {
-  const { page } = watched;
-  let streams = 0;
-  const at = new Date().toISOString();
-  const totals = {
-    requests: 0,
-    failures: 0,
-    in_flight: 0,
-    queued: 0,
-    p50_ms: null,
-    p95_ms: null,
-    p99_ms: null,
-  };
-  const sample = { type: 'gateway.sampled', at, interval_ms: 1_000, totals, templates: [] };
-  const counts = { server_id: 'everything-1', state: 'healthy', requests: 60, failures: 0, score: 1 };
-  const events = [
-    { type: 'registry.behind', at, code: 'DATABASE_UNAVAILABLE' },
-    { ...sample, instances: [counts] },
-    { type: 'instance.deregistered', at, server_id: 'everything-1' },
-    { ...sample, instances: [] },
-    { type: 'template.changed', at, template: 'everything' },
-  ];
-  const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
-  await page.route(/\/events\?/, (route) => {
-    streams += 1;
-    return streams === 1 ? route.fulfill({ contentType: 'text/event-stream', body }) : route.abort();
-  });
-  await open('template?name=everything&instance=everything-1', { isLive: false });
-  await page.getByText('60 in the last minute').waitFor();
-  await page.keyboard.press('Escape');
-  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Overview' }).click();
-  const warning = page.getByText('Changes of other nodes cannot be read');
-  await warning.waitFor();
-  await page.unroute(/\/events\?/);
-  await warning.waitFor({ state: 'detached', timeout: 20_000 });
-});
-
 inBrowser('show the settings with unit and source, and change the log level', async () => {
   const { page } = watched;
   await open('settings?');
@@ -442,12 +405,12 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
 );
 
 /** Opens a page, and waits until its content is loaded. */
-async function open(path: string, { isLive = true } = {}): Promise<void> {
+async function open(path: string): Promise<void> {
   const { page } = watched;
   await page.goto(`${url}/console/${path}`);
   await page.getByRole('heading').first().waitFor();
   await page.locator('.status').first().waitFor({ state: 'detached' });
-  if (isLive) await page.getByText('Live', { exact: true }).waitFor({ state: 'attached' });
+  await page.getByText('Live', { exact: true }).waitFor({ state: 'attached' });
 }
 
 /** The findings of axe, one line for each rule. Evaluated as text, because the policy of the page allows no such script. */

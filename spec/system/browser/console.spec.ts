@@ -119,44 +119,6 @@ inBrowser('shows the progress of a tool', async () => {
   await page.getByText('Result', { exact: true }).waitFor();
 });
 
-inBrowser('cancels the shown call of two that run', async () => {
-  const { page } = watched;
-  const choose = async (name: string): Promise<void> => {
-    await page.getByLabel('Filter tools').fill(name);
-    await page.getByRole('button', { name: new RegExp(`^${name} `) }).click();
-  };
-  const call = (): Promise<void> => page.getByRole('button', { name: 'Call', exact: true }).click();
-  await choose('test_wait');
-  await call();
-  await choose('test_elicitation');
-  await page.getByLabel(/^message/).fill('Who are you?');
-  await page.route('**/mcp/everything', () => {});
-  await call();
-  await page.getByText('Running', { exact: true }).first().waitFor();
-  await page.unroute('**/mcp/everything');
-  await choose('test_wait');
-  await page.getByRole('button', { name: 'Cancel', exact: true }).click();
-  await page.getByText('You cancelled the call.').waitFor();
-});
-
-inBrowser('shows the arguments of an earlier call as JSON', async () => {
-  const { page } = watched;
-  await page.goto(
-    `${url()}/console/playground?template=everything&item=test_prompt_with_arguments&kind=prompts`,
-  );
-  for (const text of ['one', 'two']) {
-    await page.getByLabel(/^arg1/).fill(text);
-    await page.getByLabel(/^arg2/).fill(text);
-    await page.getByRole('button', { name: 'Get', exact: true }).click();
-    await page.getByText(`Prompt with arguments: arg1='${text}'`).first().waitFor();
-  }
-  await page.getByRole('button', { name: 'JSON', exact: true }).click();
-  await page.getByText('Calls before (2)').click();
-  await page.getByRole('button', { name: /"one"/ }).click();
-  const json = await page.getByLabel('Arguments as JSON').inputValue();
-  assert.equal(JSON.parse(json), { arg1: 'one', arg2: 'one' });
-});
-
 inBrowser('shows the calls, and the attempts of a call', async () => {
   const { page } = watched;
   await follow('Activity');
