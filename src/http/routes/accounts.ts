@@ -6,7 +6,6 @@ import {
   Email,
   KeyName,
   KeyPermissions,
-  mayDo,
   ROLES,
   type Role,
   SCOPES,
@@ -53,14 +52,8 @@ const Account = Type.Object({
   name: text('ada'),
   /** The user, or the owner of the key. */
   user_id: nullableText('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
-  /** Role of the user; null for a key, which has its own permissions. */
-  role: Type.Union([Type.Enum([...ROLES]), Type.Null()], { examples: ['user'] }),
   scopes: Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:read', 'tools:call']] }),
   templates: nullableTemplates(['everything']),
-  /** Requests per hour; null = no limit. */
-  hourly_limit: Type.Union([Type.Integer(), Type.Null()], { examples: [1_000] }),
-  /** False: every caller is an admin, and there is no sign-in. */
-  auth_enabled: flag(true),
 });
 
 export const accountRoutes: readonly Route[] = [
@@ -124,17 +117,14 @@ export const accountRoutes: readonly Route[] = [
     summary: 'The account of the caller, and its permissions',
     scope: SCOPES,
     answers: { 200: { description: 'The account of the credentials', body: Account } },
-    handler: ({ principal }, { auth }) =>
+    handler: ({ principal }) =>
       json(200, {
         id: principal.id,
         kind: principal.kind,
         name: principal.name,
         user_id: principal.userId ?? null,
-        role: principal.kind === 'api-key' ? null : mayDo(principal, ['admin']) ? 'admin' : 'user',
         scopes: SCOPES.filter((scope) => principal.scopes.has(scope)),
         templates: principal.templates === undefined ? null : [...principal.templates].sort(),
-        hourly_limit: principal.hourlyLimit ?? null,
-        auth_enabled: auth.isEnabled,
       }),
   }),
 ];
