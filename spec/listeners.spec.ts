@@ -159,16 +159,6 @@ test('closes the answers of a connection that ends, also pipelined ones before t
   assert.equal(events.toSorted(), ['begin /a', 'begin /b', 'begin /c', 'close /a', 'close /b', 'close /c']);
 });
 
-test('adds one listener to a connection, however many pipelined requests wait on it', async () => {
-  const counts: number[] = [];
-  const serve: RequestListener = ({ socket }) => counts.push(socket.listenerCount('close'));
-  const socket = await openRaw(portOf(await open([0], { serve })));
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20));
-  while (counts.length < 20) await turn();
-  socket.destroy();
-  assert.is(counts.at(-1), counts[1]);
-});
-
 test('closes a connection with too many pipelined requests, and their answers', async () => {
   const [request, unanswered] = ['GET / HTTP/1.1\r\nHost: x\r\n\r\n', new Set<ServerResponse>()];
   const serve: RequestListener = (_, response) => {

@@ -22,7 +22,6 @@ import { folderOfAll } from './helpers/folder.ts';
 import { HeldTool, serving } from './helpers/function-backend.ts';
 import { type Ask, send } from './helpers/http-app.ts';
 import { openSession, rpc } from './helpers/http-mcp.ts';
-import { sendRaw } from './helpers/http-raw.ts';
 import { thrownBy } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -41,15 +40,6 @@ test('serves both surfaces, with the version of the package as build', async () 
   assert.equal([health.status, health.build], ['healthy', '9.9.9']);
   assert.is((await fetch(`${urls[0]}/health`)).status, 200);
   assert.is((await fetch(`${urls[0]}/readyz`)).status, 200);
-});
-
-test('keeps serving after a request whose target has no readable path', async () => {
-  const log = pino({ level: 'info' }, { write: () => {} });
-  const { urls } = await start({}, { log });
-  const port = Number(new URL(urls[0] ?? '').port);
-  for (const target of ['http://[/', '//@[/#', 'http://?'])
-    await sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
-  assert.is((await fetch(`${urls[0]}/livez`)).status, 200);
 });
 
 test('gives templates the defaults of the configuration', async () => {
@@ -235,12 +225,6 @@ test.needs(process.platform !== 'win32', 'files have no modes on Windows')(
     assert.equal(await warningsOf(), []);
   },
 );
-
-test('closes once, however often it is asked', async () => {
-  const server = await start();
-  assert.is(server.close(), server.close());
-  await server.close();
-});
 
 test.run();
 

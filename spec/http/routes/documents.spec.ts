@@ -3,15 +3,12 @@
 import * as assert from 'uvu/assert';
 import {
   ASSETS,
-  Documents,
   inlinePartsOf,
   pageHeaders,
   readAsset,
   redocPage,
   swaggerPage,
 } from '../../../src/http/docs/documents.ts';
-import { openApiDocument } from '../../../src/http/openapi/document.ts';
-import { ROUTES } from '../../../src/http/routes/index.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
@@ -52,16 +49,6 @@ test('need no credentials, have media type, ETag and cache time, and answer 304 
   assert.is(tags.size, PLACES.length);
 });
 
-test('are made once, with an ETag of their content', async () => {
-  const [one, two, other] = [ROUTES, ROUTES, ROUTES.slice(1)].map(
-    (routes) => new Documents(async () => openApiDocument(routes)),
-  );
-  const [first, again] = await Promise.all([one?.description(undefined), one?.description(undefined)]);
-  assert.ok(first?.kind === 'bytes' && again?.kind === 'bytes' && first.bytes === again.bytes);
-  assert.equal((await two?.description(undefined))?.headers, first.headers);
-  assert.not.equal((await other?.description(undefined))?.headers, first.headers);
-});
-
 test('redirect from a path with a trailing slash by a relative location', async () => {
   for (const name of ['docs', 'redoc']) {
     const answer = await sendRaw(app.port, head(`GET /${name}/`, { Connection: 'close' }));
@@ -70,26 +57,13 @@ test('redirect from a path with a trailing slash by a relative location', async 
 });
 
 test('answer 404 for unlisted files and path traversal', async () => {
-  const others = ['package.json', 'index.html', 'swagger-ui.js', 'toString', '__proto__', 'a'.repeat(3_000)];
-  for (const name of others) {
-    const { outcome, body } = await app.ask('GET', `/docs/assets/${name}`);
-    assert.is(outcome, '404 NOT_FOUND', name.slice(0, 20));
-    assert.match(String(body.detail), `No route for GET /docs/assets/${name.slice(0, 100)}`);
-  }
-  for (const path of [
-    'docs/assets/..%2f..%2fpackage.json',
-    'docs/assets/%2e%2e%2findex.html',
-    'redoc/assets/%00',
-  ])
+  for (const name of ['package.json', 'swagger-ui.js', '__proto__', 'a'.repeat(3_000)])
+    assert.is((await app.ask('GET', `/docs/assets/${name}`)).outcome, '404 NOT_FOUND', name.slice(0, 20));
+  for (const path of ['docs/assets/..%2f..%2fpackage.json', 'redoc/assets/%00'])
     assert.match(
       await sendRaw(app.port, head(`GET /${path}`, { Connection: 'close' })),
       /^HTTP\/1\.1 4(?:04|22) /,
     );
-  const documents = new Documents(async () => ({}));
-  for (const name of ['../../../package.json', 'index.html', '']) {
-    const refused = await documents.asset('docs', name, undefined).catch(String);
-    assert.match(String(refused), 'is not in the list of files');
-  }
 });
 
 test('are pages that load only files of the gateway, without telemetry', async () => {
