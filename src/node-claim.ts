@@ -22,16 +22,13 @@ const RELEASE_MS = 2_000;
 /** Interval at which a start checks the row of its node, in ms. */
 const CHECK_MS = 500;
 
-/** Another process has the node. The message is one line. */
-export class NodeInUseError extends ConfigError {}
-
-/** Claims a node of a database file. Throws NodeInUseError, and ConfigError when its file cannot be locked. */
+/** Claims a node of a database file. Throws ConfigError when another process has it, and when its file cannot be locked. */
 export async function claimNodeOfFile(databaseFile: string, nodeId: string): Promise<NodeClaim> {
   const path = `${databaseFile}.${encodeURIComponent(nodeId)}.claim`;
   const lock = await lockFile(path).catch((error: unknown) => {
     throw new ConfigError(`${path} cannot be locked: ${reasonOf(error)}`, error);
   });
-  if (lock === undefined) throw new NodeInUseError(inUse('another process', nodeId, ''));
+  if (lock === undefined) throw new ConfigError(inUse('another process', nodeId, ''));
   return lock;
 }
 

@@ -22,7 +22,7 @@ import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp, type HttpApp } from './http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { metricsListener } from './metrics/prometheus.ts';
-import { claimNodeOfFile, claimNodeOfServer, type NodeClaim, NodeInUseError } from './node-claim.ts';
+import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
 import { describeDatabase } from './persistence/database-url.ts';
 import { fileExposureOf } from './persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
@@ -110,7 +110,7 @@ async function start(
   const nodeId = nodeIdOf(config, listeners.urls);
   const { file } = describeDatabase(config.databaseUrl, folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
-  const fileClaim = file !== undefined && existsSync(file) ? await earlyClaim(file, nodeId) : undefined;
+  const fileClaim = file !== undefined && existsSync(file) ? await claimNodeOfFile(file, nodeId) : undefined;
   onUndo(async () => fileClaim?.release());
   const storage = await openStorage(config, {
     folder,
@@ -243,14 +243,6 @@ async function otlpOf(log: Logger): Promise<Otlp | undefined> {
 
 function nodeIdOf({ nodeId, nodeHost }: Config, [first = '']: readonly string[]): string {
   return nodeHost === undefined ? nodeId : `${nodeHost}:${new URL(first).port}`;
-}
-
-/** Undefined when the file cannot be locked, for example in a read-only folder: the error of opening it has the remedy. */
-async function earlyClaim(file: string, nodeId: string): Promise<NodeClaim | undefined> {
-  return claimNodeOfFile(file, nodeId).catch((error: unknown) => {
-    if (error instanceof NodeInUseError) throw error;
-    return undefined;
-  });
 }
 
 /** Undefined for a database in memory, which no other process can reach. */
