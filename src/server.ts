@@ -55,8 +55,6 @@ export interface ServerOptions {
   readonly build?: string;
   /** Base of a relative SQLite path. Default: the working folder. */
   readonly folder?: string;
-  /** Variables that configure engines and clusters, for sync. Default: the environment of this process. */
-  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Gets lines for the operator, such as the first password, at once, because the start may fail later. They are never logged. */
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
@@ -142,7 +140,7 @@ async function start(
     passEnv: config.passEnv,
     protectedPaths: storage.protectedPaths,
     discovery: {
-      env: options.env ?? process.env,
+      env: process.env,
       namespace: config.sync.namespace,
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
