@@ -63,6 +63,7 @@ inBrowser('Swagger UI logs in by the form, then calls a tool', () =>
 
 inBrowser('ReDoc shows every operation', () =>
   visit('redoc', async ({ page }) => {
+    await page.getByText(app.url, { exact: true }).first().waitFor();
     for (const tag of TAGS) {
       await page.getByRole('link', { name: tag.name, exact: true }).first().click();
       for (const { summary } of ROUTES.filter(({ path }) => tagOf(path) === tag.name)) {
