@@ -37,7 +37,7 @@ test('names what differs from the API description', () => {
     [seen('/livez', { text: '{' }), /no JSON/],
     [seen('/livez', { status: 201, json: { status: 'alive' } }), /status 201 is not documented/],
     [seen('/livez', { headers: { 'content-type': 'text/html' }, text: 'x' }), /media type "text\/html"/],
-    [seen('/docs', { status: 304, text: 'x' }), /a body with the status 304/],
+    [seen('/docs', { status: 308, text: 'x' }), /a body with the status 308/],
     [seen('/nope', { json: {} }), /status 200 where no route/],
     [seen('/nope', { status: 404, json: error('TEMPLATE_NOT_FOUND') }), /^\/error_code must/],
     [seen('/livez', { method: 'PATCH', status: 405, json: error('METHOD_NOT_ALLOWED') }), /without Allow/],

@@ -16,7 +16,7 @@ export function respond({ res: response, state }: HttpContext, reply: BytesReply
   const { bytes } = reply;
   if (bytes === undefined) {
     // Without a length Node would begin a chunked body.
-    if (!BODYLESS.includes(reply.status)) headers.push('Content-Length', '0');
+    if (reply.status !== 204) headers.push('Content-Length', '0');
     response.writeHead(reply.status, headers).end();
     return;
   }
@@ -27,8 +27,6 @@ export function respond({ res: response, state }: HttpContext, reply: BytesReply
   else response.end(latin1Of(bytes), 'latin1');
   limitWriteTime(response);
 }
-
-const BODYLESS: readonly number[] = [204, 304];
 
 /** For `Vary`: headers that an answer for one caller depends on. */
 const CREDENTIALS = 'Authorization, Cookie, X-API-Key';

@@ -27,26 +27,14 @@ const PLACES = [
   ...FILES,
 ] as const;
 
-test('need no credentials, have media type, ETag and cache time, and answer 304 to a known ETag', async () => {
-  const tags = new Set<string>();
+test('need no credentials, and have media type and cache time', async () => {
   for (const [path, type] of PLACES) {
-    const { status, headers } = await app.ask('GET', path);
+    const { status, headers, text } = await app.ask('GET', path);
     assert.equal([status, headers.get('content-type')], [200, type], path);
     assert.is(headers.get('x-content-type-options'), 'nosniff');
     assert.is(headers.get('cache-control'), path.includes('/assets/') ? 'public, max-age=3600' : 'no-cache');
-    const first = await app.ask('HEAD', path);
-    const etag = first.headers.get('etag') ?? '';
-    assert.match(etag, /^"[\w-]{22}"$/);
-    tags.add(etag);
-    assert.is(first.text, '');
-    assert.ok(Number(first.headers.get('content-length')) > 100, path);
-    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
-      const again = await app.ask('GET', path, { headers: { 'if-none-match': known } });
-      assert.equal([again.status, again.text, again.headers.get('etag')], [304, '', etag], path);
-    }
-    assert.is((await app.ask('GET', path, { headers: { 'if-none-match': '"other"' } })).status, 200);
+    assert.ok(text.length > 100, path);
   }
-  assert.is(tags.size, PLACES.length);
 });
 
 test('redirect from a path with a trailing slash by a relative location', async () => {

@@ -11,7 +11,7 @@ import { consoleNotBuilt, routeNotFound } from '../../domain/error-catalogue.ts'
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { type CachedDocument, cachedDocument, documentReply, makeOnce, REVALIDATED } from './documents.ts';
+import { documentReply, makeOnce, NOT_CACHED } from './documents.ts';
 
 /** The same path in a clone and in an installed package. */
 const BUILT = new URL('../../../web/dist/', import.meta.url);
@@ -32,8 +32,8 @@ const INDEX = 'index.html';
 const ASSETS = 'assets/';
 
 interface Variants {
-  readonly plain: CachedDocument;
-  readonly gzipped: CachedDocument;
+  readonly plain: BytesReply;
+  readonly gzipped: BytesReply;
 }
 
 type Files = ReadonlyMap<string, Buffer>;
@@ -51,11 +51,7 @@ export class ConsoleFiles {
    * A file, or the page for every other name below `/console/`, which its relative links need. NOT_FOUND when it is not built, and for an
    * unknown asset: a page of an earlier build requests files of that build, and must not get a page instead of a script.
    */
-  async reply({
-    path,
-    headers,
-    acceptsGzip,
-  }: Pick<HttpRequest, 'path' | 'headers' | 'acceptsGzip'>): Promise<BytesReply> {
+  async reply({ path, acceptsGzip }: Pick<HttpRequest, 'path' | 'acceptsGzip'>): Promise<BytesReply> {
     const files = await this.#filesOnce('', () => this.#read());
     if (path === '/console') return { ...noContent({ headers: ['Location', 'console/'] }), status: 308 };
     const asked = path.slice('/console/'.length);
@@ -63,7 +59,7 @@ export class ConsoleFiles {
     const content = files.get(name);
     if (content === undefined) throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     const { plain, gzipped } = await this.#variantsOnce(name, () => variantsOf(name, content));
-    return documentReply(acceptsGzip ? gzipped : plain, headers['if-none-match']);
+    return acceptsGzip ? gzipped : plain;
   }
 
   #read(): Promise<Files> {
@@ -106,11 +102,11 @@ const RESTRICTED = [
 
 async function variantsOf(name: string, content: Buffer): Promise<Variants> {
   const type = TYPES[extname(name)] ?? '';
-  const caching = name.startsWith(ASSETS) ? FOR_EVER : REVALIDATED;
+  const caching = name.startsWith(ASSETS) ? FOR_EVER : NOT_CACHED;
   const headers = [...caching, ...RESTRICTED, 'Vary', 'Accept-Encoding'];
   const compressed = await promisify(gzip)(content, { level: 9 });
   return {
-    plain: cachedDocument(content, type, headers),
-    gzipped: cachedDocument(compressed, type, [...headers, 'Content-Encoding', 'gzip']),
+    plain: documentReply(content, type, headers),
+    gzipped: documentReply(compressed, type, [...headers, 'Content-Encoding', 'gzip']),
   };
 }

@@ -1,6 +1,5 @@
 // The documents of one app: the API description, the two pages that show it, and their files, all from installed packages.
-// Each is made at its first request, kept in memory and revalidated by its ETag. A name from a URL is looked up and never
-// becomes part of a path. A page loads from this gateway only, runs only its own scripts, and may not be framed; addresses
+// Each is made at its first request and kept in memory. A name from a URL is looked up and never becomes part of a path. A page loads from this gateway only, runs only its own scripts, and may not be framed; addresses
 // are relative, so that the pages work behind a path prefix. Source: Content Security Policy level 3; ADR 21.
 
 import { createHash } from 'node:crypto';
@@ -10,80 +9,47 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import Koa from 'koa';
-import { type BytesReply, bytes, noContent } from '../reply.ts';
+import { type BytesReply, bytes } from '../reply.ts';
 
-type DocumentReply = Promise<BytesReply>;
-
-/** Answers the routes of routes/documents.ts; a matching `If-None-Match` header is answered 304. */
+/** Answers the routes of routes/documents.ts. */
 export class Documents {
-  readonly #once = makeOnce<CachedDocument>();
+  readonly #once = makeOnce<BytesReply>();
   readonly #describe: () => Promise<object>;
 
   constructor(describe: () => Promise<object>) {
     this.#describe = describe;
   }
 
-  description(ifNoneMatch: string | undefined): DocumentReply {
-    return this.#reply('openapi.json', ifNoneMatch, async () =>
-      cachedDocument(Buffer.from(JSON.stringify(await this.#describe())), 'application/json', REVALIDATED),
-    );
-  }
-
-  page(name: PageName, ifNoneMatch: string | undefined): DocumentReply {
-    return this.#reply(name, ifNoneMatch, async () => {
-      const { html, headers } = name === 'docs' ? await swaggerPage() : redocPage();
-      return cachedDocument(Buffer.from(html), 'text/html; charset=utf-8', [...REVALIDATED, ...headers]);
+  description(): Promise<BytesReply> {
+    return this.#once('openapi.json', async () => {
+      const text = JSON.stringify(await this.#describe());
+      return documentReply(Buffer.from(text), 'application/json', NOT_CACHED);
     });
   }
 
-  asset(page: PageName, name: string, ifNoneMatch: string | undefined): DocumentReply {
-    return this.#reply(`${page}/${name}`, ifNoneMatch, async () => {
+  page(name: PageName): Promise<BytesReply> {
+    return this.#once(name, async () => {
+      const { html, headers } = name === 'docs' ? await swaggerPage() : redocPage();
+      return documentReply(Buffer.from(html), 'text/html; charset=utf-8', [...NOT_CACHED, ...headers]);
+    });
+  }
+
+  asset(page: PageName, name: string): Promise<BytesReply> {
+    return this.#once(`${page}/${name}`, async () => {
       const asset = Object.hasOwn(ASSETS[page], name) ? ASSETS[page][name] : undefined;
       if (asset === undefined) throw new Error(`"${name}" is not in the list of files`);
-      return cachedDocument(await readAsset(asset), asset.type, CACHED_FOR_AN_HOUR);
+      return documentReply(await readAsset(asset), asset.type, CACHED_FOR_AN_HOUR);
     });
-  }
-
-  async #reply(
-    key: string,
-    ifNoneMatch: string | undefined,
-    make: () => Promise<CachedDocument>,
-  ): DocumentReply {
-    return documentReply(await this.#once(key, make), ifNoneMatch);
   }
 }
 
 const CACHED_FOR_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
 
-/** Header of a document that is revalidated at each use, because an upgrade may change the document. */
-export const REVALIDATED: readonly string[] = ['Cache-Control', 'no-cache'];
+/** Header of a document without a version in its name, because an upgrade may change it. */
+export const NOT_CACHED: readonly string[] = ['Cache-Control', 'no-cache'];
 
-export interface CachedDocument {
-  readonly bytes: Buffer;
-  readonly type: string;
-  readonly etag: string;
-  /** As `[name, value, …]`, with the ETag. */
-  readonly headers: readonly string[];
-}
-
-export function cachedDocument(content: Buffer, type: string, headers: readonly string[]): CachedDocument {
-  const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
-  return { bytes: content, type, etag, headers: [...headers, 'ETag', etag] };
-}
-
-/** Answers 304 when the `If-None-Match` header names the document. */
-export function documentReply(
-  { bytes: content, type, etag, headers }: CachedDocument,
-  ifNoneMatch: string | undefined,
-): BytesReply {
-  if (ifNoneMatch !== undefined && matches(etag, ifNoneMatch))
-    return { ...noContent({ headers }), status: 304 };
+export function documentReply(content: Buffer, type: string, headers: readonly string[]): BytesReply {
   return { ...bytes(200, content, { headers }), type };
-}
-
-/** A weak tag matches, too: proxies that compress make tags weak. Source: RFC 9110 section 13.1.2. */
-function matches(etag: string, ifNoneMatch: string): boolean {
-  return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }
 
 /** Makes the value of a key at its first request. A failure is not kept: a missing file may be built or installed later. */
@@ -200,7 +166,7 @@ export async function swaggerPage(): Promise<Page> {
       tryItOutEnabled: true,
     },
   });
-  // Rendered once, in a context without a connection: the policy and the ETag are hashes of the whole page.
+  // Rendered once, in a context without a connection: the policy has hashes of parts of the page.
   const request = new IncomingMessage(new Socket());
   request.url = '/docs';
   const context = new Koa().createContext(request, new ServerResponse(request));

@@ -6,15 +6,11 @@ import { API_VERSION } from '../../domain/version.ts';
 import { CONSOLE_TYPES } from '../docs/console.ts';
 import { ASSETS, type PageName } from '../docs/documents.ts';
 import { json, noContent, type Reply } from '../reply.ts';
-import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
 import { AnyObject, text } from '../schemas.ts';
 import { GatewayHealth, healthOf } from './health.ts';
 
-const CACHED = {
-  ETag: 'Send it as `If-None-Match` to get the body only when it changed',
-  'Cache-Control': 'How long to keep it: files with a hash in their name for ever',
-};
-const UNCHANGED: AnswerDoc = { description: 'Not changed since', headers: CACHED };
+const CACHED = { 'Cache-Control': 'How long to keep it: files with a hash in their name for ever' };
 
 /** No path of the console has a `%`: the router leaves one only where it could not decode a segment. */
 const ConsoleParams = Type.Object({
@@ -32,9 +28,8 @@ export const documentRoutes: readonly Route[] = [
         headers: CACHED,
         example: { openapi: '3.1.0', info: { title: 'Stagedoor', version: '2.0.0' } },
       },
-      304: UNCHANGED,
     },
-    handler: ({ request }, { documents }) => documents.description(request.headers['if-none-match']),
+    handler: (_, { documents }) => documents.description(),
   }),
   pageRoute('docs', 'The API documentation with Swagger UI, to read and to try'),
   pageRoute('redoc', 'The API documentation with ReDoc, to read'),
@@ -50,14 +45,13 @@ function pageRoute(name: PageName, summary: string): Route {
     scope: 'open',
     answers: {
       200: { description: 'The page', body: Type.String(), types: ['text/html'], headers: CACHED },
-      304: UNCHANGED,
       308: { description: 'The address without the slash at its end', headers: { Location: 'That address' } },
     },
     handler: ({ request }, { documents }): Reply | Promise<Reply> =>
       // Links of the page are relative to its address.
       request.path.endsWith('/')
         ? { ...noContent({ headers: ['Location', `../${name}`] }), status: 308 }
-        : documents.page(name, request.headers['if-none-match']),
+        : documents.page(name),
   });
 }
 
@@ -68,11 +62,9 @@ function assetRoute(name: PageName, types: readonly string[]): Route {
     request: { params: Type.Object({ file: Type.Enum(Object.keys(ASSETS[name])) }) },
     answers: {
       200: { description: 'The file', body: Type.String(), types, headers: CACHED },
-      304: UNCHANGED,
     },
     errors: ['NOT_FOUND'],
-    handler: ({ params, request }, { documents }) =>
-      documents.asset(name, String(params.file), request.headers['if-none-match']),
+    handler: ({ params }, { documents }) => documents.asset(name, String(params.file)),
   });
 }
 
@@ -88,7 +80,6 @@ function consoleRoute(path: string, summary: string): Route {
         types: [...CONSOLE_TYPES],
         headers: CACHED,
       },
-      304: UNCHANGED,
       308: { description: 'The address with a slash at its end', headers: { Location: 'That address' } },
     },
     errors: ['NOT_FOUND'],
