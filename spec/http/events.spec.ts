@@ -244,21 +244,6 @@ test('keeps a limited number of events, and reports how many a reconnecting read
   assert.equal(read(recent, { isFollowing: false, after: `${run}-99` }).reported, []);
 });
 
-test('examines an event only for the readers of its type', () => {
-  const { recent, happen } = ring(10);
-  let examined = 0;
-  const isSelected = (): boolean => {
-    examined += 1;
-    return true;
-  };
-  const others = read(recent, { types: new Set(['instance.healthy']), isSelected });
-  const some = read(recent, { types: new Set(['template.changed']), isSelected });
-  happen(30);
-  some.end();
-  happen(5);
-  assert.equal([examined, others.reported.length], [30, 0]);
-});
-
 test('drops the oldest events of a slow reader, and reports how many of those that it selected', async () => {
   const { recent, happen } = ring(10);
   const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs % 2 === 0 });
@@ -405,13 +390,13 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
       return () => waiting.unsubscribe();
     },
   };
-  const reading = recent.read({ isSelected: () => true, isFollowing: true, ...options }, reader).subscribe({
+  recent.read({ isSelected: () => true, isFollowing: true, ...options }, reader).subscribe({
     next: (event) => void reported.push(event),
     complete: () => {
       state.isOver = true;
     },
   });
-  return { reported, state, caughtUp, end: () => reading.unsubscribe() };
+  return { reported, state, caughtUp };
 }
 
 function numbers(reported: readonly StreamEvent[]): number[] {

@@ -25,7 +25,7 @@ import {
 import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ErrorBody, errorBody } from '../../../src/http/reply.ts';
-import { ClientGone, type HttpMiddleware, type RequestState } from '../../../src/http/request.ts';
+import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import type { Json } from '../../fixtures/wire.ts';
 import { lineSink } from '../../helpers/http-app.ts';
@@ -40,16 +40,14 @@ type Exit = (log: Logger) => HttpMiddleware;
 const rpc: Exit = (log) => (context, next) => rpcErrors(log)(Object.assign(context, { params: {} }), next);
 
 /** The answer and the log lines when the handler throws this. */
-async function answerTo(thrown: unknown, exit: Exit = errors, known: Pick<RequestState, 'rpcError'> = {}) {
+async function answerTo(thrown: unknown, exit: Exit = errors) {
   const logged: Json[] = [];
-  let state: Pick<RequestState, 'rpcError'> = {};
-  const app = await startMiddlewares(exit(pino(lineSink(logged))), (context) => {
-    state = Object.assign(context.state, known);
+  const app = await startMiddlewares(exit(pino(lineSink(logged))), () => {
     throw thrown;
   });
   const answer = await app.ask('POST', '/', { headers: { 'x-request-id': 'r1' } });
   app.close();
-  return { ...answer, logged, rpcError: state.rpcError };
+  return { ...answer, logged };
 }
 
 const refused = backendUnavailable('it broke', { delivered: 'no' });
@@ -151,11 +149,6 @@ test('answer over JSON-RPC with a message, its status and its headers', async ()
     const other = await answerTo(thrown, rpc);
     assert.equal([other.status, other.headers.get(name), other.body.id], [status, value, id], name);
   }
-});
-
-test('note the JSON-RPC code for the log, unless an earlier error is noted', async () => {
-  assert.is((await answerTo(sessionNotFound(), rpc)).rpcError, -32_001);
-  assert.is((await answerTo(sessionNotFound(), rpc, { rpcError: -32_602 })).rpcError, -32_602);
 });
 
 for (const [name, exit] of Object.entries({ errors, rpc }))

@@ -1,13 +1,13 @@
 // The API description as a whole, single operations of it, and the schemas and examples that it is made of.
 
 import { Validator } from '@seriousme/openapi-schema-validator';
-import Type, { type TSchema } from 'typebox';
+import Type from 'typebox';
 import * as Schema from 'typebox/schema';
 import * as assert from 'uvu/assert';
 import { SCOPES } from '../../../src/domain/account.ts';
 import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from '../../../src/http/openapi/answers.ts';
 import { openApiDocument } from '../../../src/http/openapi/document.ts';
-import { exampleOf, schemaWriter } from '../../../src/http/openapi/schema.ts';
+import { schemaWriter } from '../../../src/http/openapi/schema.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -243,27 +243,5 @@ schemas('write a record with any key as additionalProperties, and keep a pattern
     { type: 'object', patternProperties: { [pattern]: { type: 'integer' } }, additionalProperties: false },
   );
 });
-
-const everything = Type.String({ examples: ['everything'] });
-
-schemas(
-  'have examples of the first variant, all parts of an intersection, and one entry of lists and records',
-  () => {
-    const cases: readonly (readonly [TSchema, unknown])[] = [
-      [Type.Union([Type.Literal('a'), Type.Null()]), 'a'],
-      [
-        Type.Intersect([Type.Object({ a: Type.Literal(1) }), Type.Object({ b: Type.Literal(2) })]),
-        { a: 1, b: 2 },
-      ],
-      [Type.Array(Type.Integer({ minimum: 7 })), [7]],
-      [Type.Record(Type.String(), Type.Boolean()), {}],
-      [Type.Record(Type.String(), Type.Boolean(), { propertyNames: everything }), { everything: true }],
-      [Type.Enum(['x', 'y']), 'x'],
-      [Type.String(), 'text'],
-      [Type.Null(), null],
-    ];
-    for (const [schema, example] of cases) assert.equal(exampleOf(schema), example);
-  },
-);
 
 schemas.run();
