@@ -303,22 +303,10 @@ export async function ofTemplate<T>(gateway: Remote, template: string, work: () 
     return await work();
   } catch (error) {
     if (!(error instanceof GatewayRefusal) || error.code !== 'TEMPLATE_NOT_FOUND') throw error;
-    const guess = didYouMean(template, (await unlessRefused(templateNames(gateway))) ?? []);
+    // A caller that may not read the registry gets no suggestion.
+    const registry = await gateway.request('/gateway/registry').catch(() => undefined);
+    const guess = didYouMean(template, Object.keys(fields(fields(registry).templates)));
     if (guess === undefined) throw error;
     throw new CommandFailure(`${error.message}; ${guess}`, { cause: error });
-  }
-}
-
-export async function templateNames(gateway: Remote): Promise<readonly string[]> {
-  return Object.keys(fields(fields(await gateway.request('/gateway/registry')).templates));
-}
-
-/** Undefined when the request fails: for requests whose answer only improves a message. */
-export async function unlessRefused<T>(request: Promise<T>): Promise<T | undefined> {
-  try {
-    return await request;
-  } catch (error) {
-    if (error instanceof CommandFailure) return undefined;
-    throw error;
   }
 }

@@ -2,13 +2,9 @@
 
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import {
-  remoteClient,
-  warnOfUnknownTemplates,
-  withAccountClient,
-} from '../../../src/cli/accounts/account-client.ts';
+import { remoteClient, withAccountClient } from '../../../src/cli/accounts/account-client.ts';
 import { CommandInput, type OptionValue } from '../../../src/cli/command.ts';
-import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
+import { UsageError } from '../../../src/cli/failures.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
@@ -53,22 +49,6 @@ test('is the database when an option or the command chooses it, whatever the env
     assert.instance(await thrownBy(both), UsageError);
   }
   assert.equal(await opened({}, env, { prefersDatabase: true }), place);
-});
-
-test('warns of unknown templates, unless none is named or the gateway refuses the list', async () => {
-  const warnings = async (wanted: string[] | undefined, templates: () => Promise<string[]>) => {
-    const { note, complaints } = recordingTerminal();
-    await warnOfUnknownTemplates({ templates }, wanted, { note });
-    return complaints;
-  };
-  assert.equal(await warnings(['file', 'search', 'weather'], async () => ['files', 'search']), [
-    'warning: template "file" does not exist yet; did you mean "files"?',
-    'warning: template "weather" does not exist yet',
-  ]);
-  const failing = (error: Error) => () => Promise.reject(error);
-  for (const none of [undefined, []]) assert.equal(await warnings(none, failing(new Error('asked'))), []);
-  assert.equal(await warnings(['x'], failing(new CommandFailure('not allowed'))), []);
-  assert.is(await warnings(['x'], failing(new Error('a bug'))).catch(String), 'Error: a bug');
 });
 
 test('sends requests with the API key, and encodes ids in paths', async () => {

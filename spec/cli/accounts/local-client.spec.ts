@@ -6,7 +6,6 @@ import { withLocalClient } from '../../../src/cli/accounts/local-client.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { openStore } from '../../../src/persistence/open.ts';
-import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -64,15 +63,6 @@ test('creates and revokes API keys of the operator', async () => {
   });
   const again = use((client) => client.revokeApiKey('0123456789abcdef'));
   await rejects(again, CommandFailure, /\(API_KEY_NOT_FOUND\)$/);
-});
-
-test('lists the templates of the database and of the templates folder', async () => {
-  const store = await openStore(url, { cwd: folder(), migrations: 'require' });
-  await store.saveTemplate({ name: 'saved', loadBalancer: {} });
-  await store.close();
-  const { templates } = await readCatalogue();
-  const names = await use((client) => client.templates());
-  assert.equal([...names].sort(), [...templates.map(({ id }) => id), 'saved'].sort());
 });
 
 test('records every change in the audit log, with its actor and no secret', async () => {

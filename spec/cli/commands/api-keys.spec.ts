@@ -72,14 +72,6 @@ test('print the permissions, templates and expiry of a new key on a terminal', a
   assert.match(line.trim(), KEY);
 });
 
-test('warn of an unknown template, and create the key', async () => {
-  const { code, out, err } = await gateway.run('gateway create-api-key later --templates filesystem,memoy');
-  assert.is(code, 0);
-  assert.match(out, KEY);
-  const warning = 'template "memoy" does not exist yet; did you mean "memory"?';
-  assert.equal(err.split('\n').slice(1), [`warning: ${warning}`]);
-});
-
 test('print the record of a new key as JSON, with the key', async () => {
   const { out } = await gateway.run('gateway create-api-key all --role admin --expires 1d --json');
   const record = JSON.parse(out);

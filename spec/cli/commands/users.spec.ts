@@ -35,7 +35,7 @@ test('ask for the password of a new user twice', async () => {
 });
 
 test('create an admin with an e-mail address and templates, and print the record', async () => {
-  const { code, out, err } = await gateway.runAt(
+  const { code, out } = await gateway.runAt(
     { line: 'correct horse' },
     'gateway create-user bo --role admin --email bo@example.com --password - --json --templates',
     'a, b,a',
@@ -44,7 +44,6 @@ test('create an admin with an e-mail address and templates, and print the record
   const wanted = [0, 'admin', true, 'bo@example.com', ['a', 'b']];
   assert.equal([code, role, is_superuser, email, templates], wanted);
   assert.not.match(JSON.stringify(rest), 'correct horse');
-  assert.match(err, /^warning: template "a" does not exist yet$/m);
 });
 
 test('accept a password on the command line with a warning', async () => {

@@ -2,11 +2,10 @@
 // through the /auth routes of a running gateway, or in the database itself (local-client.ts). Both return
 // records of the API, so `--json` prints the same.
 
-import { didYouMean } from '../../config/nearest.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { namedGateway, type Remote, seekGateway, templateNames, unlessRefused } from '../remote.ts';
+import { namedGateway, type Remote, seekGateway } from '../remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import type { AccountClient } from './local-client.ts';
@@ -34,7 +33,6 @@ export function remoteClient(gateway: Remote): AccountClient {
       return fields(await gateway.request('/auth/api-keys', { method: 'POST', body }));
     },
     revokeApiKey: (id) => remove('/auth/api-keys', id),
-    templates: () => templateNames(gateway),
   };
 }
 
@@ -68,21 +66,6 @@ export async function findApiKey(
 export function shownTemplatesOf({ templates }: Fields): unknown {
   if (!Array.isArray(templates)) return 'all';
   return templates.length === 0 ? 'none' : templates;
-}
-
-/** Warns of names without a template. Only a warning: the template may be registered later. */
-export async function warnOfUnknownTemplates(
-  client: Pick<AccountClient, 'templates'>,
-  wanted: readonly string[] = [],
-  terminal: Pick<Terminal, 'note'>,
-): Promise<void> {
-  if (wanted.length === 0) return;
-  const known = await unlessRefused(client.templates());
-  if (known === undefined) return;
-  for (const name of wanted.filter((each) => !known.includes(each))) {
-    const warning = `warning: template "${name}" does not exist yet`;
-    terminal.note([warning, didYouMean(name, known) ?? []].flat().join('; '));
-  }
 }
 
 // --- the choice ------------------------------------------------------------------------------------------------------------

@@ -5,13 +5,10 @@ import { Accounts, type NewApiKey, type NewUser } from '../../auth/accounts.ts';
 import { AuditLog } from '../../auth/audit.ts';
 import { forgetInitialPassword } from '../../auth/first-admin.ts';
 import { Passwords } from '../../auth/passwords.ts';
-import type { Config } from '../../config.ts';
 import { apiKeyRecord, userRecord } from '../../http/routes/accounts.ts';
-import type { Store } from '../../persistence/store.ts';
-import { readCatalogue } from '../../templates/catalogue.ts';
 import { type Fields, fields } from '../answers.ts';
 import type { CommandInput } from '../command.ts';
-import { databaseFailure, withDatabase } from '../database/open-database.ts';
+import { withDatabase } from '../database/open-database.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -24,7 +21,6 @@ export interface AccountClient {
   apiKeys(): Promise<readonly Fields[]>;
   createApiKey(key: NewApiKey): Promise<Fields>;
   revokeApiKey(id: string): Promise<void>;
-  templates(): Promise<readonly string[]>;
 }
 
 /** Opens the existing database that these options, the environment and gateway.yaml name, for the work. */
@@ -85,10 +81,6 @@ export async function withLocalClient<T>(
         await accounts.revokeApiKey(id);
         record('DELETE', '/auth/api-keys/:key_id', id);
       },
-      templates: () =>
-        templateNames(store, config).catch((error: unknown) => {
-          throw databaseFailure(error);
-        }),
     };
     try {
       return await work(client);
@@ -97,17 +89,6 @@ export async function withLocalClient<T>(
       await audit.close();
     }
   });
-}
-
-/** A gateway on this database also has the templates of its folder. */
-async function templateNames(store: Store, { templatesFolder }: Config): Promise<readonly string[]> {
-  const [{ templates: defined }, templates, instances] = await Promise.all([
-    readCatalogue(templatesFolder),
-    store.listTemplates(),
-    store.listInstances(),
-  ]);
-  const saved = [...templates.map(({ name }) => name), ...instances.map(({ template }) => template)];
-  return [...new Set([...defined.map(({ id }) => id), ...saved])];
 }
 
 function actorName({ env }: Terminal): string {

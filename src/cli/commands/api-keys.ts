@@ -5,7 +5,6 @@ import {
   ACCOUNT_CLIENT_OPTIONS,
   findApiKey,
   shownTemplatesOf,
-  warnOfUnknownTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
 import type { AccountClient } from '../accounts/local-client.ts';
@@ -95,11 +94,7 @@ export const createApiKey: CommandDefinition = {
       templates: templatesOf(input),
       expiresAt: expires === undefined ? undefined : readExpiry(expires),
     };
-    const record = await withAccountClient(input, terminal, async (client) => {
-      const made = await client.createApiKey(fields);
-      await warnOfUnknownTemplates(client, fields.templates, terminal);
-      return made;
-    });
+    const record = await withAccountClient(input, terminal, (client) => client.createApiKey(fields));
     return printResult(input, terminal, record, () =>
       terminal.columns === undefined ? String(record.key) : forPeople(record),
     );

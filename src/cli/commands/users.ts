@@ -6,7 +6,6 @@ import {
   findUser,
   PASSWORD_OPTION,
   shownTemplatesOf,
-  warnOfUnknownTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
 import type { Fields } from '../answers.ts';
@@ -71,7 +70,6 @@ export const createUser: CommandDefinition = {
         isNew: true,
       });
       const user = await client.createUser({ ...details, password });
-      await warnOfUnknownTemplates(client, details.templates, terminal);
       return printResult(input, terminal, user, `created the ${details.role} ${user.username}`);
     });
   },
