@@ -32,7 +32,7 @@ test('fails with one line that names the cause', async () => {
   const unknown = { detail: 'No template named "x".', error_code: 'TEMPLATE_NOT_FOUND', request_id: 'r-1' };
   const cases: [string, RegExp][] = [
     [await serveJson(404, unknown), /^No template named "x" \(TEMPLATE_NOT_FOUND\)$/],
-    [invalid, /^--weight: too large; --id: too long \(VALIDATION_ERROR\)$/],
+    [invalid, /^body\.instance\.weight: too large; body\.instance\.id: too long \(VALIDATION_ERROR\)$/],
     [page, /is not a gateway: its answer \(status 200\) is not JSON$/],
     [redirect, /cannot be reached: it redirects to another address, which is not followed$/],
     [page.replace('http:', 'https:'), /: it does not speak TLS; is its URL http:\/\/127/],

@@ -47,7 +47,7 @@ test('creates, changes, lists and deletes users in the form of the API, and refu
   await refused((client) => client.createUser({ ...ada, role: 'user' }), /\(DUPLICATE_USERNAME\)$/);
   await refused(
     (client) => client.createUser({ ...ada, password: 'short', role: 'user' }),
-    /^--password: .*\(VALIDATION_ERROR\)$/,
+    /^body\.password: .*\(VALIDATION_ERROR\)$/,
   );
   await refused((client) => client.deleteUser('nobody'), /\(USER_NOT_FOUND\)$/);
 });
