@@ -83,11 +83,9 @@ test('print the record of a new key as JSON, with the key', async () => {
 test('refuse invalid options with one line and exit code 2, before a request', async () => {
   for (const [line, reason] of [
     ['', 'missing required argument <name>;'],
-    ['a --permissions everything', 'unknown permission "everything";'],
+    ['a --permissions everything', '--permissions must be gateway:read or'],
     ['a --role root', '--role must be admin or user,'],
-    ['a --templates A', '--templates takes template names'],
     ['a --expires tomorrow', '--expires takes a time'],
-    ['a --role user --permissions admin', 'the role user does not have'],
     ['a --local', '--url cannot be combined with --local'],
   ] as const) {
     // Nothing listens there: a request would end with exit code 1.

@@ -73,7 +73,7 @@ export const createApiKey: CommandDefinition = {
   summary: 'Create an API key and print it, only this once; in a pipe, the key and nothing else',
   options: {
     '--role <word>': 'admin or user: all permissions of that role; default user',
-    '--permissions <list>': 'Of gateway:read, gateway:write, tools:call, admin; default those of the role',
+    '--permissions <list>': 'Of gateway:read, gateway:write, tools:call, admin; instead of --role',
     '--expires <time>':
       '2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or 12h, 30d, 8w from now; default never',
     '--templates <list>': 'Templates the key may be used for; default all',
@@ -84,12 +84,10 @@ export const createApiKey: CommandDefinition = {
     'gateway create-api-key search-only --permissions tools:call --templates search',
   ],
   run: async (input, terminal) => {
-    const { keyNameOf, permissionsOf, readExpiry, templatesOf } = await import(
-      '../accounts/account-options.ts'
-    );
+    const { permissionsOf, readExpiry, templatesOf } = await import('../accounts/account-options.ts');
     const expires = input.text('expires');
     const fields = {
-      name: keyNameOf(input),
+      name: input.positional(0),
       permissions: permissionsOf(input),
       templates: templatesOf(input),
       expiresAt: expires === undefined ? undefined : readExpiry(expires),

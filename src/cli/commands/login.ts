@@ -20,8 +20,8 @@ export const login: CommandDefinition = {
   options: { ...PASSWORD_OPTION, ...CLIENT_OPTIONS },
   examples: ['gateway login admin', 'gateway login admin --password - < password.txt'],
   run: async (input, terminal) => {
-    const { readPassword, usernameOf } = await import('../accounts/account-options.ts');
-    const username = usernameOf(input);
+    const { readPassword } = await import('../accounts/account-options.ts');
+    const username = input.positional(0);
     // Finds the gateway before the user types a password.
     const gateway = await gatewayOf(input, terminal);
     const { protocol, hostname } = new URL(gateway.url);

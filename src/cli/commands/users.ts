@@ -54,13 +54,12 @@ export const createUser: CommandDefinition = {
     'gateway create-user ci --password - --templates search,files < password.txt',
   ],
   run: async (input, terminal) => {
-    const { emailOf, readPassword, roleOf, templatesOf, usernameOf } = await import(
-      '../accounts/account-options.ts'
-    );
-    const username = usernameOf(input);
+    const { readPassword, roleOf, templatesOf } = await import('../accounts/account-options.ts');
+    const username = input.positional(0);
     const details = {
       username,
-      email: emailOf(input, username),
+      // A user name may be an address already.
+      email: input.text('email') ?? (username.includes('@') ? username : `${username}@localhost`),
       role: roleOf(input) ?? 'user',
       templates: templatesOf(input),
     };
@@ -86,8 +85,8 @@ export const setPassword: CommandDefinition = {
   options: { ...PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS },
   examples: ['gateway set-password admin', 'gateway set-password ada --url https://gateway.example.com'],
   run: async (input, terminal) => {
-    const { readPassword, usernameOf } = await import('../accounts/account-options.ts');
-    const username = usernameOf(input);
+    const { readPassword } = await import('../accounts/account-options.ts');
+    const username = input.positional(0);
     const work = withAccountClient(
       input,
       terminal,
@@ -112,8 +111,7 @@ export const deleteUser: CommandDefinition = {
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway delete-user ada'],
   run: async (input, terminal) => {
-    const { usernameOf } = await import('../accounts/account-options.ts');
-    const username = usernameOf(input);
+    const username = input.positional(0);
     const user = await withAccountClient(input, terminal, async (client) => {
       const found = await findUser(client, username);
       await client.deleteUser(found.id);
