@@ -1,33 +1,12 @@
 // The options of settings, made from the table in config/settings.ts, and the Config made from their values.
 
 import { ConfigError } from '../config/config-error.ts';
-import { boolean, type Setting, type SettingType } from '../config/setting-types.ts';
+import { boolean, type Setting } from '../config/setting-types.ts';
 import { ALL_SETTINGS } from '../config/settings.ts';
 import { type Config, loadConfig } from '../config.ts';
 import type { CommandInput, OptionTable } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
-
-/** Placeholders of values by the `type` of their setting; the first match counts. Default: the unit. */
-const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
-  [/separated by commas$/, 'list'],
-  [/^a port/, 'port'],
-  [/^(a whole number|requests|entries)/, 'number'],
-  [/ URL such as/, 'url'],
-  [/^lists of words/, 'json'],
-  [/^a name/, 'name'],
-  [/^a file path/, 'file'],
-  [/^a host name/, 'address'],
-  [/^one of/, 'word'],
-];
-
-/** Descriptions of both forms of a switch, where the sentence about its setting explains only one. */
-const SWITCHES: Readonly<Record<string, string>> = {
-  '--sync': 'Register containers and pods that serve a template, and follow their changes',
-  '--no-sync': 'Register them only on "gateway sync"; the default',
-  '--auth': 'Require authentication; the default',
-  '--no-auth': 'Turn authentication off: anyone who can reach the gateway is an admin; for local use only',
-};
 
 /** Headings of help: each covers the settings of the table from the one with this flag on. */
 const GROUPS = [
@@ -43,18 +22,16 @@ const CONFIG_DESCRIPTION = 'Configuration file; default gateway.yaml when it exi
 export const SETTING_OPTIONS: OptionTable = {
   '--config <file>': { description: CONFIG_DESCRIPTION, group: GROUPS[0][0] },
   ...Object.assign({}, ...ALL_SETTINGS.map(optionsOfSetting)),
-  '--registry <file>': { description: 'Short for --registry-file', group: groupOf('registry-file') },
 };
 
 function optionsOfSetting({ flag, ...row }: Setting<unknown>): OptionTable {
   if (flag === undefined) return {};
   const group = groupOf(flag);
   const description = descriptionOf(row);
-  if (row.kind !== boolean)
-    return { [`--${flag} <${placeholderOf(flag, row.kind)}>`]: { description, group } };
+  if (row.kind !== boolean) return { [`--${flag} <${row.kind.unit ?? 'value'}>`]: { description, group } };
   return {
-    [`--${flag}`]: { description: SWITCHES[`--${flag}`] ?? description, group },
-    [`--no-${flag}`]: { description: SWITCHES[`--no-${flag}`] ?? `Turn ${flag} off`, group },
+    [`--${flag}`]: { description, group },
+    [`--no-${flag}`]: { description: `Turn ${flag} off`, group },
   };
 }
 
@@ -75,11 +52,6 @@ function descriptionOf({
   return doc.replace(/\.$/, '') + otherwise + choices;
 }
 
-function placeholderOf(flag: string, { type, unit = 'value' }: SettingType<unknown>): string {
-  if (flag.endsWith('-dir')) return 'folder';
-  return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? unit;
-}
-
 /** The settings from options, environment and configuration file. `forced`: flags that options replace. */
 export function readSettings(
   input: CommandInput,
@@ -91,11 +63,6 @@ export function readSettings(
     if (flag !== undefined)
       flags[flag] = (kind === boolean ? input.switch(flag) : input.text(flag)) ?? forced[flag];
   }
-  const registry = input.text('registry');
-  if (registry !== undefined && flags['registry-file'] !== undefined) {
-    throw new UsageError('--registry cannot be combined with --registry-file: both name the same setting');
-  }
-  flags['registry-file'] ??= registry;
   try {
     return loadConfig({ flags, env: terminal.env, cwd: terminal.folder });
   } catch (error) {

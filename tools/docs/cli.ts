@@ -5,8 +5,7 @@ import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { SETTING_OPTIONS } from '../../src/cli/setting-options.ts';
 import { code, item, linked, plain, wrap } from './markdown.ts';
 
-const SETTINGS_LINK =
-  'A flag for each of the [settings](configuration.md#all-settings), and `--registry` for `--registry-file`';
+const SETTINGS_LINK = 'A flag for each of the [settings](configuration.md#all-settings)';
 const ofSettings = new Set(optionsOf(SETTING_OPTIONS).map(optionFlag));
 
 export function cliReference(): string {

@@ -68,7 +68,7 @@ test.run();
 
 function begin(file: string): Program {
   const words = ['--port', '0', '--host', '127.0.0.1', '--database', 'sqlite:///gateway.db'];
-  return new Program(['gateway', 'start', ...words, '--registry', file], { folder: folder() });
+  return new Program(['gateway', 'start', ...words, '--registry-file', file], { folder: folder() });
 }
 
 /** A gateway that has begun to read its registry from the pipe. */

@@ -21,7 +21,7 @@ export const start: CommandDefinition = {
   },
   examples: [
     'gateway start --demo',
-    'gateway start --port 9000 --registry servers.json',
+    'gateway start --port 9000 --registry-file servers.json',
     'gateway start --config gateway.yaml --log-level warn',
     'gateway start --background',
     'gateway start --sync',
