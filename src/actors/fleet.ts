@@ -281,10 +281,7 @@ function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
 export function emissionEvent(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
   const fields = eventOf(ref);
   if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fields };
-  if (emission.type === 'restarting') {
-    const isProgram = ref.definition.command !== undefined;
-    return { ...emission, type: 'instance.restarting', ...fields, isProgram };
-  }
+  if (emission.type === 'restarting') return { ...emission, type: 'instance.restarting', ...fields };
   if (emission.type === 'toolOmitted') return { ...emission, type: 'tool.omitted', ...fields };
   return emission.list === 'tools' ? { type: 'tools.changed', ...fields } : undefined;
 }

@@ -12,31 +12,14 @@ export type EventLogger = Readonly<
 
 /** Subscribes until the events complete or the subscription is ended. Names of fields are snake_case. */
 export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): Subscription {
-  const isLoggedAlready = sameFailureFilter();
   return events$.subscribe((event) => {
-    const words = isLoggedAlready(event) ? undefined : wordsOf(event);
+    const words = wordsOf(event);
     // Each call has two events: records that no level prints would cost more than the rest of the log.
     if (words === undefined && !log.isLevelEnabled('debug')) return;
     const { type, atMs, ...fields } = event;
     const [level, message] = words ?? ['debug', type];
     log[level](snakeCase(fields), message);
   });
-}
-
-/**
- * Returns a filter that is true for the second event of a failed start: "will be restarted" and "is
- * unhealthy" have the same reason. It keeps one reason per instance that waits for its restart.
- */
-function sameFailureFilter(): (event: GatewayEvent) => boolean {
-  const reasons = new Map<string, string>();
-  return (event) => {
-    if (!('instanceId' in event) || !event.type.startsWith('instance.')) return false;
-    const instance = `${event.template}/${event.instanceId}`;
-    if (event.type === 'instance.restarting') reasons.set(instance, event.reason);
-    else if (event.type === 'instance.unhealthy') return reasons.get(instance) === event.reason;
-    else reasons.delete(instance);
-    return false;
-  };
 }
 
 function snakeCase(fields: object): Record<string, unknown> {
@@ -54,21 +37,16 @@ function wordsOf(event: GatewayEvent): Words | undefined {
     case 'session.ended':
       return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
     case 'upstream.ended':
-      if (!event.isLost) return undefined;
       // HTTP backends end sessions that they no longer need; that is no failure.
-      return isProcess(event)
-        ? ['warn', 'dedicated process of a client exited']
-        : ['info', 'backend ended the session of a client'];
+      return event.isLost && isProcess(event) ? ['warn', 'dedicated process of a client exited'] : undefined;
     case 'upstream.failed':
       return isProcess(event)
         ? ['warn', 'dedicated process for a client could not be started']
         : ['info', 'backend session for a client could not be opened'];
-    case 'gateway.closing':
-      return ['info', stopping(event)];
     case 'instance.unhealthy':
       return event.isPlanned ? ['info', 'instance is down for a restart'] : ['warn', 'instance is unhealthy'];
     case 'instance.restarting':
-      return restartWords(event);
+      return event.isPlanned ? ['info', 'instance is restarting'] : ['warn', 'instance will be restarted'];
     default:
       return WORDS[event.type];
   }
@@ -78,20 +56,10 @@ function isProcess({ transport }: GatewayEvents['upstream.opened']): boolean {
   return transport === 'stdio';
 }
 
-function stopping({ calls, graceMs }: GatewayEvents['gateway.closing']): string {
-  if (calls === 0) return 'the gateway is stopping';
-  const have = calls === 1 ? '1 call in flight has' : `${calls} calls in flight have`;
-  return `the gateway is stopping: ${have} ${graceMs / 1000} s to finish`;
-}
-
-function restartWords({ isPlanned, isProgram }: GatewayEvents['instance.restarting']): Words {
-  if (isPlanned) return ['info', isProgram ? 'instance is restarting' : 'instance is reconnecting'];
-  return ['warn', isProgram ? 'instance will be restarted' : 'instance will be reconnected'];
-}
-
 type Words = readonly ['info' | 'warn', string];
 
 const WORDS: Readonly<Partial<Record<EventName, Words>>> = {
+  'gateway.closing': ['info', 'the gateway is stopping'],
   'instance.registered': ['info', 'instance registered'],
   'instance.deregistered': ['info', 'instance deregistered'],
   'instance.healthy': ['info', 'instance is healthy'],

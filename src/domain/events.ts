@@ -76,13 +76,11 @@ export const EVENTS = {
   'instance.healthy': fields<InstanceFields & { readonly era: string }>(),
   /** `isPlanned`: a restart was requested, so this is not a failure. */
   'instance.unhealthy': fields<InstanceFields & { readonly reason: string; readonly isPlanned: boolean }>(),
-  /** `isProgram`: it is started again; else only its connection is reopened. */
   'instance.restarting': fields<
     InstanceFields & {
       readonly reason: string;
       readonly delayMs: number;
       readonly isPlanned: boolean;
-      readonly isProgram: boolean;
     }
   >(),
   'instance.draining': fields<InstanceFields>(),

@@ -124,7 +124,7 @@ check('maps emissions to events of the gateway', async ({ ref }) => {
     ].map((event) => event && timeless(event)),
     [
       { type: 'probe.finished', ...WHO, ...probed },
-      { type: 'instance.restarting', ...WHO, ...restarting, isProgram: false },
+      { type: 'instance.restarting', ...WHO, ...restarting },
       { type: 'tools.changed', ...WHO },
       { type: 'tool.omitted', ...WHO, tool: 'x', reason: 'it is bad' },
     ],
