@@ -8,7 +8,6 @@ import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import { ConfigError } from '../config/config-error.ts';
 import { type Config, isLoopback } from '../config.ts';
-import { localUrl } from '../domain/endpoint.ts';
 import { hasCode } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { ownCommand, VERSION } from '../domain/version.ts';
@@ -24,7 +23,6 @@ import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
 import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
-import { answersAsGateway } from './remote.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -140,25 +138,10 @@ async function start(
   } catch (error) {
     if (FAILURES.some((kind) => error instanceof kind) || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
-    if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind)) {
-      const more =
-        error instanceof ListenError && (await isGatewayThere(error, config))
-          ? '; another stagedoor answers there'
-          : '';
-      throw new UsageError(error.message + more, { cause: error });
-    }
+    if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind))
+      throw new UsageError(error.message, { cause: error });
     throw error;
   }
-}
-
-/** Longest wait for an answer of the program that uses the port, in ms. */
-const ANSWER_MS = 1_000;
-
-/** Whether a gateway uses the port, most often one that still runs by mistake. */
-async function isGatewayThere({ cause }: ListenError, { listeners }: Config): Promise<boolean> {
-  if (!(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE')) return false;
-  const asked = listeners.map(({ host, port }) => answersAsGateway(localUrl(host, port), ANSWER_MS));
-  return (await Promise.all(asked)).includes(true);
 }
 
 function announce(
