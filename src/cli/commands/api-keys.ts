@@ -7,7 +7,6 @@ import {
   shownTemplatesOf,
   withAccountClient,
 } from '../accounts/account-client.ts';
-import type { AccountClient } from '../accounts/local-client.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
@@ -18,52 +17,28 @@ export const apiKeys: CommandDefinition = {
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway api-keys'],
   run: async (input, terminal) => {
-    const nowMs = Date.now();
-    const { found, disabled } = await withAccountClient(input, terminal, async (client) => {
-      const keys = await client.apiKeys();
-      return { found: keys, disabled: await disabledOwners(client, keys, nowMs) };
-    });
+    const found = await withAccountClient(input, terminal, (client) => client.apiKeys());
     return printResult(input, terminal, found, () =>
-      found.length === 0 ? 'There is no API key.' : table(terminal, apiKeyColumns(nowMs, disabled), found),
+      found.length === 0 ? 'There is no API key.' : table(terminal, COLUMNS, found),
     );
   },
 };
 
-/** `disabled`: names of the disabled users, whose keys are not valid. */
-function apiKeyColumns(nowMs: number, disabled: ReadonlySet<string>): Columns<Fields> {
-  return {
-    ID: 'id',
-    NAME: 'name',
-    PERMISSIONS: 'permissions',
-    TEMPLATES: shownTemplatesOf,
-    STATE: (key) => keyState(key, nowMs, disabled),
-    EXPIRES: ({ expires_at: at }) => minute(at ?? 'never'),
-    'LAST USED': ({ last_used_at: at }) => minute(at ?? 'never'),
-    'CREATED BY': ({ created_by: user }) => user ?? 'the operator',
-  };
-}
+const COLUMNS: Columns<Fields> = {
+  ID: 'id',
+  NAME: 'name',
+  PERMISSIONS: 'permissions',
+  TEMPLATES: shownTemplatesOf,
+  STATE: keyState,
+  EXPIRES: ({ expires_at: at }) => minute(at ?? 'never'),
+  'LAST USED': ({ last_used_at: at }) => minute(at ?? 'never'),
+  'CREATED BY': ({ created_by: user }) => user ?? 'the operator',
+};
 
-/** `expired` takes precedence over the state of the owner. */
-function keyState(key: Fields, nowMs: number, disabled: ReadonlySet<string>): string {
-  if (key.is_active !== false) return 'active';
-  if (hasExpired(key, nowMs)) return 'expired';
-  return disabled.has(String(key.created_by)) ? 'owner disabled' : 'not valid';
-}
-
-/** False for a key that never expires. */
-function hasExpired({ expires_at: expiresAt }: Fields, nowMs: number): boolean {
-  return typeof expiresAt === 'string' && Date.parse(expiresAt) <= nowMs;
-}
-
-/** Requests the users only when a key is invalid for a reason other than its age. */
-async function disabledOwners(
-  client: AccountClient,
-  keys: readonly Fields[],
-  nowMs: number,
-): Promise<ReadonlySet<string>> {
-  if (keys.every((key) => key.is_active !== false || hasExpired(key, nowMs))) return new Set();
-  const users = await client.users();
-  return new Set(users.filter((user) => user.is_active === false).map((user) => String(user.username)));
+/** `not valid`: the owner was disabled or deleted. */
+function keyState({ is_active: isActive, expires_at: expiresAt }: Fields): string {
+  if (isActive === true) return 'active';
+  return typeof expiresAt === 'string' && Date.parse(expiresAt) <= Date.now() ? 'expired' : 'not valid';
 }
 
 /** Creates a key. In a pipe, standard output is the key and nothing else. */
