@@ -23,22 +23,20 @@ const OWNERS_FOLDER = 0o700;
 /**
  * Writes a file with mode 0600, in place of any file there; its folder is made with mode 0700 when there is none. Readers
  * see either the old or the new text. Throws CommandFailure when the file system refuses; then the old file is unchanged.
- * `isUnchanged` is called right before the replacement; if it returns false, nothing is replaced and the result is false.
  */
-export function writePrivateFile(
-  path: string,
-  text: string,
-  isUnchanged: () => boolean = () => true,
-): boolean {
+export function writePrivateFile(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: OWNERS_FOLDER });
-    return replaceFile(path, text, OWNER_ALONE, isUnchanged);
+    replaceFile(path, text, OWNER_ALONE, () => true);
   } catch (error) {
-    throw error instanceof CommandFailure ? error : writeFailure(path, error);
+    throw writeFailure(path, error);
   }
 }
 
-/** The same with this mode, in an existing folder. `owner`: a user other than this one. Throws the error of the file system. */
+/**
+ * The same with this mode, in an existing folder. `isUnchanged` is called right before the replacement; if it returns false, nothing
+ * is replaced and the result is false. `owner`: a user other than this one. Throws the error of the file system.
+ */
 export function replaceFile(
   path: string,
   text: string,

@@ -10,7 +10,6 @@ import {
   requestCredentials,
 } from '../../../src/cli/accounts/credentials.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
-import { writePrivateFile } from '../../../src/cli/private-file.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';
 import { binPath } from '../../helpers/program.ts';
@@ -26,63 +25,33 @@ test.before.each(() => {
   path = folder('stagedoor', 'credentials.json');
 });
 
-test('keeps the tokens of concurrent logins, and gives up the check after five attempts', () => {
-  let others = 0;
-  // Another process logs in right before this one replaces the file.
-  const another = () => {
-    others += 1;
-    const text = existsSync(path) ? readFileSync(path, 'utf8') : '{"tokens":{}}';
-    const tokens = { ...JSON.parse(text).tokens, [`http://other-${others}`]: token };
-    writeFileSync(path, JSON.stringify({ tokens }));
-  };
-  const disturbed = (most: number) =>
-    new CredentialsFile(path, (target, text, isStillRight) =>
-      writePrivateFile(target, text, () => {
-        if (others < most) another();
-        return isStillRight?.() ?? true;
-      }),
-    );
-  const kept = () => Object.keys(JSON.parse(readFileSync(path, 'utf8')).tokens).sort();
-
-  disturbed(2).store(url, token, nowMs);
-  assert.equal(kept(), [url, 'http://other-1', 'http://other-2']);
-  assert.is(disturbed(4).remove('http://other-1'), true);
-  assert.equal(kept(), [url, 'http://other-2', 'http://other-3', 'http://other-4']);
-
-  disturbed(Number.POSITIVE_INFINITY).store('http://mine', token, nowMs);
-  assert.is(others, 4 + 5);
-  assert.is(kept().includes('http://mine'), true);
-});
-
-test('does not use an expired token, and removes it with the next login or logout', () => {
+test('stores the tokens of several gateways, and removes expired ones at the next login', () => {
   const file = new CredentialsFile(path);
-  const later = nowMs + 3_600_000;
+  assert.is(file.remove(url), undefined);
+  assert.is(existsSync(path), false);
+  const other = { ...token, expires_at: '2028-01-01T00:00:00.000Z' };
   file.store(url, token, nowMs);
-  assert.is(file.valid(later).get(url), undefined);
-  assert.equal([file.remove(url), file.remove(url)], [true, false]);
+  file.store('http://b', other, nowMs);
+  assert.equal([file.remove(url), file.remove(url), file.find('http://b')], [token, undefined, other]);
   file.store(url, token, nowMs);
-  file.store('http://b', { ...token, expires_at: '2028-01-01T00:00:00.000Z' }, later);
+  file.store('http://c', other, nowMs + 3_600_000);
   assert.not.match(readFileSync(path, 'utf8'), url);
-});
-
-test('removes one token or all, returns which, and writes no file when there was none', () => {
-  const file = new CredentialsFile(path);
-  assert.equal([file.remove(url), file.removeAll(), existsSync(path)], [false, [], false]);
-  for (const each of [url, 'http://b', 'http://c']) file.store(each, token, nowMs);
-  assert.equal([file.remove('http://b'), file.removeAll()], [true, [url, 'http://c']]);
-  assert.not.match(readFileSync(path, 'utf8'), 'planted-token');
+  assert.equal(file.find('http://b'), other);
 });
 
 test('ignores an invalid file or token, and replaces it', () => {
   mkdirSync(dirname(path), { recursive: true });
-  const tokens = [{ access_token: 7 }, { ...token, expires_at: 'never' }];
-  const broken = tokens.map((each) => JSON.stringify({ tokens: { [url]: each } }));
-  for (const text of ['', '{"tokens": ', 'null', '{"tokens": 1}', ...broken]) {
+  for (const text of [
+    '',
+    '{"tokens": ',
+    'null',
+    JSON.stringify({ tokens: { [url]: { access_token: 7 } } }),
+  ]) {
     writeFileSync(path, text);
     const file = new CredentialsFile(path);
-    assert.is(file.valid(nowMs).get(url), undefined, text);
+    assert.is(file.find(url), undefined, text);
     file.store(url, token, nowMs);
-    assert.equal(file.valid(nowMs).get(url), token, text);
+    assert.equal(file.find(url), token, text);
   }
 });
 
@@ -90,7 +59,7 @@ test('fails with one line when the file cannot be read or written', async () => 
   mkdirSync(folder('taken'));
   writeFileSync(folder('file'), '');
   const below = folder('file', 'credentials.json');
-  const read = () => new CredentialsFile(folder('taken')).valid(nowMs);
+  const read = () => new CredentialsFile(folder('taken')).find(url);
   await rejects(read, CommandFailure, /taken cannot be read \(EISDIR\)$/);
   const keep = () => new CredentialsFile(below).store(url, token, nowMs);
   await rejects(keep, CommandFailure, /cannot be written \((ENOTDIR|EEXIST)\)$/);

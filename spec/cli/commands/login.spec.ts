@@ -112,7 +112,7 @@ test('logout revokes the token at its gateway', async () => {
   assert.equal([out, await me()], [`logged out of ${gateway.url}`, 401]);
 });
 
-test('logout removes the token of STAGEDOOR_URL, else those of the default addresses, or all with --all', async () => {
+test('logout removes the token of STAGEDOOR_URL, else those of the default addresses', async () => {
   const here = 'http://127.0.0.1:9001';
   writeDaemon(filesIn(folder()), { pid: 1, url: here, words: [], folder: folder(), graceMs: 0 });
   urls.push(here);
@@ -121,10 +121,6 @@ test('logout removes the token of STAGEDOOR_URL, else those of the default addre
   const defaults = await logout(' --json');
   assert.equal([JSON.parse(defaults.out), defaults.left], [{ logged_out: urls.slice(0, 2) }, [far]]);
   assert.equal((await logout('', { STAGEDOOR_URL: far })).left, urls.slice(0, 2));
-  const all = await logout(' --all');
-  assert.equal([all.out, all.left], [`logged out of ${urls.join(', ')}`, []]);
-  const both = await logout(' --all --url http://a');
-  assert.equal([both.code, both.err], [2, 'stagedoor: --all cannot be combined with --url']);
 });
 
 test.run();

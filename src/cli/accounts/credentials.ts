@@ -29,86 +29,50 @@ export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform 
   return join(folder, 'stagedoor', 'credentials.json');
 }
 
+/** The stored tokens by the URL that issued them; an expired one stays in the file until the next login. */
 export class CredentialsFile {
   readonly path: string;
-  readonly #write: typeof writePrivateFile;
 
-  constructor(path: string, write: typeof writePrivateFile = writePrivateFile) {
+  constructor(path: string) {
     this.path = path;
-    this.#write = write;
   }
 
-  /** The token that exactly this URL issued; an expired one stays in the file until the next login. */
+  /** The token that exactly this URL issued, also an expired one. */
   find(url: string): StoredToken | undefined {
-    return tokensIn(this.#read()).get(url);
-  }
-
-  /** Every token that has not expired, by the URL that issued it. */
-  valid(nowMs: number = Date.now()): TokensByUrl {
-    return valid(tokensIn(this.#read()), nowMs);
+    return this.#read().get(url);
   }
 
   /** Stores a token in place of the previous one; removes those that have expired. */
   store(url: string, token: StoredToken, nowMs: number = Date.now()): void {
-    this.#change((tokens) => new Map([...valid(tokens, nowMs), [url, token]]));
+    const others = [...this.#read()].filter(([, each]) => !isExpired(each, nowMs));
+    this.#write(new Map([...others, [url, token]]));
   }
 
-  /** Removes the token of a URL, also an expired one. False when there was none. */
-  remove(url: string): boolean {
-    const before = this.#change(
-      (tokens) => tokens.has(url) && new Map([...tokens].filter(([each]) => each !== url)),
-    );
-    return before.has(url);
+  /** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. */
+  remove(url: string): StoredToken | undefined {
+    const tokens = this.#read();
+    const token = tokens.get(url);
+    if (tokens.delete(url)) this.#write(tokens);
+    return token;
   }
 
-  /** Removes every token; returns their URLs. */
-  removeAll(): readonly string[] {
-    const before = this.#change((tokens) => tokens.size > 0 && new Map());
-    return [...before.keys()];
-  }
-
-  /**
-   * Replaces the tokens by the result of `change`; false changes nothing. Returns the previous tokens.
-   * Another command may write at the same time, so the file is read again right before it is replaced.
-   */
-  #change(change: (tokens: TokensByUrl) => TokensByUrl | false): TokensByUrl {
-    for (let attempt = 1; ; attempt += 1) {
-      const text = this.#read();
-      const before = tokensIn(text);
-      const after = change(before);
-      if (after === false || this.#replace(after, () => attempt === ATTEMPTS || this.#read() === text)) {
-        return before;
-      }
-    }
-  }
-
-  #read(): string {
+  #read(): Map<string, StoredToken> {
     try {
-      return readFileSync(this.path, 'utf8');
+      return tokensIn(readFileSync(this.path, 'utf8'));
     } catch (error) {
       const code = codeOf(error);
-      if (code === 'ENOENT' || code === 'ENOTDIR') return '';
+      if (code === 'ENOENT' || code === 'ENOTDIR') return new Map();
       throw new CommandFailure(`${this.path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
     }
   }
 
-  #replace(tokens: TokensByUrl, isUnchanged: () => boolean): boolean {
-    const text = `${JSON.stringify({ tokens: Object.fromEntries(tokens) }, null, 2)}\n`;
-    return this.#write(this.path, text, isUnchanged);
+  #write(tokens: ReadonlyMap<string, StoredToken>): void {
+    writePrivateFile(this.path, `${JSON.stringify({ tokens: Object.fromEntries(tokens) }, null, 2)}\n`);
   }
 }
 
-type TokensByUrl = ReadonlyMap<string, StoredToken>;
-
-/** Attempts to replace the file unchanged since it was read; the last attempt replaces it in any case. */
-const ATTEMPTS = 5;
-
-function valid(tokens: TokensByUrl, nowMs: number): TokensByUrl {
-  return new Map([...tokens].filter(([, token]) => !isExpired(token, nowMs)));
-}
-
 /** All stored tokens. An invalid document holds none: the next login replaces it. */
-function tokensIn(text: string): TokensByUrl {
+function tokensIn(text: string): Map<string, StoredToken> {
   const entries = Object.entries(fields(fields(jsonIn(text)).tokens));
   return new Map(entries.flatMap(([url, entry]) => tokenOf(entry).map((token) => [url, token] as const)));
 }

@@ -64,24 +64,23 @@ function fail(error: unknown, username: string, isHere: boolean): never {
 /** Removes a token and ends it at its gateway. Works without the gateway, too: then the token stays valid until it expires. */
 export const logout: CommandDefinition = {
   name: 'gateway logout',
-  summary: 'End and forget the token of a gateway, or of all',
+  summary: 'End and forget the token of a gateway',
   options: {
     '--url <url>':
       'Gateway to log out of; default STAGEDOOR_URL, else the gateway in the background here, http://127.0.0.1:8080 and :8000',
-    '--all': 'Forget the tokens of all gateways',
     '--json': 'Print the URLs as JSON',
   },
   examples: ['gateway logout'],
   run: async (input, terminal) => {
     const file = new CredentialsFile(credentialsPath(terminal.env));
-    input.refuseBoth('all', 'url');
-    const tokens = file.valid();
-    const urls = input.has('all')
-      ? file.removeAll()
-      : loggedInAt(input, terminal).filter((url) => file.remove(url));
+    const removed = loggedInAt(input, terminal).flatMap((url) => {
+      const token = file.remove(url);
+      return token === undefined ? [] : [{ url, token }];
+    });
+    const urls = removed.map(({ url }) => url);
     const text = urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`;
     printResult(input, terminal, { logged_out: urls }, text);
-    await Promise.all(urls.map((url) => endToken(url, tokens.get(url), terminal)));
+    await Promise.all(removed.map(({ url, token }) => endToken(url, token, terminal)));
     return 0;
   },
 };
@@ -96,8 +95,8 @@ function loggedInAt(input: CommandInput, terminal: Terminal): readonly string[] 
 const END_MS = 3_000;
 
 /** The caller removes the token in any case. It is sent only to a gateway, not to any other program at the address. */
-async function endToken(url: string, token: StoredToken | undefined, terminal: Terminal): Promise<void> {
-  if (token === undefined) return;
+async function endToken(url: string, token: StoredToken, terminal: Terminal): Promise<void> {
+  if (Date.parse(token.expires_at) <= Date.now()) return;
   try {
     if (!(await answersAsGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
     const env = { ...terminal.env, STAGEDOOR_TOKEN: token.access_token, STAGEDOOR_API_KEY: undefined };
