@@ -86,13 +86,12 @@ test('lists the environment variables for a gateway only where a command uses a 
   const group = overview(COMMANDS, 'gateway');
   assert.match(group, /^ {2}stagedoor gateway <command>.*: npx stagedoor gateway start --help$/ms);
   assert.not.match(group, /^ {2}(-v, --version|config) /ms);
-  for (const name of ['STAGEDOOR_API_KEY', 'STAGEDOOR_TOKEN']) {
-    for (const text of [overview(COMMANDS), overview(COMMANDS, 'gateway')]) assert.match(text, `  ${name} `);
-    assert.not.match(overview(COMMANDS, 'db'), name);
-    for (const command of COMMANDS) {
-      const talks = command.options.some(({ flags }) => flags === '--url <url>');
-      assert.is(commandHelp(command).includes(`  ${name} `), talks, command.name);
-    }
+  const name = '  STAGEDOOR_API_KEY ';
+  for (const text of [overview(COMMANDS), overview(COMMANDS, 'gateway')]) assert.match(text, name);
+  assert.not.match(overview(COMMANDS, 'db'), name);
+  for (const command of COMMANDS) {
+    const talks = command.options.some(({ flags }) => flags === '--url <url>');
+    assert.is(commandHelp(command).includes(name), talks, command.name);
   }
 });
 

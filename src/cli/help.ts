@@ -17,7 +17,7 @@ export function overview(commands: readonly Command[], group?: string, columns?:
     section('Usage', [`${program} <command> [options]`]),
     section('Commands', rowLines(rows, columns)),
     section('Options', rowLines(group === undefined ? [HELP, VERSION] : [HELP], columns)),
-    ...(shown.some(talksToGateway) ? [section('Environment', rowLines([URL, ...CREDENTIALS], columns))] : []),
+    ...(shown.some(talksToGateway) ? [section('Environment', rowLines([URL, CREDENTIALS], columns))] : []),
     `Help for a command: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
   ].join('\n\n');
 }
@@ -35,7 +35,7 @@ export function commandHelp(command: Command, columns?: number): string {
     wrapLines(`${summary}.`, columns ?? Number.POSITIVE_INFINITY).join('\n'),
     section('Usage', [`stagedoor ${usage(command)} [options]`]),
     ...[...titles].map((title) => section(title, rowLines(rowsOf(title), columns))),
-    ...(talksToGateway(command) ? [section('Environment', rowLines(CREDENTIALS, columns))] : []),
+    ...(talksToGateway(command) ? [section('Environment', rowLines([CREDENTIALS], columns))] : []),
     ...(exampleLines.length > 0 ? [section('Examples', exampleLines)] : []),
   ].join('\n\n');
 }
@@ -49,9 +49,9 @@ function talksToGateway({ options }: Command): boolean {
 }
 
 const URL: HelpRow = ['STAGEDOOR_URL', 'URL of the gateway, unless --url is given'];
-const CREDENTIALS: readonly HelpRow[] = [
-  ['STAGEDOOR_API_KEY', 'API key for the gateway'],
-  ['STAGEDOOR_TOKEN', 'token instead of a key; default the token that "gateway login" has stored'],
+const CREDENTIALS: HelpRow = [
+  'STAGEDOOR_API_KEY',
+  'API key for the gateway; default the token that "gateway login" has stored',
 ];
 const HELP: HelpRow = ['-h, --help', 'Show this help'];
 const VERSION: HelpRow = ['-v, --version', 'Show the version'];

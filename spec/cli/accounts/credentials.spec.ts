@@ -91,16 +91,10 @@ test('sends the stored token only to the gateway that issued it', () => {
   for (const other of ['http://b', url.replace('127.0.0.1', 'localhost')]) assert.equal(headersOf(other), {});
 });
 
-test('refuses two kinds of credentials and invalid characters, and does not show the values', async () => {
-  const both = { STAGEDOOR_TOKEN: 'planted', STAGEDOOR_API_KEY: 'b' };
-  for (const [env, line] of [
-    [both, /cannot be combined with STAGEDOOR_API_KEY: unset one of them$/],
-    [{ STAGEDOOR_TOKEN: 'planted\nX: y' }, /^STAGEDOOR_TOKEN contains characters/],
-  ] as const) {
-    const message = await messageOf(() => requestCredentials(url, env), UsageError);
-    assert.match(message, line);
-    assert.not.match(message, 'planted');
-  }
+test('refuses a key with invalid characters, and does not show it', async () => {
+  const env = { STAGEDOOR_API_KEY: 'planted\nX: y' };
+  const message = await messageOf(() => requestCredentials(url, env), UsageError);
+  assert.is(message, 'STAGEDOOR_API_KEY contains characters that are not allowed in a header');
 });
 
 test('names the login command, or the rejected variable, when the gateway refuses', () => {

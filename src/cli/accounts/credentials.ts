@@ -96,17 +96,17 @@ export interface RequestCredentials {
   refused(detail: string): NotLoggedIn;
 }
 
-/**
- * STAGEDOOR_TOKEN or STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. Throws
- * UsageError when both variables are set: the gateway would take them for two principals.
- */
+/** STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. */
 export function requestCredentials(url: string, env: Terminal['env']): RequestCredentials {
-  const { STAGEDOOR_TOKEN: token, STAGEDOOR_API_KEY: key } = env;
-  if (token && key)
-    throw new UsageError('STAGEDOOR_TOKEN cannot be combined with STAGEDOOR_API_KEY: unset one of them');
-  if (token) return fromEnvironment('STAGEDOOR_TOKEN', { Authorization: `Bearer ${token}` }, url);
-  if (key) return fromEnvironment('STAGEDOOR_API_KEY', { 'X-API-Key': key }, url);
-
+  const { STAGEDOOR_API_KEY: key } = env;
+  if (key) {
+    if (/[^\x20-\x7e]/.test(key))
+      throw new UsageError('STAGEDOOR_API_KEY contains characters that are not allowed in a header');
+    return {
+      headers: { 'X-API-Key': key },
+      refused: (detail) => new NotLoggedIn(`${url} rejects STAGEDOOR_API_KEY: ${detail}`),
+    };
+  }
   const stored = new CredentialsFile(credentialsPath(env)).find(url);
   const hasExpired = stored !== undefined && isExpired(stored, Date.now());
   return {
@@ -119,20 +119,6 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
       const login = ownCommand(`gateway login ${username}`);
       return new NotLoggedIn(`${lack}; run "${login}", or set STAGEDOOR_API_KEY`);
     },
-  };
-}
-
-function fromEnvironment(
-  variable: string,
-  headers: Readonly<Record<string, string>>,
-  url: string,
-): RequestCredentials {
-  const [value = ''] = Object.values(headers);
-  if (/[^\x20-\x7e]/.test(value))
-    throw new UsageError(`${variable} contains characters that are not allowed in a header`);
-  return {
-    headers,
-    refused: (detail) => new NotLoggedIn(`${url} rejects ${variable}: ${detail}`),
   };
 }
 
@@ -169,8 +155,7 @@ export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvir
 
 /** The variables of a command for this environment: its URL and key replace those that are set. */
 export function withEnvironment(env: Terminal['env'], { url, key }: NamedEnvironment): Terminal['env'] {
-  const { STAGEDOOR_TOKEN: _, STAGEDOOR_API_KEY: __, ...others } = env;
-  return { ...others, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: key };
+  return { ...env, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: key };
 }
 
 /** Always false on Windows, where other users cannot read the user's folder. */

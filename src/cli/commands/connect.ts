@@ -131,10 +131,9 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   const environment = name === undefined ? undefined : namedEnvironment(name, terminal.env);
   const value = await keyOf(input, terminal);
   const env = environment === undefined ? terminal.env : withEnvironment(terminal.env, environment);
-  const isAnonymous = !env.STAGEDOOR_TOKEN && !env.STAGEDOOR_API_KEY;
   const gateway = await gatewayOf(input, {
     ...terminal,
-    env: value !== undefined && isAnonymous ? { ...env, STAGEDOOR_API_KEY: value } : env,
+    env: value !== undefined && !env.STAGEDOOR_API_KEY ? { ...env, STAGEDOOR_API_KEY: value } : env,
   });
   const variable = environment?.keyVariable ?? 'STAGEDOOR_API_KEY';
   const connections = await findConnections(gateway, {

@@ -8,9 +8,9 @@ import { CredentialsFile, credentialsPath, type StoredToken } from '../accounts/
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, GatewayRefusal } from '../failures.ts';
+import { CommandFailure, GatewayRefusal, NotLoggedIn } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
-import { answersAsGateway, CLIENT_OPTIONS, gatewayOf, namedGateway, namedUrl } from '../remote.ts';
+import { answersAsGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: CommandDefinition = {
@@ -44,9 +44,8 @@ export const login: CommandDefinition = {
     const done = { url: gateway.url, username, expires_at: expiresAt };
     const text = `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${file.path}`;
     printResult(input, terminal, done, text);
-    const variable = ['STAGEDOOR_TOKEN', 'STAGEDOOR_API_KEY'].find((name) => terminal.env[name]);
-    if (variable !== undefined)
-      terminal.note(`warning: ${variable} is set and takes precedence over this login`);
+    if (terminal.env.STAGEDOOR_API_KEY)
+      terminal.note('warning: STAGEDOOR_API_KEY is set and takes precedence over this login');
     return 0;
   },
 };
@@ -99,11 +98,9 @@ async function endToken(url: string, token: StoredToken, terminal: Terminal): Pr
   if (Date.parse(token.expires_at) <= Date.now()) return;
   try {
     if (!(await answersAsGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
-    const env = { ...terminal.env, STAGEDOOR_TOKEN: token.access_token, STAGEDOOR_API_KEY: undefined };
-    await namedGateway(url, { ...terminal, env })?.request('/auth/logout', {
-      method: 'POST',
-      timeoutMs: END_MS,
-    });
+    const headers = { Authorization: `Bearer ${token.access_token}` };
+    const gateway = new Remote(url, { headers, refused: (why) => new NotLoggedIn(why) }, terminal.busy);
+    await gateway.request('/auth/logout', { method: 'POST', timeoutMs: END_MS });
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
     terminal.note(

@@ -128,7 +128,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
     onLine: (bytes) => line.onLine(bytes.toString('utf8')),
     onOversize: () => {},
   });
-  const own = { ...env, ...(value ? { STAGEDOOR_API_KEY: value, STAGEDOOR_TOKEN: '' } : {}) };
+  const own = { ...env, ...(value ? { STAGEDOOR_API_KEY: value } : {}) };
   const child = new Child(
     { command, args, env: own },
     {
