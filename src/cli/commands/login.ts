@@ -2,13 +2,12 @@
 // removes it. The token is never printed; accounts/credentials.ts stores it.
 
 import { isLoopback } from '../../config.ts';
-import { ownCommand } from '../../domain/version.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { CredentialsFile, credentialsPath, type StoredToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, GatewayRefusal, NotLoggedIn } from '../failures.ts';
+import { CommandFailure, NotLoggedIn } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
 import { answersAsGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
@@ -25,14 +24,12 @@ export const login: CommandDefinition = {
     // Finds the gateway before the user types a password.
     const gateway = await gatewayOf(input, terminal);
     const { protocol, hostname } = new URL(gateway.url);
-    const isHere = isLoopback(hostname);
-    if (protocol === 'http:' && !isHere) {
+    if (protocol === 'http:' && !isLoopback(hostname))
       terminal.note(`warning: the password travels to ${hostname} without encryption; use https there`);
-    }
     const question = `Password of ${username} at ${gateway.url}`;
     const password = await readPassword(input, terminal, { question, isNew: false });
-    const attempt = gateway.request('/auth/login', { method: 'POST', form: { username, password } });
-    const answer = fields(await attempt.catch((error: unknown) => fail(error, username, isHere)));
+    const form = { username, password };
+    const answer = fields(await gateway.request('/auth/login', { method: 'POST', form }));
     const { access_token: token, expires_in: seconds } = answer;
     if (typeof token !== 'string' || typeof seconds !== 'number' || !(seconds > 0)) {
       throw new CommandFailure(`${gateway.url} answered the login without a token`);
@@ -49,16 +46,6 @@ export const login: CommandDefinition = {
     return 0;
   },
 };
-
-/** Advises to replace the password in the database, which is most likely on this machine when the gateway is. */
-function fail(error: unknown, username: string, isHere: boolean): never {
-  if (!(error instanceof GatewayRefusal) || error.code !== 'INVALID_CREDENTIALS' || !isHere) throw error;
-  const replace = ownCommand(`gateway set-password ${username}`);
-  throw new CommandFailure(error.message, {
-    cause: error,
-    details: [`To replace a lost password, run "${replace}" in the folder in which the gateway is started.`],
-  });
-}
 
 /** Removes a token and ends it at its gateway. Works without the gateway, too: then the token stays valid until it expires. */
 export const logout: CommandDefinition = {
