@@ -36,15 +36,6 @@ test('list shows every instance in a line, and the registry as JSON', async () =
   assert.equal(used, ['demo', 'far']);
 });
 
-test('list shows a whole command in a pipe, and shortens its paths on a terminal', async () => {
-  const program = '/opt/a folder/of-some-depth/bin/program';
-  const script = '/home/somebody/projects/a-server-with-a-long-name/dist/index.js';
-  await gateway.server.gateway.register('cut', { id: 'one', command: program, args: [script, 'stdio'] });
-  assert.match((await gateway.run('gateway list')).out, `  ${program} ${script} stdio`);
-  const wide = await gateway.runAt({ columns: 300 }, 'gateway list');
-  assert.match(wide.out, `  program …${script.slice(-31)} stdio`);
-});
-
 test('tools shows each tool with its arguments and its description', async () => {
   const { gateway: facade } = gateway.server;
   await facade.register('tools', { handler: fixtureHandler('one') }, { waitMs: 5_000 });

@@ -1,7 +1,6 @@
 // `stagedoor gateway list | status | health | stats`: every instance and its state; the state of a running gateway
 // and of its templates, in one word for scripts and monitors; the calls of each instance, with --watch repeatedly.
 
-import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
@@ -30,8 +29,6 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
   const records = instancesOf(registry);
   if (records.length === 0)
     return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
-  // The usual weight is hidden like a zero.
-  const isEven = !isWide && terminal.columns !== undefined && records.every(({ weight }) => weight === 1);
   return table(
     terminal,
     {
@@ -39,11 +36,11 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
       INSTANCE: 'id',
       TRANSPORT: 'transport',
       STATE: (record) => stateWord(terminal, shownStateOf(record)),
-      WEIGHT: ({ weight }) => (isEven ? '' : weight),
+      WEIGHT: 'weight',
       'IN FLIGHT': 'in_flight',
       SESSIONS: ({ sessions }) => sessions ?? 0,
       'DEDICATED PROCESSES': ({ own_processes: processes }) => processes ?? 0,
-      BACKEND: (record) => target(record, terminal.columns !== undefined),
+      BACKEND: backendOf,
       REASON: shownReasonOf,
     },
     records,
@@ -51,25 +48,10 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
   );
 }
 
-/**
- * The command of the instance, else its address. On a terminal the program has no folder, and long words are
- * cut at their front, the least useful part of a path.
- */
-function target({ command, args, endpoint }: Fields, isForPeople: boolean): string {
-  if (typeof command !== 'string') return String(endpoint ?? '');
-  const words = itemsOf(args).map(String);
-  if (!isForPeople) return [command, ...words].join(' ');
-  const line = [basename(command), ...words.map(shortened)].join(' ');
-  return line.length > LONGEST_TARGET ? `${line.slice(0, LONGEST_TARGET - 1)}…` : line;
+/** The command of the instance, else its address. */
+function backendOf({ command, args, endpoint }: Fields): string {
+  return typeof command === 'string' ? [command, ...itemsOf(args)].join(' ') : String(endpoint ?? '');
 }
-
-function shortened(word: string): string {
-  return word.length > LONGEST_WORD ? `…${word.slice(1 - LONGEST_WORD)}` : word;
-}
-
-/** Commands can be of any length, terminals are not. */
-const LONGEST_TARGET = 60;
-const LONGEST_WORD = 32;
 
 /** Exit code 0 also for a degraded gateway: it serves, so scripts that wait for a gateway need not distinguish the two. */
 export const status: CommandDefinition = {
