@@ -38,8 +38,8 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
       STATE: (record) => stateWord(terminal, shownStateOf(record)),
       WEIGHT: 'weight',
       'IN FLIGHT': 'in_flight',
-      SESSIONS: ({ sessions }) => sessions ?? 0,
-      'DEDICATED PROCESSES': ({ own_processes: processes }) => processes ?? 0,
+      SESSIONS: 'sessions',
+      'DEDICATED PROCESSES': 'own_processes',
       BACKEND: backendOf,
       REASON: shownReasonOf,
     },
@@ -101,13 +101,12 @@ function summary(
   const stateOf = (record: Fields) => stateWord(terminal, shownStateOf(record));
   const lines = detailLines(terminal, [
     ['gateway', url],
-    ['status', stateWord(terminal, known`${health.status}`)],
-    ['version', known`API ${health.version}, stagedoor ${health.build}`],
+    ['status', stateWord(terminal, String(health.status))],
+    ['version', `API ${health.version}, stagedoor ${health.build}`],
     ['uptime', duration(Number(health.uptime))],
-    ['database', known`${health.database}`],
-    ['instances', known`${instances.healthy} of ${instances.total} healthy`],
-    ['requests', stats && known`${stats.total_requests}, ${stats.active_connections} in flight`],
-    ...clientRows(stats),
+    ['database', health.database],
+    ['instances', `${instances.healthy} of ${instances.total} healthy`],
+    ...(stats === undefined ? [] : trafficRows(stats)),
   ]);
   const templates = recordsOf(stats?.templates, 'name');
   const elsewhere = records.filter(isElsewhere);
@@ -124,21 +123,19 @@ function summary(
 
 const TEMPLATE_COLUMNS: Columns<Fields> = {
   TEMPLATE: 'name',
-  HEALTHY: ({ healthy_instances: healthy, total_instances: total }) => known`${healthy} of ${total}`,
+  HEALTHY: ({ healthy_instances: healthy, total_instances: total }) => `${healthy} of ${total}`,
   STRATEGY: 'load_balancer_strategy',
-  SESSIONS: ({ sessions }) => sessions ?? 0,
-  'DEDICATED PROCESSES': ({ own_processes: processes }) => processes ?? 0,
+  SESSIONS: 'sessions',
+  'DEDICATED PROCESSES': 'own_processes',
 };
 
-/** Open sessions and processes of MCP clients; a gateway of an older version does not report them. */
-function clientRows(stats: Fields = {}): (readonly [string, string])[] {
-  const { open, max, lost: lostSessions, moved } = fields(stats.sessions);
-  const { running, lost: lostProcesses } = fields(stats.own_processes);
-  if (open === undefined || running === undefined) return [];
-  const parts = [known`${open} of at most ${max}`, known`${moved} moved`, known`${lostSessions} lost`];
+function trafficRows(stats: Fields): (readonly [string, string])[] {
+  const { open, max, lost, moved } = fields(stats.sessions);
+  const processes = fields(stats.own_processes);
   return [
-    ['sessions', parts.join(', ')],
-    ['dedicated processes', known`${running} running, ${lostProcesses} lost`],
+    ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
+    ['sessions', `${open} of at most ${max}, ${moved} moved, ${lost} lost`],
+    ['dedicated processes', `${processes.running} running, ${processes.lost} lost`],
   ];
 }
 
@@ -148,7 +145,7 @@ function recordsOf(values: unknown, field: string): readonly Fields[] {
 }
 
 function nameOf({ template_name: template, id }: Fields): string {
-  return known`${template}/${id}`;
+  return `${template}/${id}`;
 }
 
 /**
@@ -190,9 +187,9 @@ export const health: CommandDefinition = {
 function gatewayHealth(terminal: Terminal, answer: Fields): string {
   const instances = fields(answer.instances);
   return detailLines(terminal, [
-    ['status', stateWord(terminal, known`${answer.status}`)],
-    ['database', known`${answer.database}`],
-    ['instances', known`${instances.healthy} of ${instances.total} healthy`],
+    ['status', stateWord(terminal, String(answer.status))],
+    ['database', answer.database],
+    ['instances', `${instances.healthy} of ${instances.total} healthy`],
     ['uptime', duration(Number(answer.uptime))],
   ]);
 }
@@ -200,7 +197,7 @@ function gatewayHealth(terminal: Terminal, answer: Fields): string {
 function templateHealth(terminal: Terminal, template: string, answer: Fields): string {
   const records = recordsOf(answer.instances, 'id');
   const { healthy_instances: healthy, total_instances: total } = answer;
-  const title = known`${template}: ${healthy} of ${total} healthy`;
+  const title = `${template}: ${healthy} of ${total} healthy`;
   if (records.length === 0) return title;
   const columns: Columns<Fields> = {
     INSTANCE: 'id',
@@ -299,16 +296,11 @@ function tableOf(
   const percentiles = [stats.p50_ms, stats.p95_ms, stats.p99_ms].map(milliseconds).join(', ');
   const summary = detailLines(terminal, [
     ['uptime', duration(Number(stats.uptime))],
-    ['requests', known`${stats.total_requests}, ${stats.active_connections} in flight`],
+    ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
     ['failed', percent(stats.error_rate)],
     ['time', `${milliseconds(stats.average_response_time_ms)} on average; 50, 95, 99 %: ${percentiles}`],
   ]);
   return records.length === 0 ? summary : `${summary}\n\n${table(terminal, columns, records, { isWide })}`;
-}
-
-/** The text of a template literal with `-` for a value that a gateway of another version does not send. */
-function known(texts: TemplateStringsArray, ...values: readonly unknown[]): string {
-  return String.raw({ raw: texts }, ...values.map((value) => value ?? '-'));
 }
 
 function percent(rate: unknown): string {
