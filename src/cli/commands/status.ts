@@ -109,15 +109,13 @@ function summary(
     ...(stats === undefined ? [] : trafficRows(stats)),
   ]);
   const templates = recordsOf(stats?.templates, 'name');
-  const elsewhere = records.filter(isElsewhere);
-  const failing = records.filter((record) => shownStateOf(record) !== 'healthy' && !isElsewhere(record));
+  const failing = records.filter((record) => shownStateOf(record) !== 'healthy');
   return [
     lines,
     ...(templates.length > 0 ? [table(terminal, TEMPLATE_COLUMNS, templates, { isWide })] : []),
     ...(failing.length > 0
-      ? [table(terminal, { 'NOT HEALTHY': nameOf, STATE: stateOf, REASON: shownReasonOf }, failing)]
+      ? [table(terminal, { 'NOT HEALTHY HERE': nameOf, STATE: stateOf, REASON: shownReasonOf }, failing)]
       : []),
-    ...(elsewhere.length > 0 ? [table(terminal, { ELSEWHERE: nameOf, NODE: 'node_id' }, elsewhere)] : []),
   ].join('\n\n');
 }
 
@@ -146,16 +144,6 @@ function recordsOf(values: unknown, field: string): readonly Fields[] {
 
 function nameOf({ template_name: template, id }: Fields): string {
   return `${template}/${id}`;
-}
-
-/**
- * True for a program that another gateway on the same database runs: only that gateway knows its health. Here the
- * program is stopped; a reason that names no node has another cause, and callers without gateway:write get no reason.
- */
-function isElsewhere(record: Fields): boolean {
-  const { state, node_id: node } = record;
-  const reason = shownReasonOf(record);
-  return state === 'stopped' && typeof node === 'string' && (reason === '' || reason.endsWith(`"${node}"`));
 }
 
 /** The health of the gateway needs no account; the health of a template does. */
