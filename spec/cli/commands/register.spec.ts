@@ -97,19 +97,15 @@ for (const [index, { what, seconds, command, said }] of failures.entries()) {
 test('shows why the gateway refuses the request', async () => {
   const line = /^stagedoor: \S+command: The command cannot be split into words: .* \(VALIDATION_ERROR\)$/;
   assert.match(await complaint(register('a --command', "node 'a")), line);
+  assert.match(await complaint(register('a')), /^stagedoor: .*"endpoint".*"command".*\(CONFIG_INCOMPLETE\)$/);
 });
 
-test('refuses missing, invalid and incompatible options', async () => {
+test('refuses invalid options, and options that a definition excludes', async () => {
   const cases: [string, RegExp][] = [
-    ['', /missing --endpoint <url> or --command <line>/],
-    ['--endpoint http://a --working-dir .', /--working-dir and --env require --command/],
-    ['--endpoint http://a --env A=1', /--working-dir and --env require --command/],
     ['--command a --env A=1 --env A=2', /--env A can be given only once/],
     ['--command a --env A', /--env takes KEY=VALUE, not "A"/],
-    ['--command a --header A=1', /--header requires --endpoint/],
     ['--endpoint http://a --header A', /--header takes NAME=VALUE, not "A"/],
     ['--endpoint http://a --header A=@none.txt', /--header: "none\.txt" cannot be read \(ENOENT\)/],
-    ['--endpoint http://a --force', /--force requires --command/],
     ['--command a --weight 0', /--weight must be a whole number from 1 to 1000, not "0"/],
     ['--command a --wait x', /--wait must be a whole number/],
     ['--defined --command x', /--command cannot be combined with --defined or --config$/],

@@ -1,6 +1,6 @@
 // Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart`,
 // `delete-template`, and `sync`, which makes it look for containers and pods and read its registry file again. The gateway decides
-// what is allowed; the commands refuse only contradictory input. `restart` without arguments restarts the background gateway.
+// what is allowed. `restart` without arguments restarts the background gateway.
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -73,33 +73,18 @@ export const register: CommandDefinition = {
 
 /** The member `instance` of the body of `POST /gateway/register`. */
 function instanceOf(input: CommandInput, { folder }: Terminal): object {
-  const endpoint = input.text('endpoint');
-  const command = input.text('command');
-  if (endpoint === undefined && command === undefined) {
-    throw new UsageError(
-      'missing --endpoint <url> or --command <line>, or --defined for a template with a definition',
-    );
-  }
   const workingDir = input.text('working-dir');
-  const variables = recordOf(input, 'env');
-  const headers = recordOf(input, 'header', { form: 'NAME=VALUE', folder });
-  const metadata = recordOf(input, 'metadata');
-  if (command === undefined && (workingDir !== undefined || variables !== undefined)) {
-    throw new UsageError('--working-dir and --env require --command');
-  }
-  if (command === undefined && input.has('force')) throw new UsageError('--force requires --command');
-  if (endpoint === undefined && headers !== undefined) throw new UsageError('--header requires --endpoint');
   return {
     id: input.text('id'),
-    endpoint,
+    endpoint: input.text('endpoint'),
     transport: input.text('transport'),
-    command,
+    command: input.text('command'),
     // Relative to the user's folder, not to the folder of the gateway.
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
-    env_vars: variables,
-    headers,
+    env_vars: recordOf(input, 'env'),
+    headers: recordOf(input, 'header', { form: 'NAME=VALUE', folder }),
     force: input.switch('force'),
-    metadata,
+    metadata: recordOf(input, 'metadata'),
     weight: weightOf(input),
   };
 }
