@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
-import { counted, lastWords } from '../../domain/text.ts';
+import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
@@ -138,18 +138,11 @@ function contentOf(option: string, folder: string, written: string): string {
 }
 
 function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFailure {
-  const reason = shownReasonOf(record);
-  const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
-  // The reason of a program without a session has its last lines.
-  const lines = reason === '' ? lastWords(itemsOf(record.stderr).map(String), LAST_LINES) : [];
+  const because = shownReasonOf(record) || (record.state === 'starting' ? 'it is still starting' : '');
   return new CommandFailure(
     `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
-    { details: lines.length === 0 ? [] : ['Last output:', ...lines.map((line) => `  ${printable(line)}`)] },
   );
 }
-
-/** Lines of a program without a reason that are shown; its record has all kept lines. */
-const LAST_LINES = 5;
 
 export const deregister: CommandDefinition = {
   name: 'gateway deregister',
