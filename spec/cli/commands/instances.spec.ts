@@ -1,7 +1,6 @@
 // Commands about an instance, and deleting a template.
 
 import * as assert from 'uvu/assert';
-import { remainingText } from '../../../src/cli/commands/instances.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, HANDLER, printed } from './against-gateway.ts';
 
@@ -23,7 +22,10 @@ test('drain takes an instance out of balancing, and resume brings it back', asyn
 
 test('restart restarts an instance', async () => {
   const { restarts } = now();
-  assert.is(await printed(gateway.run('gateway restart demo one')), 'one of demo restarts');
+  assert.match(
+    await printed(gateway.run('gateway restart demo one')),
+    /^one of demo restarts when its calls/,
+  );
   while (now().restarts === restarts) await new Promise(setImmediate);
   assert.is(now().restarts, restarts + 1);
 });
@@ -62,13 +64,6 @@ test('deregister removes an instance, and delete-template works only once all ar
   await gateway.run('gateway deregister next one');
   const asJson = await gateway.run('gateway delete-template next --json');
   assert.equal(JSON.parse(asJson.out), { template_name: 'next', deleted: true });
-});
-
-test('name the calls and sessions that remain at an instance', () => {
-  const left = (calls: number, sessions: number) => remainingText({ in_flight: calls, sessions });
-  const said = ['', '1 call remains', '2 sessions remain', '2 calls and 1 session remain'];
-  assert.equal([left(0, 0), left(1, 0), left(0, 2), left(2, 1)], said);
-  assert.is(remainingText({}), '', 'of a gateway of another version nothing is known');
 });
 
 test.run();

@@ -5,7 +5,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
-import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
@@ -163,10 +162,7 @@ export const deregister: CommandDefinition = {
 export const drain = instanceCommand({
   word: 'drain',
   summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
-  done: (record) => {
-    const left = remainingText(record);
-    return `gets no new calls until it is resumed${left && `; ${left}`}`;
-  },
+  done: () => 'gets no new calls until it is resumed',
 });
 
 export const resume = instanceCommand({
@@ -178,10 +174,7 @@ export const resume = instanceCommand({
 const restartInstance = instanceCommand({
   word: 'restart',
   summary: 'Restart the gateway in the background, or one instance when its calls have ended',
-  done: (record) => {
-    const left = remainingText(record);
-    return left === '' ? 'restarts' : `restarts when its calls have ended, after 30 s at the latest; ${left}`;
-  },
+  done: () => 'restarts when its calls have ended, after 30 s at the latest',
 });
 
 /** Without arguments: the background gateway. With template and id: one instance. */
@@ -249,15 +242,6 @@ function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefin
       return printResult(input, terminal, record, `${id} of ${template} ${done(record)}`);
     },
   };
-}
-
-/** `2 calls and 1 session remain`; empty when nothing remains. */
-export function remainingText({ in_flight: calls, sessions }: Fields): string {
-  const parts = Object.entries({ call: Number(calls) || 0, session: Number(sessions) || 0 })
-    .filter(([, count]) => count > 0)
-    .map(([noun, count]) => counted(count, noun));
-  if (parts.length === 0) return '';
-  return `${parts.join(' and ')} ${parts.length === 1 && parts[0]?.startsWith('1 ') ? 'remains' : 'remain'}`;
 }
 
 /** Longest wait for all engines and clusters together, in ms; the limit of each is shorter. */
