@@ -31,10 +31,9 @@ test('gives every value of a repeatable option, in order', () => {
 
 test('distinguishes a switch, its negation and its absence', () => {
   const switches = (...words: string[]) => run('gateway', 'start', ...words);
-  for (const word of ['--demo', '--demo=true']) assert.is(switches(word).switch('demo'), true);
-  for (const word of ['--no-auth', '--auth=false', '--auth=No'])
-    assert.is(switches(word).switch('auth'), false);
-  assert.is(switches('--').switch('auth'), undefined);
+  assert.is(switches('--demo').switch('demo'), true);
+  assert.is(switches('--no-auth').switch('auth'), false);
+  assert.is(switches().switch('auth'), undefined);
 });
 
 test('shows the version on every level', () => {
@@ -71,15 +70,13 @@ const refusals: readonly (readonly [string, string, RegExp])[] = [
   ['an unknown option', 'gateway start --prot 1', /--prot for "[a-z ]+ start"; did you mean --port\?$/],
   ['an unknown negation', 'gateway start --no-demo', /unknown option --no-demo/],
   ['an option that would reach the prototype', 'config --__proto__ x', /unknown option --__proto__/],
-  ['an option before the command', '--json config', /unknown option --json for "stagedoor"/],
+  ['an option before the command', '--json config', /^unknown command "stagedoor --json"; see npx/],
   ['a missing value', 'gateway start --port', /`--port <number>` value is missing/],
   ['a value that is an option', 'gateway start --port --demo', /`--port <number>` value is missing/],
   ['a missing positional', 'gateway register', /^missing required argument <template>; see npx stagedoor/],
-  ['a value for a switch', 'config --json=maybe', /--json takes no value, not "maybe"/],
-  ['a value for a negatable switch', 'gateway start --auth=maybe', /--auth takes no value, not "maybe"/],
-  ['a negation that does not exist', 'config --json=false', /--json takes no value, not "false"/],
+  ['a value for a switch', 'gateway start --auth=false', /^--auth takes no value; see npx/],
   ['an extra positional', 'gateway register a 7', /^unexpected argument "7"; see npx stagedoor gateway reg/],
-  ['words after two dashes', 'config -- a', /unexpected arguments after "--"/],
+  ['two dashes', 'config -- a', /^unknown option -- for "stagedoor config"; see npx/],
   ['a switch with its negation', 'gateway start --auth --no-auth', /^--auth cannot be combined with --no-/],
   ['a switch before its negation', 'gateway start --no-auth --auth', /^--auth cannot be combined with/],
 ];
@@ -92,23 +89,6 @@ for (const [what, line, message] of refusals) {
     );
   });
 }
-
-test('reports all unknown options at once, each with its own advice', () => {
-  const typed = ['--prot', '1', '--colour', '--prot=2', '--demmo'];
-  const [what, ...advice] = ['"stagedoor gateway start";', '--port?', 'see', '--demo?'];
-  assert.throws(
-    () => read('gateway', 'start', ...typed),
-    ({ message }: Error) => {
-      const lines = message.split('\n');
-      assert.is(lines.length, advice.length);
-      for (const [index, text] of advice.entries()) {
-        assert.match(String(lines[index]), `${what} `);
-        assert.match(String(lines[index]), text);
-      }
-      return true;
-    },
-  );
-});
 
 test('declares each command and each option once', () => {
   const names = COMMANDS.map(({ name }) => name);

@@ -33,8 +33,7 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
 }
 
 function readOptions(command: Command, typed: readonly string[]): CommandLine {
-  const end = typed.indexOf('--');
-  const words = (end === -1 ? typed : typed.slice(0, end)).map((word) => plainWord(command, word));
+  const words = typed.map((word) => plainWord(command, word));
   // The options as typed: cac would fold, convert or drop some of them.
   const given = words
     .filter((word) => /^-./.test(word) && !isNumeric(word))
@@ -42,15 +41,14 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
   if (given.some(isHelp)) return { kind: 'help', command };
   if (given.some(isVersion)) return { kind: 'version' };
   const flags = command.options.map(optionFlag);
-  const unknown = new Set(given.filter((word) => !flags.includes(word)));
-  if (unknown.size > 0) throw unknownOptions([...unknown], command.name, flags);
+  const unknown = given.find((word) => !flags.includes(word));
+  if (unknown !== undefined) throw unknownOption(unknown, command.name, flags);
 
   const denied = given.find((flag) => given.includes(flag.replace(/^--/, '--no-')));
   if (denied !== undefined)
     throw new UsageError(`${denied} cannot be combined with ${denied.replace('--', '--no-')}`);
 
   const parsed = parseWithCac(command, words);
-  if (end !== -1 && end < typed.length - 1) throw misuse(command.name, 'unexpected arguments after "--"');
   const options = new Map<string, OptionValue>();
   for (const definition of command.options) {
     const name = optionName(definition);
@@ -61,17 +59,13 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
   return { kind: 'run', command, input: new CommandInput(positionals, options) };
 }
 
-/** A short option by its long name, and a switch without a value: `--auth=false` is `--no-auth`, `--json=true` is `--json`. */
+/** A short option by its long name; any other word as it is. Throws UsageError for a switch with a value. */
 function plainWord({ name, options }: Command, word: string): string {
   const abbreviated = options.find(({ short }) => short !== undefined && word === `-${short}`);
   if (abbreviated !== undefined) return optionFlag(abbreviated);
-  const [, flag = '', value = ''] = /^(--[^=]+)=(.*)$/s.exec(word) ?? [];
-  const isSwitch = (flags: string) => options.some((option) => option.flags === flags);
-  if (!isSwitch(flag)) return word;
-  const negation = flag.replace('--', '--no-');
-  if (/^(true|yes|on|1)$/i.test(value)) return flag;
-  if (/^(false|no|off|0)$/i.test(value) && isSwitch(negation)) return negation;
-  throw misuse(name, `${flag} takes no value, not "${value}"`);
+  const [, flag] = /^(--[^=]+)=/.exec(word) ?? [];
+  if (options.some(({ flags }) => flags === flag)) throw misuse(name, `${flag} takes no value`);
+  return word;
 }
 
 function parseWithCac(
@@ -87,8 +81,7 @@ function parseWithCac(
     const parsed = program.parse(['node', 'stagedoor', word, ...words.map(protect)], { run: false });
     command.checkOptionValue();
     const missing = (positionals.match(/<[^>]+>/g) ?? []).slice(parsed.args.length);
-    if (missing.length > 0)
-      throw new Error(`missing required argument${missing.length > 1 ? 's' : ''} ${missing.join(' and ')}`);
+    if (missing.length > 0) throw new Error(`missing required argument ${missing[0]}`);
     const isOpen = positionals.includes('[...');
     const expected = isOpen ? parsed.args.length : (positionals.match(/[<[][^>\]]+[>\]]/g) ?? []).length;
     const beyond = parsed.args[expected];
@@ -128,11 +121,6 @@ function isNumeric(word: string): boolean {
 function unknownWord(word: string, group: string | undefined, commands: readonly Command[]): UsageError {
   const where = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
   const help = `${group ?? ''} --help`.trim();
-  if (word.startsWith('-')) {
-    return new UsageError(
-      `unknown option ${word} for "${where}"; options follow a command; see ${ownCommand(help)}`,
-    );
-  }
   const names = commands.map(({ name }) => name);
   const advice = adviceOn(nearestCommand(word, group, names), (name) => `"${ownCommand(name)}"`, help);
   return new UsageError(`unknown command "${where} ${word}"; ${advice}`);
@@ -158,12 +146,9 @@ function adviceOn(nearest: string | undefined, shown: (nearest: string) => strin
   return nearest === undefined ? `see ${ownCommand(help)}` : `did you mean ${shown(nearest)}?`;
 }
 
-function unknownOptions(unknown: readonly string[], name: string, flags: readonly string[]): UsageError {
-  const lines = unknown.map((option) => {
-    const advice = adviceOn(nearMiss(option, flags), (flag) => flag, `${name} --help`);
-    return `unknown option ${option} for "stagedoor ${name}"; ${advice}`;
-  });
-  return new UsageError(lines.join('\n'));
+function unknownOption(option: string, name: string, flags: readonly string[]): UsageError {
+  const advice = adviceOn(nearMiss(option, flags), (flag) => flag, `${name} --help`);
+  return new UsageError(`unknown option ${option} for "stagedoor ${name}"; ${advice}`);
 }
 
 function isHelp(word: string): boolean {
