@@ -2,6 +2,7 @@
 // bounded time and turns every failure into one line that says what to do. The commands interpret the answers.
 
 import { didYouMean } from '../config/nearest.ts';
+import { codeOf, messageOf } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
 import { ownCommand } from '../domain/version.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
@@ -229,8 +230,8 @@ function contentOf({ body, form }: RemoteRequest, { headers }: RequestCredential
 /** The gateway's error body as one line, without its request id, which only helps readers of the log. */
 function refusalOf(answer: object, { status, headers }: Response): GatewayRefusal {
   const { error_code: code } = fields(answer);
-  const waitSeconds = status === 429 ? /^\d{1,6}$/.exec(headers.get('Retry-After') ?? '')?.[0] : undefined;
-  const advice = waitSeconds === undefined ? '' : `; try again in ${waitSeconds} s`;
+  const wait = status === 429 ? headers.get('Retry-After') : null;
+  const advice = wait === null ? '' : `; try again in ${wait} s`;
   const named = typeof code === 'string' ? code : undefined;
   return new GatewayRefusal(`${reasonsOf(answer)}${advice} (${named ?? `status ${status}`})`, named);
 }
@@ -248,28 +249,16 @@ function unreachable(url: string, timeoutMs: number, error: unknown, method = 'G
 }
 
 function unreachableReason(url: string, timeoutMs: number, error: unknown, method: string): string {
-  if (!(error instanceof Error)) return `${url} cannot be reached`;
-  if (error.name === 'TimeoutError') {
+  if (error instanceof Error && error.name === 'TimeoutError') {
     const note = method === 'GET' ? '' : '; the request may have been carried out';
     return `${url} did not answer within ${timeoutMs / 1000} s${note}`;
   }
-  const cause = error.cause instanceof Error ? error.cause : error;
-  const code = 'code' in cause ? cause.code : undefined;
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  const code = codeOf(cause);
   if (code === 'ECONNREFUSED')
     return `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
-  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
-    const plain = url.replace(/^https:/, 'http:');
-    return `${url} cannot be reached: it does not speak TLS; is its URL ${plain}?`;
-  }
-  const reason = CLIENT_REFUSALS[cause.message] ?? (cause.message.trim() || String(code));
-  return `${url} cannot be reached: ${reason}`;
+  return `${url} cannot be reached: ${code ?? messageOf(cause)}`;
 }
-
-/** Errors of the HTTP client itself have only these messages, no code. */
-const CLIENT_REFUSALS: Readonly<Record<string, string>> = {
-  'bad port': 'its port is one that HTTP clients refuse, because other protocols use it; choose another',
-  'unexpected redirect': 'it redirects to another address, which is not followed',
-};
 
 export const URL_OPTION: OptionTable = {
   '--url <url>':
