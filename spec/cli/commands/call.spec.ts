@@ -131,11 +131,9 @@ test('refuses invalid arguments, tools and templates with one line', async () =>
   const cases: [string, number, RegExp][] = [
     ['odd show {"a":', 2, /: the arguments must be one JSON object: /],
     ['odd show [1]', 2, /: the arguments must be one JSON object such as /],
-    ['odd show {k}=1', 2, /; an argument whose name begins with "\{" has to be a member of such an object$/],
     ['odd show a=1 b', 2, /key=value, not "b"$/],
     ['odd show a=1 a=2', 2, /: argument a can be given only once$/],
-    ['odd shwo a=1', 1, /: odd has no tool "shwo"; did you mean "show"\?$/],
-    ['demo nothing', 1, /\(TOOL_NOT_FOUND\)$/],
+    ['demo nothing a=1', 1, /\(TOOL_NOT_FOUND\)$/],
     ['nothing show', 1, /\(TEMPLATE_NOT_FOUND\)$/],
     ['dmeo name', 1, /_NOT_FOUND\); did you mean "demo"\?$/],
     ['demo', 2, /: missing required argument <tool>; /],

@@ -1,9 +1,7 @@
 // `stagedoor gateway tools | call`: the tools of a template and their arguments, and a call of one.
 
-import { didYouMean } from '../../config/nearest.ts';
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject, jsonIn, parseExact } from '../../domain/json.ts';
-import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -59,9 +57,11 @@ export const call: CommandDefinition = {
     const gateway = await gatewayOf(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools`;
     const value = await ofTemplate(gateway, template, async () => {
-      const args = await argumentsFor(async () =>
-        findTool(await gateway.request(`${path}/list`), template, tool),
-      );
+      const args = await argumentsFor(async () => {
+        const tools = listOf(fields(await gateway.request(`${path}/list`)).tools);
+        // The gateway refuses the call of an unknown tool.
+        return tools.find(({ name }) => name === tool) ?? {};
+      });
       const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
       return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
         resultOf(gateway, `${path}/call`, text, (event) =>
@@ -182,26 +182,12 @@ function argumentsText(pairs: ReadonlyMap<string, string>, tool: Fields): string
   return `{${members.join(',')}}`;
 }
 
-/** The tool of that name in the answer of tools/list. Throws CommandFailure with the nearest name. */
-function findTool(answer: unknown, template: string, name: string): Fields {
-  const tools = listOf(fields(answer).tools);
-  const tool = tools.find((each) => each.name === name);
-  if (tool !== undefined) return tool;
-  const names = tools.map((each) => String(each.name));
-  const advice = didYouMean(name, names) ?? `see ${ownCommand(`gateway tools ${template}`)}`;
-  throw new CommandFailure(`${template} has no tool "${name}"; ${advice}`);
-}
-
 function checkedObject(text: string, what: string): string {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    const isPair = /^\{[^"]*=/.test(text);
-    const advice = '; an argument whose name begins with "{" has to be a member of such an object';
-    throw new UsageError(`${what} must be one JSON object: ${messageOf(error)}${isPair ? advice : ''}`, {
-      cause: error,
-    });
+    throw new UsageError(`${what} must be one JSON object: ${messageOf(error)}`, { cause: error });
   }
   if (isJsonObject(value)) return text;
   throw new UsageError(`${what} must be one JSON object such as {"key": "value"}`);
