@@ -40,25 +40,18 @@ test('status fails for a missing database, and shows an existing one', async () 
   assert.match(missing.out, /^answers +no: there is no database .*"npx stagedoor db migrate"$/m);
   const { reason, ...none } = JSON.parse((await run('status --json')).out);
   const database = folder('gateway.db');
-  const unusable = { is_reachable: false, is_usable: false, migrations: null, counts: null, warnings: [] };
+  const unusable = { is_reachable: false, is_usable: false, migrations: null, warnings: [] };
   assert.equal(none, { database, kind: 'sqlite', ...unusable });
   assert.equal(existsSync(database), false);
   await run('migrate');
   const out = await printed(run('status'));
-  const lines = [
-    'database +.*gateway\\.db',
-    'answers +yes',
-    'migrations +\\d+ applied, 0 pending',
-    'api keys +0',
-  ];
-  for (const line of lines) assert.match(out, new RegExp(`^${line}$`, 'm'));
-  const store = await openStore('sqlite:///gateway.db', { cwd: folder(), migrations: 'require' });
-  await store.saveTemplate({ name: 'files', loadBalancer: {} });
-  await store.close();
+  assert.match(
+    out,
+    /^database +.*gateway\.db\nkind +sqlite\nanswers +yes\nmigrations +\d+ applied, 0 pending$/,
+  );
   const { migrations, ...state } = JSON.parse((await run('status --json')).out);
   assert.equal([migrations.applied.length > 0, migrations.pending, migrations.unknown], [true, [], []]);
-  const counts = { templates: 1, instances: 0, users: 0, api_keys: 0 };
-  const usable = { is_reachable: true, is_usable: true, reason: null, counts, warnings: [] };
+  const usable = { is_reachable: true, is_usable: true, reason: null, warnings: [] };
   assert.equal(state, { database, kind: 'sqlite', ...usable });
 });
 

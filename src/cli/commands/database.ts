@@ -14,7 +14,7 @@ import type { Terminal } from '../terminal.ts';
 /** Exit code 0 only when a gateway could start on the database without a migration. */
 export const dbStatus: CommandDefinition = {
   name: 'db status',
-  summary: 'Show the database, its migrations and what it holds; exit code 1 when it cannot be used as it is',
+  summary: 'Show the database and its migrations; exit code 1 when it cannot be used as it is',
   options: { ...DATABASE_OPTIONS, '--json': 'Print it as JSON' },
   examples: ['db status', 'db status --database postgresql://127.0.0.1/stagedoor'],
   run: async (input, terminal) => {
@@ -26,7 +26,7 @@ export const dbStatus: CommandDefinition = {
 };
 
 function databaseRows(state: DatabaseReport): readonly (readonly [string, unknown])[] {
-  const { database, kind, is_reachable: isReachable, reason, migrations, counts, warnings } = state;
+  const { database, kind, is_reachable: isReachable, reason, migrations, warnings } = state;
   return [
     ['database', database],
     ['kind', kind],
@@ -37,7 +37,6 @@ function databaseRows(state: DatabaseReport): readonly (readonly [string, unknow
     ],
     ...(migrations?.pending ?? []).map((name) => ['pending', name] as const),
     ['usable', isReachable && reason !== null ? `no: ${reason}` : ''],
-    ...Object.entries(counts ?? {}).map(([name, count]) => [name.replaceAll('_', ' '), count] as const),
     ...warnings.map((warning) => ['warning', warning] as const),
   ];
 }

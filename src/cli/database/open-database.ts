@@ -8,7 +8,7 @@ import { ownCommand } from '../../domain/version.ts';
 import { CipherError } from '../../persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from '../../persistence/database-url.ts';
 import { DamagedFileError, fileExposureOf, migrationStatus, StoreOpenError } from '../../persistence/open.ts';
-import type { MigrationStatus, Store } from '../../persistence/store.ts';
+import type { MigrationStatus } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../storage.ts';
 import { issueText } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
@@ -86,8 +86,6 @@ export interface DatabaseReport {
   readonly reason: string | null;
   /** Names in the order in which they are applied; null when the database does not answer. */
   readonly migrations: MigrationStatus | null;
-  /** Rows; null while the tables are not those of this version. */
-  readonly counts: Readonly<Record<'templates' | 'instances' | 'users' | 'api_keys', number>> | null;
   /** Problems that do not prevent a start, one line each. */
   readonly warnings: readonly string[];
 }
@@ -98,16 +96,16 @@ export async function databaseReport(config: Config, terminal: Terminal): Promis
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const unreachable = {
     ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
-    ...{ migrations: null, counts: null, warnings: exposure === undefined ? [] : [exposure] },
+    ...{ migrations: null, warnings: exposure === undefined ? [] : [exposure] },
   };
   const found = await outcomeOf(() => migrationStatus(config.databaseUrl, { cwd: terminal.folder }));
   if ('reason' in found) return { ...unreachable, reason: found.reason };
   const state = { ...unreachable, is_reachable: true, migrations: found.value };
   const reason = reasonAgainst(found.value);
   if (reason !== undefined) return { ...state, reason };
-  const counted = await outcomeOf(() => withDatabase(config, terminal, ({ store }) => countsOf(store)));
-  if ('reason' in counted) return { ...state, reason: counted.reason };
-  return { ...state, is_usable: true, counts: counted.value };
+  // With its secrets, as a gateway opens it.
+  const opened = await outcomeOf(() => withDatabase(config, terminal, async () => {}));
+  return 'reason' in opened ? { ...state, reason: opened.reason } : { ...state, is_usable: true };
 }
 
 export async function migrateDatabase(
@@ -156,19 +154,4 @@ function reasonAgainst({ pending, unknown }: MigrationStatus): string | undefine
   if (unknown.length > 0) return 'it was changed by a newer version';
   if (pending.length === 0) return undefined;
   return `migrations are pending: run "${ownCommand('db migrate')}", or start the gateway once`;
-}
-
-async function countsOf(store: Store) {
-  const [templates, instances, users, keys] = await Promise.all([
-    store.listTemplates(),
-    store.listInstances(),
-    store.accounts.listUsers(),
-    store.accounts.listApiKeys(),
-  ]);
-  return {
-    templates: templates.length,
-    instances: instances.length,
-    users: users.length,
-    api_keys: keys.length,
-  };
 }

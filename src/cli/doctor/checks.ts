@@ -87,7 +87,7 @@ async function checkDatabase(config: Config, terminal: Terminal): Promise<readon
 
 function databaseResult(
   name: string,
-  { reason, is_reachable: isReachable, migrations, counts }: DatabaseReport,
+  { reason, is_reachable: isReachable, migrations }: DatabaseReport,
 ): CheckResult {
   if (!isReachable) return fail(`${name}: ${reason}`, 'start it, or correct its URL and its password');
   if (migrations !== null && migrations.unknown.length > 0)
@@ -97,9 +97,7 @@ function databaseResult(
     return warn(`${name}: ${migrations.pending.length} migrations are pending`, advice);
   }
   if (reason !== null) return fail(`${name}: ${reason}`, `"${ownCommand('db status')}" says more`);
-  return ok(
-    `${name}: ${counted(counts?.instances ?? 0, 'instance')}, ${counted(counts?.users ?? 0, 'user')}; migrated`,
-  );
+  return ok(`${name}: migrated`);
 }
 
 async function checkPorts(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
