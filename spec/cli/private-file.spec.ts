@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { newFilePath, replaceFile, writePrivateFile } from '../../src/cli/private-file.ts';
+import { replaceFile, writePrivateFile } from '../../src/cli/private-file.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -31,19 +31,6 @@ test('calls the check right before the replacement, and keeps the old file when 
   });
   assert.equal([written, seen, readFileSync(path, 'utf8')], [false, 'one', 'one']);
   assert.equal(readdirSync(folder()), ['secret.json']);
-});
-
-onPosix('writes no file in place of a folder or a device', () => {
-  for (const path of [folder(), '/dev/null']) {
-    const thrown = () => newFilePath(folder(), path, true);
-    assert.throws(thrown, (error: Error) => error.message === `${path} is not a file`);
-  }
-  const path = folder('x'.repeat(300));
-  const line = `${path} cannot be written (ENAMETOOLONG)`;
-  assert.throws(
-    () => newFilePath(folder(), path),
-    (error: Error) => error.message === line,
-  );
 });
 
 onPosix('keeps the old file when the new one is written only in part', () => {

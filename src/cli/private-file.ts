@@ -6,12 +6,10 @@ import {
   existsSync,
   fchownSync,
   fsyncSync,
-  lstatSync,
   mkdirSync,
   openSync,
   renameSync,
   rmSync,
-  type Stats,
   writeFileSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -67,31 +65,11 @@ export function replaceFile(
   }
 }
 
-/**
- * The absolute path of a file to be written for the user. Throws CommandFailure when its folder does not
- * exist, or when the file exists and `isForced` is not true; undefined: the command has no --force.
- */
-export function newFilePath(folder: string, written: string, isForced?: boolean): string {
+/** The absolute path of a file to be written for the user. Throws CommandFailure when it exists, or its folder does not. */
+export function newFilePath(folder: string, written: string): string {
   const path = resolve(folder, written);
-  if (!existsSync(dirname(path))) {
+  if (!existsSync(dirname(path)))
     throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
-  }
-  // A broken link exists, too.
-  const found = entryAt(path);
-  if (found !== undefined && !found.isFile() && !found.isSymbolicLink())
-    throw new CommandFailure(`${path} is not a file`);
-  if (isForced !== true && found !== undefined) {
-    throw new CommandFailure(
-      `${path} already exists${isForced === undefined ? '' : '; --force replaces it'}`,
-    );
-  }
+  if (existsSync(path)) throw new CommandFailure(`${path} already exists`);
   return path;
-}
-
-function entryAt(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch (error) {
-    throw writeFailure(path, error);
-  }
 }

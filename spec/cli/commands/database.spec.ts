@@ -1,8 +1,8 @@
 // The commands about a database, on a SQLite file.
 
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
-import { parse } from 'yaml';
 import { withDatabase } from '../../../src/cli/database/open-database.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
@@ -163,39 +163,20 @@ withDocument('secrets are stored encrypted, and exported only with --with-secret
   assert.equal(JSON.parse(await printed(run('export --with-secrets'))), document);
 });
 
-withDocument('export writes a file that only its owner can read, in the format of its name', async () => {
-  for (const name of ['out.json', 'out.yaml', 'out.yml']) {
-    const { code, out, err } = await run(`export --with-secrets --file ${name}`);
-    assert.equal([code, out, err], [0, '', `wrote ${folder(name)}, 3 instances`]);
-    const text = readFileSync(folder(name), 'utf8');
-    assert.equal(name.endsWith('json') ? JSON.parse(text) : parse(text), document);
-    if (process.platform !== 'win32') assert.is(statSync(folder(name)).mode & 0o777, 0o600);
+withDocument('export writes a new file that only its owner can read, and creates no folder', async () => {
+  const { code, out, err } = await run('export --with-secrets --file out.json');
+  assert.equal([code, out, err], [0, '', `wrote ${folder('out.json')}, 3 instances`]);
+  assert.equal(JSON.parse(readFileSync(folder('out.json'), 'utf8')), document);
+  if (process.platform !== 'win32') assert.is(statSync(folder('out.json')).mode & 0o777, 0o600);
+  for (const taken of ['out.json', 'gateway.db', '.']) {
+    const line = `stagedoor: ${resolve(folder(taken))} already exists`;
+    assert.is(await complaint(run(`export --file ${taken}`)), line);
   }
-  assert.not.match(readFileSync(folder('out.yaml'), 'utf8'), /^\{/);
-});
-
-withDocument('export creates no folder, and replaces a file only with --force', async () => {
-  mkdirSync(folder('taken', 'full'), { recursive: true });
-  const taken = await complaint(run('export --file taken --force'));
-  assert.is(taken, `stagedoor: ${folder('taken')} is not a file`);
-
+  assert.equal(JSON.parse(readFileSync(folder('out.json'), 'utf8')), document);
   const why = `there is no folder ${folder('nope')}`;
   const line = `stagedoor: ${folder('nope', 'x.json')} cannot be written: ${why}`;
   assert.is(await complaint(run('export --file nope/x.json')), line);
   assert.is(existsSync(folder('nope')), false);
-
-  const path = folder('there.json');
-  writeFileSync(path, 'precious');
-  const refused = await complaint(run('export --file there.json'));
-  assert.is(refused, `stagedoor: ${path} already exists; --force replaces it`);
-  assert.is(readFileSync(path, 'utf8'), 'precious');
-  const forced = await run('export --file there.json --force --with-secrets');
-  assert.equal([forced.code, forced.err], [0, `wrote ${path}, 3 instances`]);
-  assert.equal(JSON.parse(readFileSync(path, 'utf8')), document);
-  const itself = await complaint(run('export --file gateway.db --force'), 2);
-  assert.is(itself, `stagedoor: --file must not be the database itself, ${folder('gateway.db')}`);
-  assert.is((await run('status')).code, 0);
-  assert.is(await complaint(run('export --force'), 2), 'stagedoor: --force requires --file');
 });
 
 withDocument('export with secrets fails when the secret key is a different one', async () => {

@@ -2,14 +2,12 @@
 
 import { resolve } from 'node:path';
 import { counted } from '../../domain/text.ts';
-import type { CommandDefinition, CommandInput } from '../command.ts';
+import type { CommandDefinition } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
-import type { RegistryDocument } from '../database/registry-document.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
+import { CommandFailure } from '../failures.ts';
 import { detailLines, json, printable, printResult } from '../output.ts';
 import { newFilePath, writePrivateFile } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
-import type { Terminal } from '../terminal.ts';
 
 /** Exit code 0 only when a gateway could start on the database without a migration. */
 export const dbStatus: CommandDefinition = {
@@ -65,35 +63,31 @@ export const dbExport: CommandDefinition = {
   name: 'db export',
   summary: 'Write templates and instances, without accounts, as a registry document',
   options: {
-    '--file <path>': 'File to write; YAML for .yaml and .yml. Default standard output, as JSON',
-    '--force': 'Replace an existing file',
+    '--file <path>': 'New file that only its owner can read; default standard output',
     '--with-secrets': 'Include environment variables and headers in plain text',
     ...DATABASE_OPTIONS,
-    '--json': 'JSON, whatever the file name',
   },
-  examples: ['db export --file registry.yaml', 'db export --with-secrets --file backup.json'],
+  examples: ['db export --file registry.json', 'db export --with-secrets --file backup.json'],
   run: async (input, terminal) => {
     const [{ withDatabase }, { registryDocument }] = await Promise.all([
       import('../database/open-database.ts'),
       import('../database/registry-document.ts'),
     ]);
     const withSecrets = input.has('with-secrets');
-    const path = targetOf(input, terminal);
+    const file = input.text('file');
+    // Refuses an invalid target before anything is read.
+    const path = file === undefined ? undefined : newFilePath(terminal.folder, file);
     const { document, withheld, unreadable } = await withDatabase(
       readSettings(input, terminal),
       terminal,
-      async ({ store, name }) => {
-        if (path === name) throw new UsageError(`--file must not be the database itself, ${path}`);
-        return registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets });
-      },
+      async ({ store }) =>
+        registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets }),
     );
     // A backup must be complete: a gap would be noticed only when it is restored.
     if (unreadable.length > 0) throw new CommandFailure(unreadable.slice(0, MOST_NAMED).join('; '));
-    const isYaml = path !== undefined && /\.ya?ml$/i.test(path) && !input.has('json');
-    const text = await written(document, isYaml);
-    if (path === undefined) terminal.print(text.trimEnd());
+    if (path === undefined) terminal.print(json(document));
     else {
-      writePrivateFile(path, text);
+      writePrivateFile(path, `${json(document)}\n`);
       const sections = Object.values(document.templates);
       const count = sections.reduce((sum, { instances }) => sum + instances.length, 0);
       terminal.note(`wrote ${path}, ${counted(count, 'instance')}`);
@@ -108,25 +102,8 @@ export const dbExport: CommandDefinition = {
   },
 };
 
-/** The absolute path of the document; undefined for standard output. Refuses invalid targets before anything is read. */
-function targetOf(input: CommandInput, { folder }: Terminal): string | undefined {
-  const written = input.text('file');
-  const isForced = input.has('force');
-  if (written === undefined) {
-    if (isForced) throw new UsageError('--force requires --file');
-    return undefined;
-  }
-  return newFilePath(folder, written, isForced);
-}
-
 /** Names in one line; further names are only counted. */
 const MOST_NAMED = 5;
-
-async function written(document: RegistryDocument, isYaml: boolean): Promise<string> {
-  if (!isYaml) return `${json(document)}\n`;
-  const { stringify } = await import('yaml');
-  return stringify(document);
-}
 
 /** Stores a registry document in the database; gateways on it follow within 10 s. Exit code 1 when a part cannot be used. */
 export const dbImport: CommandDefinition = {

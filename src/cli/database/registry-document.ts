@@ -12,7 +12,7 @@ import type { Store } from '../../persistence/store.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
 
 /** `{ templates: { name: { load_balancer?, instances } } }`; entries have the fields of a registration. */
-export interface RegistryDocument {
+interface RegistryDocument {
   readonly templates: Readonly<Record<string, DocumentSection>>;
 }
 
