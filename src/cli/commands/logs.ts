@@ -3,7 +3,7 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { codeOf } from '../../domain/errors.ts';
+import { codeOf, messageOf } from '../../domain/errors.ts';
 import { fields } from '../answers.ts';
 import { DAEMON_OPTIONS, type DaemonFiles, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
@@ -80,29 +80,17 @@ async function opened(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'r');
   } catch (error) {
-    const isMissing = codeOf(error) === 'ENOENT';
+    const reason = codeOf(error) ?? messageOf(error);
     throw new CommandFailure(
-      isMissing
-        ? `no gateway in the background has written a log: ${path} does not exist`
-        : `${path} cannot be read: ${error}`,
+      `${path} cannot be read (${reason}): has a gateway run in the background here?`,
       { cause: error },
     );
   }
 }
 
-/** Reads backwards from the end, piece by piece, until there are enough lines. */
+/** Reads the whole file, which rotation bounds. */
 async function lastLines(file: FileHandle, size: number, count: number): Promise<readonly string[]> {
-  let start = size;
-  const pieces: Buffer[] = [];
-  let ends = 0;
-  while (start > 0 && ends <= count) {
-    const from = Math.max(0, start - PIECE_BYTES);
-    const piece = await read(file, from, start);
-    for (const byte of piece) if (byte === LINE_END) ends += 1;
-    pieces.unshift(piece);
-    start = from;
-  }
-  const lines = Buffer.concat(pieces).toString('utf8').split('\n');
+  const lines = (await read(file, 0, size)).toString('utf8').split('\n');
   if (lines.at(-1) === '') lines.pop();
   return count === 0 ? [] : lines.slice(-count);
 }
