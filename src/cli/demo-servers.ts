@@ -14,8 +14,6 @@ export interface DemoServer {
   readonly template: string;
   readonly id: string;
   readonly input: InstanceInput;
-  /** The package that npx downloads before the first start, when it is not installed beside the gateway. */
-  readonly downloads: string | undefined;
 }
 
 /** Templates that also run over Streamable HTTP, and the word of their command that selects it. */
@@ -49,7 +47,6 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
       return {
         template: template.id,
         id,
-        downloads: downloadOf(input),
         input: { ...(index < stdio ? input : await overHttp(template.id, input)), id },
       };
     }),
@@ -61,10 +58,6 @@ function withLocalPackage(input: InstanceInput): InstanceInput {
   if (input.command === undefined) return input;
   const { command, args } = resolveLaunch({ command: input.command, args: input.args ?? [] });
   return { ...input, command, args: [...args] };
-}
-
-function downloadOf({ command = '', args = [] }: InstanceInput): string | undefined {
-  return /^npx(\.cmd)?$/i.test(command) ? args.find((word) => !word.startsWith('-')) : undefined;
 }
 
 /** A command together with an endpoint: the gateway runs the program and tells it the port of the endpoint in PORT. */

@@ -47,9 +47,8 @@ export function openDemo(
       for (const problem of problems) print(problem);
       const width = Math.max(...servers.map(({ id }) => id.length));
       const outcomes = servers.map(async (server) => {
-        const { template, id, downloads } = server;
-        const download = downloads === undefined ? '' : ` downloading ${downloads} on first start`;
-        print(`${id.padEnd(width)}  starting…${download}`);
+        const { template, id } = server;
+        print(`${id.padEnd(width)}  starting…`);
         const { isHealthy, text } = await start(setup.gateway, server, signal);
         print(`${id.padEnd(width)}  ${terminal.paint(isHealthy ? 'green' : 'red', text)}`);
         return isHealthy ? [template] : [];
