@@ -5,7 +5,7 @@ import { EventEmitter, once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import { CommandFailure, UsageError } from '../../src/cli/failures.ts';
+import { UsageError } from '../../src/cli/failures.ts';
 import { killOwnChildren, runGateway } from '../../src/cli/run-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
@@ -54,14 +54,6 @@ test('logs events of stored instances from their first start on', async () => {
   }
 });
 
-test('ends with exit code 1 after an uncaught error', async () => {
-  const { ended, logged, signals, listening } = run({ port: '0' });
-  await listening;
-  signals.emit('uncaughtException', new Error('a defect on purpose'));
-  assert.is(await ended, 1);
-  assert.match(logged.join(''), /"level":60,.*a defect on purpose/);
-});
-
 test('warns when every caller on the network is an admin, and not when authentication is on', async () => {
   const open = run({ port: '0', host: '0.0.0.0' });
   await open.listening;
@@ -108,13 +100,6 @@ test('ends with a usage error when the port, the registry file or the database c
     assert.instance(await thrownBy(ended), UsageError);
     assert.equal(signals.eventNames(), [], 'signals are given back');
   }
-});
-
-test('fails, with a code after which systemd starts it again, while the database server is away', async () => {
-  const { ended } = run({ port: '0', database: 'postgresql://127.0.0.1:1/db' });
-  const failure = await thrownBy(ended);
-  assert.instance(failure, CommandFailure);
-  assert.match(String(failure), 'PostgreSQL at 127.0.0.1:1 cannot be reached');
 });
 
 test('stops what it has started when it cannot announce that it is ready', async () => {

@@ -69,15 +69,6 @@ onPosix('works in a removed folder, except for commands that need the folder', a
   assert.equal([code, err], [1, 'stagedoor: the current folder was removed; change to another one\n']);
 });
 
-test('survives a reader that closes the pipe', async () => {
-  const child = start(`${open}
-    for (let line = 0; line < 2000; line += 1) { terminal.print('x'.repeat(1000)); await new Promise(setImmediate); }
-    process.exitCode = 5;`);
-  child.stdout.destroy();
-  const [code] = await once(child, 'exit');
-  assert.is(code, 5);
-});
-
 test.run();
 
 function start(script: string) {
@@ -218,20 +209,6 @@ prompt('is undefined after Ctrl-D or the end of the input', async () => {
   const { input, said, answer } = ask();
   input.end();
   assert.equal([await answer, said()], [undefined, 'Password: \n']);
-});
-
-prompt('sets the raw mode of a terminal while it asks, and resets it however it ends', async () => {
-  for (const keys of ['secret\r', 'sec\u0003', '\u0004']) {
-    const modes: boolean[] = [];
-    const input = Object.assign(new PassThrough(), {
-      isTTY: true,
-      setRawMode: (isRaw: boolean) => void modes.push(isRaw),
-    });
-    const answer = askHidden('Password: ', { input, output: new PassThrough() });
-    input.write(keys);
-    await answer.catch(() => undefined);
-    assert.equal(modes, [true, false], JSON.stringify(keys));
-  }
 });
 
 prompt.run();

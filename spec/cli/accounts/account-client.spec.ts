@@ -1,22 +1,18 @@
-// Whether a command uses a gateway or a database, and the requests to a gateway. The commands: spec/cli/commands.
+// Whether a command uses a gateway or a database. The commands: spec/cli/commands.
 
-import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { remoteClient, withAccountClient } from '../../../src/cli/accounts/account-client.ts';
+import { withAccountClient } from '../../../src/cli/accounts/account-client.ts';
 import { CommandInput, type OptionValue } from '../../../src/cli/command.ts';
 import { UsageError } from '../../../src/cli/failures.ts';
-import { namedGateway } from '../../../src/cli/remote.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { thrownBy } from '../../helpers/outcome.ts';
 import { fetchFor } from '../../helpers/replaced-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
-import { serverFor } from '../commands/against-gateway.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 
 const test = suite('account client');
 const folder = folderOfAll(test);
-const serve = serverFor(test);
 const replaceFetch = fetchFor(test);
 const database = 'sqlite:///gateway.db';
 test.before(async () => {
@@ -49,30 +45,6 @@ test('is the database when an option or the command chooses it, whatever the env
     assert.instance(await thrownBy(both), UsageError);
   }
   assert.equal(await opened({}, env, { prefersDatabase: true }), place);
-});
-
-test('sends requests with the API key, and encodes ids in paths', async () => {
-  const seen: string[][] = [];
-  const url = await serve(async (request, response) => {
-    const body = await text(request);
-    seen.push([String(request.method), String(request.url), body, String(request.headers['x-api-key'])]);
-    response.end('{"users":[]}');
-  });
-  const gateway = namedGateway(url, recordingTerminal({ env: { STAGEDOOR_API_KEY: 'k' } }));
-  if (gateway === undefined) throw new Error('it was named');
-  const client = remoteClient(gateway);
-  assert.equal([await client.users(), await client.apiKeys()], [[], []]);
-  await client.deleteUser('a/../b?c');
-  await client.revokeApiKey('a/b');
-  const user = { username: 'ada', email: 'a@b', password: 'correct horse', templates: undefined } as const;
-  await client.createUser({ ...user, role: 'user' });
-  assert.equal(seen, [
-    ['GET', '/auth/users', '', 'k'],
-    ['GET', '/auth/api-keys', '', 'k'],
-    ['DELETE', '/auth/users/a%2F..%2Fb%3Fc', '', 'k'],
-    ['DELETE', '/auth/api-keys/a%2Fb', '', 'k'],
-    ['POST', '/auth/users', JSON.stringify({ ...user, is_superuser: false }), 'k'],
-  ]);
 });
 
 test.run();

@@ -11,7 +11,7 @@ import type { Terminal } from '../terminal.ts';
 import type { AccountClient } from './local-client.ts';
 
 /** Accounts through a running gateway: its /auth routes, with the credentials of the gateway. */
-export function remoteClient(gateway: Remote): AccountClient {
+function remoteClient(gateway: Remote): AccountClient {
   const list = async (path: string) => listOf(await gateway.request(path));
   const remove = async (path: string, id: string): Promise<void> => {
     await gateway.request(`${path}/${encodeURIComponent(id)}`, { method: 'DELETE' });
