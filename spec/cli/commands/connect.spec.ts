@@ -128,7 +128,7 @@ test('reads gateway and variable of a named environment', async () => {
   assert.is(closed.code, 0, closed.err);
   assert.not.match(closed.out, key);
   const unknown = gateway.runAt({ env }, 'connect weather --env lap');
-  assert.match(await complaint(unknown, 2), 'did you mean "lab"?');
+  assert.match(await complaint(unknown, 2), 'there is no environment "lap"');
 });
 
 test('leaves no program behind when a verification is interrupted', async () => {

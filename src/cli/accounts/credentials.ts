@@ -3,7 +3,6 @@
 
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
-import { didYouMean } from '../../config/nearest.ts';
 import { codeOf } from '../../domain/errors.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -137,10 +136,8 @@ export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvir
   const path = join(dirname(credentialsPath(env)), 'environments.json');
   const all = read(path);
   const { url, key, key_variable: keyVariable } = fields(Object.hasOwn(all, name) ? all[name] : undefined);
-  if (typeof url !== 'string') {
-    const fault = `there is no environment "${name}" with a url in ${path}`;
-    throw new UsageError([fault, didYouMean(name, Object.keys(all)) ?? []].flat().join('; '));
-  }
+  if (typeof url !== 'string')
+    throw new UsageError(`there is no environment "${name}" with a url in ${path}`);
   if (key !== undefined && isOpen(path)) {
     throw new UsageError(`${path} holds a key and can be read by other users: run "chmod 600 ${path}"`);
   }
@@ -167,9 +164,7 @@ function read(path: string): Readonly<Record<string, unknown>> {
   try {
     return fields(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
-    const code = codeOf(error);
-    let reason = code === undefined ? 'it is not JSON' : `cannot be read (${code})`;
-    if (code === 'ENOENT') reason = 'there is no such file';
+    const reason = codeOf(error) ?? 'it is not JSON';
     throw new UsageError(`--env takes KEY=VALUE, or a name in ${path}: ${reason}`, { cause: error });
   }
 }
