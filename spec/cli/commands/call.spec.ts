@@ -97,7 +97,7 @@ test('sends numbers above 2^53 exactly as they were written', async () => {
 
 test('shows content other than text by its type and size', async () => {
   assert.equal((await printed(gateway.run('gateway call odd parts'))).split('\n'), [
-    ...['two', 'lines', '[image image/png, 1.5 kB]', '[audio audio/wav, 3 bytes]', 'of a file'],
+    ...['two', 'lines', '[image image/png, 1500 bytes]', '[audio audio/wav, 3 bytes]', 'of a file'],
     ...['[application/zip, 3 bytes: file:///b]', '[link c: file:///c]'],
   ]);
   assert.equal(JSON.parse(await printed(gateway.run('gateway call odd data'))), { a: 1 });

@@ -156,9 +156,8 @@ function ownArguments(words: readonly string[]): string[] {
   return [...process.execArgv, PROGRAM, ...words];
 }
 
-/** Interval of the checks for its end, and the wait before a notice, in ms. */
+/** Interval of the checks for its end, in ms. */
 const CHECK_MS = 50;
-const NOTICE_MS = 500;
 /** Time to end beyond the grace time of the calls, in ms; the same again after a second signal, which ends it at once. */
 const LAST_MS = 10_000;
 
@@ -174,11 +173,8 @@ export async function requireDaemon(files: DaemonFiles): Promise<Daemon> {
 
 /** Resolves when its process is gone. Throws CommandFailure when it cannot be ended. */
 export async function stopDaemon({ pid, graceMs }: Daemon, terminal: Terminal): Promise<void> {
-  if (!signal(pid, 'SIGTERM') || (await isGone(pid, NOTICE_MS))) return;
-  if (terminal.columns !== undefined) {
-    terminal.note(`stopping process ${pid}: its calls in flight have ${graceMs / 1000} s to finish`);
-  }
-  if (await terminal.busy('stopping', () => isGone(pid, graceMs + LAST_MS))) return;
+  if (!signal(pid, 'SIGTERM')) return;
+  if (await terminal.busy(`stopping process ${pid}`, () => isGone(pid, graceMs + LAST_MS))) return;
   signal(pid, 'SIGTERM');
   if (await isGone(pid, LAST_MS)) return;
   throw new CommandFailure(`process ${pid} does not end; "kill -9 ${pid}" ends it and leaves its children`);

@@ -84,7 +84,7 @@ export const dbExport: CommandDefinition = {
         registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets }),
     );
     // A backup must be complete: a gap would be noticed only when it is restored.
-    if (unreadable.length > 0) throw new CommandFailure(unreadable.slice(0, MOST_NAMED).join('; '));
+    if (unreadable.length > 0) throw new CommandFailure(unreadable.join('; '));
     if (path === undefined) terminal.print(json(document));
     else {
       writePrivateFile(path, `${json(document)}\n`);
@@ -93,7 +93,7 @@ export const dbExport: CommandDefinition = {
       terminal.note(`wrote ${path}, ${counted(count, 'instance')}`);
     }
     if (withheld.length > 0) {
-      const names = withheld.length > MOST_NAMED ? `${withheld.length} instances` : withheld.join(', ');
+      const names = withheld.join(', ');
       terminal.note(
         `left out the environment variables and headers of ${names}; --with-secrets includes them`,
       );
@@ -101,9 +101,6 @@ export const dbExport: CommandDefinition = {
     return 0;
   },
 };
-
-/** Names in one line; further names are only counted. */
-const MOST_NAMED = 5;
 
 /** Stores a registry document in the database; gateways on it follow within 10 s. Exit code 1 when a part cannot be used. */
 export const dbImport: CommandDefinition = {

@@ -129,9 +129,7 @@ function partText(part: Fields): string {
 }
 
 function bytesText(base64: unknown): string {
-  const bytes = typeof base64 === 'string' ? Buffer.byteLength(base64, 'base64') : 0;
-  if (bytes < 1_000) return `${bytes} bytes`;
-  return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+  return `${typeof base64 === 'string' ? Buffer.byteLength(base64, 'base64') : 0} bytes`;
 }
 
 // --- arguments: one JSON object, or key=value words whose values are JSON where the schema of the tool allows it ------

@@ -87,7 +87,7 @@ export const setPassword: CommandDefinition = {
   run: async (input, terminal) => {
     const { readPassword } = await import('../accounts/account-options.ts');
     const username = input.positional(0);
-    const work = withAccountClient(
+    const user = await withAccountClient(
       input,
       terminal,
       async (client) => {
@@ -97,9 +97,7 @@ export const setPassword: CommandDefinition = {
       },
       { prefersDatabase: true },
     );
-    const user = await work;
-    const where = !input.has('url') ? 'running gateways' : 'other gateways of its database';
-    const text = `changed the password of ${user.username}; earlier tokens become void, on ${where} within 10 s`;
+    const text = `changed the password of ${user.username}; earlier tokens become void on all gateways within 10 s`;
     return printResult(input, terminal, user, text);
   },
 };
