@@ -190,13 +190,8 @@ export const restart: CommandDefinition = {
         'missing required argument <id>; without arguments the gateway in the background restarts',
       );
     }
-    const others = length === 0 ? ['url', 'json'] : ['config', 'database', 'state-dir'];
-    const foreign = others.find((name) => input.has(name));
-    if (foreign !== undefined) {
-      const relation = length === 0 ? 'requires' : 'cannot be combined with';
-      throw new UsageError(`--${foreign} ${relation} <template> and <id>`);
-    }
     if (length === 2) return restartInstance.run(input, terminal);
+    if (input.has('url')) throw new UsageError('--url requires <template> and <id>');
     const { requireDaemon, restartDaemon } = await import('../background/start-daemon.ts');
     const config = readSettings(input, terminal);
     const daemon = await requireDaemon(await daemonFiles(config, terminal));
