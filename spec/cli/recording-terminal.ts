@@ -64,6 +64,5 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
       return answers.shift();
     },
     readLine: async () => options.line,
-    readAll: async () => options.line,
   };
 }

@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
 import { Cancelled } from '../../src/cli/failures.ts';
-import { askHidden, readFirstLine, readWhole, showBusy } from '../../src/cli/terminal.ts';
+import { askHidden, readFirstLine, showBusy } from '../../src/cli/terminal.ts';
 import { rejects, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -173,14 +173,6 @@ firstLine('is undefined for invalid UTF-8 and for a line without end', async () 
 firstLine('rejects when the input cannot be read', async () => {
   const broken = new Readable({ read: () => broken.destroy(new Error('gone')) });
   await rejects(readFirstLine(broken), Error, 'gone');
-});
-
-firstLine('is followed by the rest in readWhole, which refuses invalid UTF-8 and 70 MB', async () => {
-  const all = (...chunks: (string | Buffer)[]) => readWhole(Readable.from(chunks));
-  assert.is(await all('{"a":\n', '1}\n'), '{"a":\n1}\n');
-  assert.is(await all(Buffer.from([0xff])), undefined);
-  const megabyte = Buffer.alloc(1_000_000, 'a');
-  assert.is(await readWhole(Readable.from(Array.from({ length: 70 }, () => megabyte))), undefined);
 });
 
 firstLine.run();

@@ -35,8 +35,6 @@ export interface Terminal {
   askHidden(question: string): Promise<string | undefined>;
   /** The first line of standard input, without its end; undefined when it is too long or no UTF-8. */
   readLine(): Promise<string | undefined>;
-  /** All of standard input; undefined when it is too long or no UTF-8. */
-  readAll(): Promise<string | undefined>;
 }
 
 /** The same terminal for `--quiet`: results and errors only. */
@@ -95,7 +93,6 @@ export function processTerminal(): Terminal {
     // The question goes to standard error: standard output may be a file.
     askHidden: (question) => askHidden(question, { input: process.stdin, output: process.stderr }),
     readLine: () => readFirstLine(process.stdin),
-    readAll: () => readWhole(process.stdin),
   };
 }
 
@@ -158,38 +155,24 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
 // --- standard input: without a deadline, since the program at the other end of a pipe may ask a question itself -------
 
 const LONGEST_LINE = 64 * 1024;
-const LONGEST_INPUT = 64 * 1024 * 1024;
 
 /**
  * The text up to the first line end (LF or CRLF) or the end of the input. Undefined when it is longer than 64 KiB or no
  * UTF-8. Rejects with the error of the input.
  */
 export async function readFirstLine(input: Readable): Promise<string | undefined> {
-  // A password that is not UTF-8 could not be typed elsewhere.
-  return (await readText(input, LONGEST_LINE, (part) => part.includes('\n')))?.split(/\r?\n/, 1)[0];
-}
-
-/** The whole input. Undefined when it is longer than 64 MiB or no UTF-8. Rejects with the error of the input. */
-export function readWhole(input: Readable): Promise<string | undefined> {
-  return readText(input, LONGEST_INPUT, () => false);
-}
-
-async function readText(
-  input: Readable,
-  mostBytes: number,
-  isLast: (part: Buffer) => boolean,
-): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of input) {
     const part = Buffer.from(chunk);
     chunks.push(part);
     bytes += part.length;
-    if (isLast(part)) break;
-    if (bytes > mostBytes) return undefined;
+    if (part.includes('\n')) break;
+    if (bytes > LONGEST_LINE) return undefined;
   }
+  // A password that is not UTF-8 could not be typed elsewhere.
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)).split(/\r?\n/, 1)[0];
   } catch {
     return undefined;
   }

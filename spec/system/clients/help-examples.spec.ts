@@ -141,7 +141,6 @@ async function prepare(folder: string): Promise<void> {
   await writeFile(join(folder, 'mcp.json'), '{ "mcpServers": {} }');
   await writeFile(join(folder, 'gateway.yaml'), 'grace_seconds: 5\n');
   await writeFile(join(folder, 'initialize.json'), `${INITIALIZE}\n`);
-  await writeFile(join(folder, 'arguments.json'), '{ "message": "hello" }');
 }
 
 /** The line to type: a server is ended when it listens, an endless command after its first output or after 5 s. */

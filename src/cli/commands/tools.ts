@@ -44,16 +44,16 @@ export const call: CommandDefinition = {
   name: 'gateway call',
   positionals: '<template> <tool> [...arguments]',
   summary:
-    'Call a tool; its arguments are one JSON object, - for JSON on standard input, or key=value words; exit code 1 when the tool reports an error',
+    'Call a tool; its arguments are one JSON object or key=value words; exit code 1 when the tool reports an error',
   options: CLIENT_OPTIONS,
   examples: [
     'gateway call everything echo message=hello',
     'gateway call everything get-sum \'{"a": 2, "b": 3}\'',
-    'gateway call everything echo - --json < arguments.json',
+    'gateway call everything echo message=hello --json',
   ],
   run: async (input, terminal) => {
     const [template, tool] = [input.positional(0), input.positional(1)];
-    const argumentsFor = await readArguments(input.positionals.slice(2), () => terminal.readAll());
+    const argumentsFor = readArguments(input.positionals.slice(2));
     const gateway = await gatewayOf(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools`;
     const value = await ofTemplate(gateway, template, async () => {
@@ -137,30 +137,19 @@ function bytesText(base64: unknown): string {
 /** JSON text of the arguments. Only `key=value` words need the schema of the tool. */
 type ArgumentsText = (findTool: () => Promise<Fields>) => Promise<string>;
 
-/** Reads the words after the tool's name; `readAll` is for `-`. Throws UsageError. */
-async function readArguments(
-  words: readonly string[],
-  readAll: () => Promise<string | undefined>,
-): Promise<ArgumentsText> {
+/** Reads the words after the tool's name. Throws UsageError. */
+function readArguments(words: readonly string[]): ArgumentsText {
   const [first = '{}', second] = words;
-  if (second === undefined && first === '-') {
-    const text = await readAll();
-    if (text === undefined) throw new UsageError('standard input is too long, or not UTF-8');
-    const checked = checkedObject(text, 'standard input');
-    return async () => checked;
-  }
   // A single word that begins like an object is never read as a pair: it may be JSON with an error.
   if (second === undefined && (/^\s*[{"]/.test(first) || jsonIn(first) !== undefined)) {
-    const checked = checkedObject(first, 'the arguments');
+    const checked = checkedObject(first);
     return async () => checked;
   }
   const pairs = new Map<string, string>();
   for (const word of words) {
     const [, key, value] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
     if (key === undefined || value === undefined) {
-      throw new UsageError(
-        `arguments must be one JSON object, - for standard input, or key=value, not "${word}"`,
-      );
+      throw new UsageError(`arguments must be one JSON object or key=value, not "${word}"`);
     }
     if (pairs.has(key)) throw new UsageError(`argument ${key} can be given only once`);
     pairs.set(key, value);
@@ -180,15 +169,15 @@ function argumentsText(pairs: ReadonlyMap<string, string>, tool: Fields): string
   return `{${members.join(',')}}`;
 }
 
-function checkedObject(text: string, what: string): string {
+function checkedObject(text: string): string {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`${what} must be one JSON object: ${messageOf(error)}`, { cause: error });
+    throw new UsageError(`the arguments must be one JSON object: ${messageOf(error)}`, { cause: error });
   }
   if (isJsonObject(value)) return text;
-  throw new UsageError(`${what} must be one JSON object such as {"key": "value"}`);
+  throw new UsageError('the arguments must be one JSON object such as {"key": "value"}');
 }
 
 /** Every type that a schema allows, including alternatives, except `string`: text needs no conversion. */
