@@ -23,7 +23,6 @@ test('is the gateway of --url or STAGEDOOR_URL, whether it answers or not', asyn
   const named = ['using the gateway http://127.0.0.1:2'];
   assert.equal(await opened({ url: 'http://127.0.0.1:2' }), named);
   assert.equal(await opened({}, { STAGEDOOR_URL: 'http://127.0.0.1:2' }), named);
-  assert.equal(await opened({ url: 'http://127.0.0.1:2' }, {}, { prefersDatabase: true }), named);
 });
 
 test('is the gateway that answers at a default address, else the database', async () => {
@@ -36,7 +35,7 @@ test('is the gateway that answers at a default address, else the database', asyn
   assert.equal(await opened({}), [`using the database ${folder('gateway.db')}`]);
 });
 
-test('is the database when an option or the command chooses it, whatever the environment names', async () => {
+test('is the database when an option chooses it, whatever the environment names', async () => {
   const place = [`using the database ${folder('gateway.db')}`];
   const env = { STAGEDOOR_URL: 'http://127.0.0.1:2', GATEWAY_DATABASE_URL: database };
   for (const options of [{ local: true }, { database }]) {
@@ -44,7 +43,6 @@ test('is the database when an option or the command chooses it, whatever the env
     const both = opened({ ...options, url: 'http://127.0.0.1:2' });
     assert.instance(await thrownBy(both), UsageError);
   }
-  assert.equal(await opened({}, env, { prefersDatabase: true }), place);
 });
 
 test.run();
@@ -53,10 +51,9 @@ test.run();
 async function opened(
   options: Record<string, OptionValue>,
   env: Record<string, string> = {},
-  choice: Parameters<typeof withAccountClient>[3] = {},
 ): Promise<readonly string[]> {
   const terminal = recordingTerminal({ folder: folder(), env });
   const input = new CommandInput([], new Map(Object.entries(options)));
-  await withAccountClient(input, terminal, async () => undefined, choice);
+  await withAccountClient(input, terminal, async () => undefined);
   return terminal.complaints;
 }

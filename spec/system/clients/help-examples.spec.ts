@@ -60,7 +60,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
 ];
 
 /** Examples that ask for a password at a terminal, and those that run until Ctrl-C. */
-const ASKS = /^gateway (login admin|create-user ada --role admin|set-password \w+)( --url \S+)?$/;
+const ASKS = /^gateway (login admin|create-user ada --role admin|set-password \w+)( --local| --url \S+)?$/;
 const GOES_ON = / (-f|--follow|--watch)( |$)/;
 
 test.needs(process.platform === 'linux', 'the examples are typed into a POSIX shell, some at a terminal')(

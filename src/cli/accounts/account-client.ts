@@ -75,42 +75,30 @@ export const PASSWORD_OPTION: OptionTable = {
     'Password; "-" reads standard input, default a hidden prompt. Other users can read a value given here',
 };
 
-const COMMON_OPTIONS: OptionTable = {
-  ...DATABASE_OPTIONS,
-  '--json': 'Print records as JSON',
-};
-
 export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
   '--url <url>':
     'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000, else the database',
   '--local': 'Use the database, even when a gateway runs',
-  ...COMMON_OPTIONS,
-};
-
-export const DATABASE_CLIENT_OPTIONS: OptionTable = {
-  '--url <url>':
-    'Use this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is ignored',
-  '--local': 'Use the database; the default',
-  ...COMMON_OPTIONS,
+  ...DATABASE_OPTIONS,
+  '--json': 'Print records as JSON',
 };
 
 /**
  * Lets `work` use the account client: of the gateway that `--url` or STAGEDOOR_URL names, else of the gateway
- * that answers at a usual address, else of the database. `--local` and `--database` choose the database
- * directly, and so does `prefersDatabase` without `--url`. The choice is written to standard error.
+ * that answers at a usual address, else of the database. `--local` and `--database` choose the database directly.
+ * The choice is written to standard error.
  */
 export async function withAccountClient<T>(
   input: CommandInput,
   terminal: Terminal,
   work: (client: AccountClient) => Promise<T>,
-  { prefersDatabase = false } = {},
 ): Promise<T> {
   const url = input.text('url');
   const isLocal = input.has('local') || input.has('database');
   if (isLocal && url !== undefined) {
     throw new UsageError('--url cannot be combined with --local or --database');
   }
-  if (!isLocal && !(prefersDatabase && url === undefined)) {
+  if (!isLocal) {
     const remote = namedGateway(url, terminal) ?? (await seekGateway(terminal));
     if (remote !== undefined) {
       terminal.note(`using the gateway ${remote.url}`);

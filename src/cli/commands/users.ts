@@ -2,7 +2,6 @@
 
 import {
   ACCOUNT_CLIENT_OPTIONS,
-  DATABASE_CLIENT_OPTIONS,
   findUser,
   PASSWORD_OPTION,
   shownTemplatesOf,
@@ -74,29 +73,23 @@ export const createUser: CommandDefinition = {
   },
 };
 
-/**
- * For a lost password: works on the database, which needs no login, unless `--url` names a gateway. Ignores
- * STAGEDOOR_URL, which may be set permanently.
- */
 export const setPassword: CommandDefinition = {
   name: 'gateway set-password',
   positionals: '<username>',
-  summary: 'Set a new password for a user: in the database, without a login, or with --url at a gateway',
-  options: { ...PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS },
-  examples: ['gateway set-password admin', 'gateway set-password ada --url https://gateway.example.com'],
+  summary: 'Set a new password for a user; a lost one with --local, in the database, which needs no login',
+  options: { ...PASSWORD_OPTION, ...ACCOUNT_CLIENT_OPTIONS },
+  examples: [
+    'gateway set-password admin --local',
+    'gateway set-password ada --url https://gateway.example.com',
+  ],
   run: async (input, terminal) => {
     const { readPassword } = await import('../accounts/account-options.ts');
     const username = input.positional(0);
-    const user = await withAccountClient(
-      input,
-      terminal,
-      async (client) => {
-        const { id } = await findUser(client, username);
-        const question = `New password of ${username}`;
-        return client.setPassword(id, await readPassword(input, terminal, { question, isNew: true }));
-      },
-      { prefersDatabase: true },
-    );
+    const user = await withAccountClient(input, terminal, async (client) => {
+      const { id } = await findUser(client, username);
+      const question = `New password of ${username}`;
+      return client.setPassword(id, await readPassword(input, terminal, { question, isNew: true }));
+    });
     const text = `changed the password of ${user.username}; earlier tokens become void on all gateways within 10 s`;
     return printResult(input, terminal, user, text);
   },
