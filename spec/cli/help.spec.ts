@@ -1,22 +1,12 @@
-// Help for people: what it lists, how it fits a terminal, and that its examples can be typed.
+// Help for people: what it lists, and how it fits a terminal. Its examples: spec/system/clients/help-examples.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { readCommandLine } from '../../src/cli/command-line.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { commandHelp, overview } from '../../src/cli/help.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('help');
-
-test('shows only examples that the command line accepts', () => {
-  for (const { name, examples = [] } of COMMANDS) {
-    for (const example of examples) {
-      const line = readCommandLine(COMMANDS, wordsOf(example));
-      assert.equal([line.kind, line.kind === 'run' && line.command.name], ['run', name], example);
-    }
-  }
-});
 
 test('shows usage, options and examples of each command', () => {
   for (const command of COMMANDS) {
@@ -96,9 +86,3 @@ test('lists the environment variables for a gateway only where a command uses a 
 });
 
 test.run();
-
-/** The words of an example as a shell splits it, up to a redirection. */
-function wordsOf(example: string): string[] {
-  const [words = ''] = example.split(/ [<>] /);
-  return (words.match(/"[^"]*"|'[^']*'|\S+/g) ?? []).map((word) => word.replace(/^(["'])(.*)\1$/s, '$2'));
-}

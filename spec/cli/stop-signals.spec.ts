@@ -75,12 +75,6 @@ test('stops at SIGHUP with a terminal, but not under nohup', async () => {
   assert.is(await isPending(background.stop.first), true);
 });
 
-test('leaves no listener behind', () => {
-  const { source, stop } = listen();
-  stop.dispose();
-  assert.equal(source.eventNames(), []);
-});
-
 test('treats a Ctrl-C that arrives twice, by the terminal and by npm, as one', () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {

@@ -101,17 +101,6 @@ busy('shows the latest progress on one line, without characters that move the cu
   assert.not.match(screen.written(), '\u001b[2J');
 });
 
-busy('passes on the error of the work, and can be used again', async () => {
-  const screen = terminalStream();
-  const busy = showBusy(screen);
-  const failure = new Error('refused');
-  assert.is(await thrownBy(busy('calling', () => Promise.reject(failure))), failure);
-  await busy('again', (progress) => {
-    progress('again');
-    return screen.shows(/again/);
-  });
-});
-
 busy('shows only the outer of two nested works', async () => {
   const screen = terminalStream();
   const busy = showBusy(screen);
