@@ -48,18 +48,13 @@ test('sends headers, from the command line or a file, and metadata', async () =>
 });
 
 test('registers a program together with the endpoint that it serves', async () => {
-  assert.is((await register(`served --id one ${FAR} --env A=1 --command`, program)).code, 0);
+  const record = JSON.parse(
+    (await register(`served --id one ${FAR} --env A=1 --json --command`, program)).out,
+  );
+  assert.equal([record.instance_id, record.template_name], ['one', 'served']);
   const { transport, endpoint, command, env } = definitionOf('served', 'one');
   const asked = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp', command: process.execPath };
   assert.equal({ transport, endpoint, command, env: { ...env } }, { ...asked, env: { A: '1' } });
-});
-
-test('passes on the transport of an endpoint, and prints the record as JSON', async () => {
-  const endpoint = 'http://127.0.0.1:9/sse';
-  const { out } = await register(`old --id one --endpoint ${endpoint} --transport sse --json`);
-  const record = JSON.parse(out);
-  assert.equal([record.transport, record.endpoint], ['sse', endpoint]);
-  assert.equal([record.instance_id, record.template_name], ['one', 'old']);
 });
 
 const failures: readonly { what: string; seconds: number; command: string; said: RegExp }[] = [

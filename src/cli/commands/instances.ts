@@ -21,9 +21,7 @@ export const register: CommandDefinition = {
   summary:
     'Register an instance: an HTTP endpoint, a program that the gateway runs, or both: the program serves the endpoint',
   options: {
-    '--endpoint <url>': 'URL of a Streamable HTTP server; without a path /mcp is added',
-    '--transport <kind>':
-      'Protocol of the endpoint: http, or sse for the older HTTP+SSE; default the one that it answers',
+    '--endpoint <url>': 'URL of a server for Streamable HTTP or HTTP+SSE; without a path /mcp is added',
     '--header <NAME=VALUE>...': 'Header sent to the endpoint; NAME=@file takes the value from a file',
     '--command <line>': 'Program and its arguments, as one string; no shell is involved',
     '--working-dir <folder>': "Folder of the program; default the gateway's own",
@@ -76,7 +74,6 @@ function instanceOf(input: CommandInput, { folder }: Terminal): object {
   return {
     id: input.text('id'),
     endpoint: input.text('endpoint'),
-    transport: input.text('transport'),
     command: input.text('command'),
     // Relative to the user's folder, not to the folder of the gateway.
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
@@ -90,9 +87,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal): object {
 
 /** The members of the body of `POST /servers`: the template's definition says how to reach the server. */
 function serverOf(input: CommandInput, { folder }: Terminal): object {
-  const foreign = ['endpoint', 'command', 'transport', 'id', 'working-dir'].find(
-    (name) => input.text(name) !== undefined,
-  );
+  const foreign = ['endpoint', 'command', 'id', 'working-dir'].find((name) => input.text(name) !== undefined);
   if (foreign !== undefined)
     throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
   const variables = recordOf(input, 'env');
