@@ -1,4 +1,4 @@
-// Tools that send single requests: the HTTP API, and the first requests of an MCP client.
+// Tools that send single requests to the HTTP API.
 
 import { type Connection, type ConnectKind, KEY_PLACEHOLDER, keyStep, setVariable } from './kind.ts';
 
@@ -15,11 +15,6 @@ export const curl: ConnectKind = {
     return [
       '# The tools of the template',
       `curl -fsS ${shellWord(`${base}/tools/list`)}${header}`,
-      '',
-      '# The first message of an MCP client',
-      `curl -fsS ${shellWord(base)}${header} -H 'Content-Type: application/json' \\`,
-      `  -H 'Accept: application/json, text/event-stream' \\`,
-      `  -d ${shellWord(JSON.stringify(initialize('curl')))}`,
       '',
       '# Calls a tool, with its name and its arguments:',
       `# curl -fsS ${shellWord(`${base}/tools/call`)}${header} \\`,
@@ -59,7 +54,6 @@ export const postman: ConnectKind = {
   ],
   troubleshooting: [
     '401: apiKey has no current value.',
-    'Send "MCP: initialize" before "MCP: list tools": it keeps the id of the session in a variable.',
     '"Could not send request" for localhost: the web version of Postman needs its desktop agent.',
   ],
   documentation: [
@@ -71,53 +65,26 @@ export const postman: ConnectKind = {
 function collection({ template, url, key }: Connection): object {
   const header = key === undefined ? [] : [{ key: 'X-API-Key', value: '{{apiKey}}' }];
   const json = { key: 'Content-Type', value: 'application/json' };
-  const both = { key: 'Accept', value: 'application/json, text/event-stream' };
-  const session = [
-    { key: 'Mcp-Session-Id', value: '{{sessionId}}' },
-    { key: 'MCP-Protocol-Version', value: '2025-11-25' },
-  ];
-  const post = (url: string, more: readonly object[], body: object) => ({
-    method: 'POST',
-    header: [...header, ...more],
-    url,
-    body: { mode: 'raw', raw: JSON.stringify(body, null, 2), options: { raw: { language: 'json' } } },
-  });
+  const call = JSON.stringify({ name: 'NAME_OF_A_TOOL', arguments: {} }, null, 2);
   const base = '{{baseUrl}}/mcp/{{template}}';
-  const keepSession = [
-    "const id = pm.response.headers.get('Mcp-Session-Id');",
-    "if (id) pm.collectionVariables.set('sessionId', id);",
-  ];
   return {
     info: { name: `stagedoor: ${template}`, schema: SCHEMA },
     variable: [
       { key: 'baseUrl', value: url },
       { key: 'template', value: template },
       ...(key === undefined ? [] : [{ key: 'apiKey', value: key.value ?? KEY_PLACEHOLDER }]),
-      { key: 'sessionId', value: '' },
     ],
     item: [
       { name: 'List tools', request: { method: 'GET', header, url: `${base}/tools/list` } },
       {
         name: 'Call a tool',
-        request: post(`${base}/tools/call`, [json], { name: 'NAME_OF_A_TOOL', arguments: {} }),
-      },
-      {
-        name: 'MCP: initialize',
-        event: [{ listen: 'test', script: { type: 'text/javascript', exec: keepSession } }],
-        request: post(base, [json, both], initialize('postman')),
-      },
-      {
-        name: 'MCP: list tools',
-        request: post(base, [json, both, ...session], { jsonrpc: '2.0', id: 2, method: 'tools/list' }),
+        request: {
+          ...{ method: 'POST', header: [...header, json], url: `${base}/tools/call` },
+          body: { mode: 'raw', raw: call, options: { raw: { language: 'json' } } },
+        },
       },
     ],
   };
 }
 
 const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
-
-function initialize(name: string): object {
-  const clientInfo = { name, version: '1.0.0' };
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
-  return { jsonrpc: '2.0', id: 1, method: 'initialize', params };
-}

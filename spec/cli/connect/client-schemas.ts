@@ -20,11 +20,9 @@ const program = { command: text, args: texts, env: map };
 
 const postmanHeader = { type: 'array', items: closed({ key: text, value: text }, 'key', 'value') };
 const postmanBody = closed({ mode: { enum: ['raw'] }, raw: text, options: { type: 'object' } });
-const postmanScript = closed({ type: text, exec: { anyOf: [text, texts] } });
 const postmanItem = closed(
   {
     name: text,
-    event: { type: 'array', items: closed({ listen: text, script: postmanScript }, 'listen') },
     request: closed({ method: text, header: postmanHeader, url: text, body: postmanBody }),
   },
   'request',
