@@ -101,13 +101,6 @@ test('init and add replace an existing definition only with --force, and leave n
   assert.equal(files.map((name) => name.replaceAll('\\', '/')).sort(), ['search', 'search/template.json']);
 });
 
-test('of several concurrent adds of one definition one succeeds', async () => {
-  await init();
-  const runs = await Promise.all(Array.from({ length: 8 }, () => run(ADD)));
-  assert.equal(runs.map(({ code }) => code).sort(), [0, 1, 1, 1, 1, 1, 1, 1]);
-  assert.equal(await readdir(folder('templates')), ['search']);
-});
-
 test('init and add refuse invalid and missing definitions without a question, and change nothing', async () => {
   await put('broken', { id: 'broken', version: 1 });
   const broken = await complaint(run('add broken --templates-dir templates'));

@@ -2,10 +2,9 @@
 // machine; `template init | validate | add`: writes a template.json from options or answers, checks one, and
 // copies one into that folder. The last three work on files, without a gateway.
 
-import { closeSync, mkdirSync, openSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { didYouMean } from '../../config/nearest.ts';
-import { codeOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
@@ -309,35 +308,13 @@ async function readDefinition(path: string, written: string): Promise<string> {
 
 /** Makes `<folder>/<id>/template.json` and returns its path; replaces one only when `isForced`. Throws CommandFailure. */
 function writeDefinition(folder: string, id: string, text: string, isForced: boolean): string {
-  const home = join(folder, id);
-  const path = join(home, 'template.json');
-  let made: string | undefined;
+  const path = join(folder, id, 'template.json');
+  const mayReplace = () => isForced || !existsSync(path);
   try {
-    made = mkdirSync(home, { recursive: true });
-    const mayReplace = () => isForced || isClaimed(path);
+    mkdirSync(dirname(path), { recursive: true });
     if (replaceFile(path, text, 0o666 & ~process.umask(), mayReplace)) return path;
   } catch (thrown) {
-    if (made !== undefined) removeIfEmpty(home);
     throw writeFailure(path, thrown);
   }
   throw new CommandFailure(`${path} already exists; --force replaces it`);
-}
-
-/** Makes an empty file, so that only one of two concurrent commands gets the path. False when the path is taken. */
-function isClaimed(path: string): boolean {
-  try {
-    closeSync(openSync(path, 'wx'));
-    return true;
-  } catch (thrown) {
-    if (codeOf(thrown) === 'EEXIST') return false;
-    throw thrown;
-  }
-}
-
-function removeIfEmpty(folder: string): void {
-  try {
-    rmdirSync(folder);
-  } catch {
-    // Another program has written into the folder.
-  }
 }
