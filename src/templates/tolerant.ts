@@ -7,8 +7,6 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts
 export interface Remark {
   /** JSON pointer; empty for the whole document. */
   readonly pointer: string;
-  /** Line of the file, from 1; absent when unknown. */
-  readonly line?: number;
   /** Completes "<pointer> ": `is read as [7071]`. */
   readonly message: string;
 }

@@ -1,5 +1,5 @@
 // Checks the text of a template.json against schemas/template.schema.json, with the reference validator of draft-07, and
-// reports the place of each violation. The gateway reads definitions with definition.ts, which is lighter and reports less.
+// reports the JSON pointer of each violation. The gateway reads definitions with definition.ts, which is lighter and reports less.
 
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -32,27 +32,22 @@ export async function validateTemplate(
 ): Promise<Validation> {
   const written = parseTemplate(text);
   const { value, readings } = isTolerant ? tolerated(written, folder) : { value: written, readings: [] };
-  const [{ Ajv }, schema, lineOf] = await Promise.all([import('ajv'), readSchema(), linesOf(text)]);
-  const located = (remarks: readonly Remark[]): Remark[] =>
-    remarks.map(({ pointer, message }) => {
-      const line = lineOf(pointer);
-      return { pointer, ...(line === undefined ? {} : { line }), message };
-    });
+  const [{ Ajv }, schema] = await Promise.all([import('ajv'), readSchema()]);
   const ajv = new Ajv({ allErrors: true, strict: false, logger: false });
   const check = ajv.compile(schema);
   const isWellFormed = check(value);
   const settings = isWellFormed && isJsonObject(value) ? value.config_schema : undefined;
   if (isJsonObject(settings)) ajv.validateSchema(settings);
   const violations = [
-    ...distinct((check.errors ?? []).map((error) => remarkOn(error))),
-    ...distinct((ajv.errors ?? []).map((error) => remarkOn(error, '/config_schema'))),
+    ...(check.errors ?? []).flatMap((error) => remarksOn(error)),
+    ...(ajv.errors ?? []).flatMap((error) => remarksOn(error, '/config_schema')),
     ...(isWellFormed ? beyondSchema(text, folder) : []),
   ];
   const known = Object.keys(isJsonObject(schema.properties) ? schema.properties : {});
   const warnings = Object.keys(isJsonObject(value) ? value : {})
     .filter((name) => !known.includes(name))
     .map((name) => ({ pointer: pointerTo('', name), message: 'is unknown and has no effect' }));
-  return { violations: located(violations), warnings: located(warnings), readings: located(readings) };
+  return { violations, warnings, readings };
 }
 
 /** Rules that a schema cannot express: quotes of a command, placeholders. */
@@ -62,16 +57,7 @@ function beyondSchema(text: string, folder: string | undefined): Remark[] {
     return [];
   } catch (thrown) {
     if (!(thrown instanceof TemplateError)) throw thrown;
-    return thrown.issues.map((issue) => {
-      const [, path = '', message = issue] = /^([^:\s]+): (.*)$/s.exec(issue) ?? [];
-      return {
-        pointer: path
-          .replace(/^(?=.)/, '/')
-          .replaceAll(/[.[]/g, '/')
-          .replaceAll(']', ''),
-        message,
-      };
-    });
+    return thrown.issues.map((message) => ({ pointer: '', message }));
   }
 }
 
@@ -80,45 +66,14 @@ async function readSchema(): Promise<JsonObject> {
   return isJsonObject(schema) ? schema : {};
 }
 
-function remarkOn({ keyword, params, message, propertyName, ...error }: ErrorObject, parent = ''): Remark {
+function remarksOn({ keyword, params, message, propertyName, ...error }: ErrorObject, parent = ''): Remark[] {
+  if (keyword === 'propertyNames') return []; // the rule that the name breaks is an error of its own
   const instancePath = parent + error.instancePath;
-  if (keyword === 'required')
-    return { pointer: pointerTo(instancePath, params.missingProperty), message: 'is missing' };
-  if (keyword === 'propertyNames')
-    return { pointer: pointerTo(instancePath, params.propertyName), message: 'is not a valid name' };
-  if (propertyName !== undefined)
-    return { pointer: pointerTo(instancePath, propertyName), message: 'is not a valid name' };
-  if (keyword === 'enum')
-    return { pointer: instancePath, message: `must be one of ${params.allowedValues.join(', ')}` };
-  return { pointer: instancePath, message: message ?? keyword };
-}
-
-/** A bad name is reported twice: for the rule of names, and for the rule inside it. */
-function distinct(remarks: readonly Remark[]): Remark[] {
-  return [...new Map(remarks.map((remark) => [`${remark.pointer}\0${remark.message}`, remark])).values()];
+  const pointer = propertyName === undefined ? instancePath : pointerTo(instancePath, propertyName);
+  const values = keyword === 'enum' ? `: ${params.allowedValues.join(', ')}` : '';
+  return [{ pointer, message: (message ?? keyword) + values }];
 }
 
 function pointerTo(parent: string, name: string): string {
   return `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-}
-
-/** The line in which the value at a pointer begins; for a missing value, the line of its parent. */
-async function linesOf(text: string): Promise<(pointer: string) => number | undefined> {
-  const { findNodeAtLocation, parseTree } = await import('jsonc-parser');
-  let root: ReturnType<typeof parseTree>;
-  try {
-    root = parseTree(text);
-  } catch {
-    return () => undefined; // nested too deeply for that parser
-  }
-  return (pointer) => {
-    let node = root;
-    for (const word of pointer.split('/').slice(1)) {
-      const name = word.replaceAll('~1', '/').replaceAll('~0', '~');
-      const next = node && findNodeAtLocation(node, [node.type === 'array' ? Number(name) : name]);
-      if (next === undefined) break;
-      node = next;
-    }
-    return node && text.slice(0, node.offset).split('\n').length;
-  };
 }

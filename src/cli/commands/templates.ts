@@ -220,7 +220,7 @@ function definitionOf({ id = '', name, tags, ...answers }: TemplateAnswers): obj
 export const templateValidate: CommandDefinition = {
   name: 'template validate',
   positionals: '<file>',
-  summary: 'Check a template definition: every violation with its location',
+  summary: 'Check a template definition: every violation with its JSON pointer',
   options: {
     '--strict': 'Treat warnings, such as unknown properties, as violations',
     '--tolerant': 'Read the forms of other platforms, as the gateway does, and report how each was read',
@@ -246,10 +246,8 @@ export const templateValidate: CommandDefinition = {
         return { violations: [{ pointer: '', message: thrown.message }], warnings: [], readings: [] };
       });
     const isValid = violations.length === 0 && (warnings.length === 0 || !input.has('strict'));
-    const lineOf = ({ line, pointer, message }: Remark): string =>
-      printable(
-        `${line === undefined ? file : `${file}:${line}`}: ${pointer === '' ? '' : `${pointer} `}${message}`,
-      );
+    const lineOf = ({ pointer, message }: Remark): string =>
+      printable(`${file}: ${pointer === '' ? '' : `${pointer} `}${message}`);
     if (input.has('json')) terminal.print(json({ valid: isValid, violations, warnings, readings }));
     else {
       for (const reading of readings) terminal.print(`read: ${lineOf(reading)}`);
