@@ -66,7 +66,6 @@ const foreign = {
   command: ['python', '-m', 'server'],
   transport: { default: 'streamable-http', supported: ['http', 'stdio'], port: 7071 },
   capabilities: [{ name: 'greeting', description: 'Says hello.' }, { name: 'resources' }],
-  environment: { LEVEL: 3 },
   config_schema: {
     type: 'object',
     properties: {
@@ -90,7 +89,6 @@ test('reads definitions of other platforms', () => {
     ...{ id: 'files', name: 'Files', description: 'Reads and writes files.', version: '1.0.0' },
     ...{ tags: ['files', 'file-system'], docker_image: 'example/mcp-files:2.1', ports: [7071] },
     ...{ command: 'python', args: ['-m', 'server'], transport: 'http', capabilities: ['tools', 'resources'] },
-    environment: { LEVEL: '3' },
   });
   assert.equal(config_schema?.required, ['allowed_dirs']);
   assert.equal(Object(config_schema?.properties).allowed_dirs, {
@@ -113,7 +111,6 @@ test('reports how it read a definition of another platform, and refuses it if it
     '/docker_tag makes the image example/mcp-files:2.1',
     '/command is read as the program "python" and 2 arguments',
     '/transport is read as "http"',
-    '/environment/LEVEL is read as a text',
     '/config_schema/properties/allowed_dirs is a path of this machine: no volume is mounted',
     '/config_schema/properties/allowed_dirs is required',
     '/config_schema/properties/api_key is sensitive: its value is never a word of the command',
@@ -124,15 +121,7 @@ test('reports how it read a definition of another platform, and refuses it if it
     '/examples has no effect',
   ]);
   const strict = await validateTemplate(text);
-  const places = [
-    '',
-    '/ports',
-    '/command',
-    '/transport',
-    '/capabilities/0',
-    '/capabilities/1',
-    '/environment/LEVEL',
-  ];
+  const places = ['', '/ports', '/command', '/transport', '/capabilities/0', '/capabilities/1'];
   const found = new Set(strict.violations.map(({ pointer }) => pointer));
   const missing = places.filter((place) => !found.has(place));
   assert.equal(missing, []);

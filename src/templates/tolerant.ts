@@ -31,7 +31,7 @@ type Note = (name: string, message: string) => void;
 type Rule = (definition: JsonObject, note: Note, folder?: string) => JsonObject;
 
 const RULES: readonly Rule[] = [
-  ...[id, ports, capabilities, image, command, transport, environment, settings, category, withoutEffect],
+  ...[id, ports, capabilities, image, command, transport, settings, category, withoutEffect],
 ];
 
 function id(definition: JsonObject, note: Note, folder?: string): JsonObject {
@@ -119,16 +119,6 @@ function transport(definition: JsonObject, note: Note): JsonObject {
   };
 }
 
-function environment(definition: JsonObject, note: Note): JsonObject {
-  const { environment: written } = definition;
-  if (!isJsonObject(written)) return definition;
-  const others = Object.entries(written).filter(([, value]) => /^(number|boolean)$/.test(typeof value));
-  if (others.length === 0) return definition;
-  for (const [name] of others) note(`environment/${name}`, 'is read as a text');
-  const texts = Object.fromEntries(others.map(([name, value]) => [name, String(value)]));
-  return { ...definition, environment: { ...written, ...texts } };
-}
-
 /** `required: true` in a property is not JSON Schema; it belongs in the list of the schema. */
 function settings(definition: JsonObject, note: Note): JsonObject {
   const { config_schema: schema } = definition;
@@ -180,7 +170,6 @@ const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   tool_endpoint: 'has no effect: tools are listed by the server itself',
   origin: 'has no effect',
   examples: 'has no effect',
-  has_image: 'has no effect: docker_image says so',
 };
 
 function withoutEffect(definition: JsonObject, note: Note): JsonObject {
