@@ -143,7 +143,7 @@ test('never shows a secret, whether it can be used or not', () => {
     { env: { GATEWAY_REDIS_URL: 'http://me:hunter22@cache' } },
     { env: { GATEWAY_DATABASE_URL: 'hunter22' } },
   ];
-  for (const each of refused) assert.not.match(refusal(each), 'hunter');
+  for (const each of refused) assert.match(refusal(each), /^GATEWAY_\w+: expected (?!.*hunter)/);
 });
 
 test('reads the gateway.yaml that docs/reference/configuration.md shows', () => {

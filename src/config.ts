@@ -117,8 +117,8 @@ function readFound<T>(row: Setting<T>, found: Found | undefined): T {
     );
   }
   if (value !== undefined) return value;
-  const shown = row.secret ? (row.kind.describe?.(found.raw) ?? 'something else') : shorten(found.raw);
-  throw new ConfigError(`${found.sourceLine ?? found.source}: expected ${row.kind.type}; found ${shown}`);
+  const shown = row.secret ? '' : `; found ${shorten(found.raw)}`;
+  throw new ConfigError(`${found.sourceLine ?? found.source}: expected ${row.kind.type}${shown}`);
 }
 
 function shownOf<T>({ secret, kind }: Setting<T>, value: T): string {

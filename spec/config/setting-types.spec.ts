@@ -139,31 +139,6 @@ test('show values in the form in which they are read', () => {
   assert.is(path.show(undefined), 'none');
 });
 
-test('describe the fault of a secret without showing any of it', () => {
-  const one = secretText(3, 5);
-  const several = list(one);
-  const cases: [SettingType<unknown>, unknown, string][] = [
-    [one, 'ab', '2 bytes'],
-    [one, 'x', '1 byte'],
-    [one, '', '0 bytes'],
-    [one, 'äöü', '6 bytes'],
-    [one, 'a\0bc', 'a NUL character'],
-    [one, 1234, 'not a text'],
-    [several, 'planted', '7 bytes'],
-    [several, 'abc,de', '2 bytes in item 2'],
-    [several, ['abc', 7], 'not a text in item 2'],
-    [several, 7, 'not a text'],
-  ];
-  for (const [kind, raw, words] of cases) {
-    assert.equal([kind.read(raw, cwd), kind.describe?.(raw)], [undefined, words], String(raw));
-  }
-  assert.is(list(network).describe, undefined);
-  const short = refusal({ env: { GATEWAY_SECRET_KEY: 'short' } });
-  assert.is(short, 'GATEWAY_SECRET_KEY: expected a text of 32 to 4096 bytes; found 5 bytes');
-  const redis = refusal({ env: { GATEWAY_REDIS_URL: 'short' } });
-  assert.match(redis, /found something else$/);
-});
-
 test('mask the password and the options of a URL, and know whether it contains a secret', () => {
   const kind = url('a URL');
   const cases: [string, string, boolean][] = [

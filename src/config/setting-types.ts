@@ -78,8 +78,6 @@ export interface SettingType<T> {
   show(value: T): string;
   /** Writes a value without its secret parts. Default: a secret is hidden as a whole. */
   mask?(value: T): string;
-  /** The fault of an invalid secret, without any part of it: completes "found ...". */
-  describe?(raw: unknown): string;
   /** True when the value contains something that must not be on a command line. Default: false. */
   holdsSecret?(value: T): boolean;
 }
@@ -94,12 +92,6 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
       return bytes >= leastBytes && bytes <= mostBytes && !raw.includes('\0') ? raw : undefined;
     },
     show: String,
-    describe: (raw) => {
-      if (typeof raw !== 'string') return 'not a text';
-      const bytes = Buffer.byteLength(raw);
-      if (raw.includes('\0')) return 'a NUL character';
-      return `${bytes} ${bytes === 1 ? 'byte' : 'bytes'}`;
-    },
   };
 }
 
@@ -310,16 +302,7 @@ export function list<T>(item: SettingType<T>): SettingType<readonly T[]> {
       return values;
     },
     show: (values) => (values.length === 0 ? 'none' : values.map((value) => item.show(value)).join(', ')),
-    ...(item.describe === undefined ? {} : { describe: (raw) => describeFirst(item, raw) }),
   };
-}
-
-/** The fault of the first invalid item, with its position. */
-function describeFirst<T>(item: SettingType<T>, raw: unknown): string {
-  const parts = splitList(raw) ?? [raw];
-  const index = parts.findIndex((part) => item.read(part, '/') === undefined);
-  const words = item.describe?.(parts[index]) ?? 'something else';
-  return parts.length === 1 ? words : `${words} in item ${index + 1}`;
 }
 
 function splitList(raw: unknown): readonly unknown[] | undefined {
