@@ -65,8 +65,6 @@ export interface Database {
   readonly lock: MigrationLock;
   /** How to create the database itself; absent where only an administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
-  /** Selects the server's clock as `seconds` since 1970. Absent for a file. */
-  readonly clockSql?: string;
   /**
    * Inserts a row with parameters by the driver's own client, on the connection of the open transaction: MikroORM
    * writes values into the text of the statement, which takes twice the time for a long one. Absent for servers.

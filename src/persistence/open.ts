@@ -74,34 +74,10 @@ export async function migrationStatus(
 ): Promise<MigrationStatus> {
   const parsed = parseDatabaseUrl(url, cwd);
   if (parsed === undefined) return { applied: [], pending: [], unknown: [] };
-  return inspect(parsed, async (orm) => {
-    const { readMigrationStatus } = await import('./migrate.ts');
-    return withTimeout(readMigrationStatus(parsed.database, orm), ANSWER_MS);
-  });
-}
-
-/**
- * The clock of a database server, in ms since 1970 as whole seconds; undefined for a file and for memory. Throws
- * StoreOpenError.
- */
-export async function databaseClock(
-  url: string,
-  { cwd }: { readonly cwd: string },
-): Promise<number | undefined> {
-  const parsed = parseDatabaseUrl(url, cwd);
-  const sql = parsed?.database.clockSql;
-  if (parsed === undefined || sql === undefined) return undefined;
-  return inspect(parsed, async (orm) => {
-    const [row]: { readonly seconds?: unknown }[] = await withTimeout(orm.connection.execute(sql), ANSWER_MS);
-    return Number(row?.seconds) * 1000;
-  });
-}
-
-/** Connects to an existing database for a few queries. Throws StoreOpenError. */
-async function inspect<T>(parsed: ParsedDatabaseUrl, work: (orm: Orm) => Promise<T>): Promise<T> {
   const orm = await connected(parsed, CONNECT_MS, { mayCreate: false });
   try {
-    return await work(orm);
+    const { readMigrationStatus } = await import('./migrate.ts');
+    return await withTimeout(readMigrationStatus(parsed.database, orm), ANSWER_MS);
   } catch (thrown) {
     throw explain(parsed, thrown);
   } finally {

@@ -1,14 +1,10 @@
-// Opening a database on real servers: refusals, and the clock of the server. Creating databases, also concurrently:
-// server-behaviour.ts.
+// Opening a database on real servers: refusals. Creating databases, also concurrently: server-behaviour.ts.
 
 import * as assert from 'uvu/assert';
 import type { ParsedDatabaseUrl } from '../../../src/persistence/database-url.ts';
-import { mssql } from '../../../src/persistence/databases/mssql.ts';
-import { oracle } from '../../../src/persistence/databases/oracle.ts';
-import { databaseClock, openStore } from '../../../src/persistence/open.ts';
+import { openStore } from '../../../src/persistence/open.ts';
 import { createDatabase } from '../../../src/persistence/open-failures.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
-import { grammarFault } from '../../fixtures/sql/grammar.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, mariadb, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -49,30 +45,6 @@ onPostgresql('an error names the user that may not create the database', async (
 test('no database is created on Oracle, where only an administrator can', async () => {
   const never = () => Promise.reject(new Error('nobody should connect'));
   assert.is(await createDatabase(parsed('oracle://a@h/S'), never), 'refused');
-});
-
-for (const service of [maria, postgres]) {
-  test.needs(service.url, service.skip)('the clock of the server is read in ms since 1970', async () => {
-    const { url, drop } = await freshDatabase(reachable(service));
-    try {
-      const clock = (await databaseClock(url, { cwd: '/' })) ?? 0;
-      // The server runs on this machine or near it.
-      assert.ok(Math.abs(clock - Date.now()) < 3_600_000, String(clock));
-    } finally {
-      await drop();
-    }
-  });
-}
-
-test('the clock is local for a file and for memory, and fails in one line when the server does not answer', async () => {
-  assert.is(await databaseClock('memory://', { cwd: '/' }), undefined);
-  assert.is(await databaseClock('sqlite:///none.db', { cwd: '/nowhere' }), undefined);
-  await failureOf(databaseClock('postgresql://127.0.0.1:2/x', { cwd: '/' }));
-});
-
-test('the queries of the clock match the grammar of SQL Server and Oracle', () => {
-  assert.is(grammarFault(mssql.clockSql ?? '', 'mssql'), undefined);
-  assert.is(grammarFault(oracle.clockSql ?? '', 'oracle'), undefined);
 });
 
 test.run();

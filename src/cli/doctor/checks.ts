@@ -10,7 +10,6 @@ import { localUrl } from '../../domain/endpoint.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { databaseClock } from '../../persistence/open.ts';
 import { stateFolderOf } from '../../storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { Requirements } from '../../templates/requirements.ts';
@@ -222,18 +221,7 @@ async function checkProxies(_config: Config, { env }: Terminal): Promise<readonl
   return [ok(`${names}: programs of templates get it; the gateway itself connects directly`)];
 }
 
-async function checkClock({ databaseUrl }: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  // The check of the database reports why it does not answer.
-  const databaseMs = await databaseClock(databaseUrl, { cwd: terminal.folder }).catch(() => undefined);
-  const compared = [
-    ...(databaseMs === undefined ? [] : [compareClock('the database', databaseMs - Date.now())]),
-    ...(await compareWithGateway(terminal)),
-  ];
-  if (compared.length > 0) return compared;
-  return [ok(`${new Date().toISOString()}; no gateway and no database server to compare it with`)];
-}
-
-async function compareWithGateway(terminal: Terminal): Promise<readonly CheckResult[]> {
+async function checkClock(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const named = attempt(() => namedUrl(undefined, terminal.env));
   if (named instanceof Error) return [fail(named.message, 'correct STAGEDOOR_URL')];
   for (const url of named === undefined ? usualUrls(terminal) : [named]) {
@@ -245,7 +233,7 @@ async function compareWithGateway(terminal: Terminal): Promise<readonly CheckRes
     const there = Date.parse(response?.headers.get('date') ?? '');
     if (!Number.isNaN(there)) return [compareClock(url, there - (before + Date.now()) / 2)];
   }
-  return [];
+  return [ok(`${new Date().toISOString()}; no gateway to compare it with`)];
 }
 
 /** In whole seconds, the precision of both clocks. */

@@ -17,7 +17,6 @@ export const mssql: Database = {
   isFile: false,
   defaultPort: 1433,
   insertsRows: true,
-  clockSql: "select datediff_big(second, '1970-01-01', sysutcdatetime()) as seconds",
   driver: async () => {
     const { MsSqlDriver } = await import('@mikro-orm/mssql');
     return class extends MsSqlDriver {

@@ -13,7 +13,6 @@ export const mysql: Database = {
   isFile: false,
   defaultPort: 3306,
   insertsRows: true,
-  clockSql: 'select unix_timestamp() as seconds',
   driver: async () => (await import('@mikro-orm/mysql')).MySqlDriver,
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {
     const { host, port, user, password, name, options } = address;

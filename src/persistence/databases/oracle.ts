@@ -15,7 +15,6 @@ export const oracle: Database = {
   defaultPort: 1521,
   // Not before Oracle 23.
   insertsRows: false,
-  clockSql: `select (cast(sys_extract_utc(systimestamp) as date) - date '1970-01-01') * 86400 as "seconds" from dual`,
   driver: async () => {
     const { OracleDriver } = await import('@mikro-orm/oracledb');
     return class extends OracleDriver {

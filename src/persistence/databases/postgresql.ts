@@ -16,7 +16,6 @@ export const postgresql: Database = {
   isFile: false,
   defaultPort: 5432,
   insertsRows: true,
-  clockSql: 'select extract(epoch from now()) as seconds',
   driver: async () => (await import('@mikro-orm/postgresql')).PostgreSqlDriver,
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections, sockets }) => {
     const { host, port, user, password, name, options } = address;
