@@ -58,28 +58,23 @@ test('reads the environment variables MCP_GATEWAY_* and GATEWAY_*', () => {
     probeTimeoutMs: 2_500,
     maxRetries: 0,
     callTimeoutMs: 30_000,
-    session: 'auto',
-    sessionFailover: 'auto',
   });
   assert.equal(config.corsOrigins, ['https://a.example', 'http://b.example:8080']);
 });
 
 test('reads the keys and sections of gateway.yaml', () => {
-  const balancer =
-    '{ strategy: health_based, health_check_interval: 1.5, session: isolated, session_failover: Never }';
   const yaml = [
     ...['host: 0.0.0.0', 'port: 9000', 'database_url: memory://', 'cors_origins: [https://a.example]'],
     ...['auth:', `  secret_key: ${'k'.repeat(32)}`, '  access_token_expire_minutes: 5', '  enabled: false'],
-    `load_balancer: ${balancer}`,
+    'load_balancer: { strategy: Health_Based, health_check_interval: 1.5 }',
     'sessions: { max: 500, idle_seconds: 90, max_processes: 7, share: 100 }',
   ].join('\n');
   const { listeners, secretKey, tokenLifetimeMs, authEnabled, defaultPolicy, ...config } = load({ yaml });
   const portSource = 'gateway.yaml:2, port';
   assert.equal(listeners, [{ host: '0.0.0.0', port: 9000, label: 'gateway', portSource }]);
   assert.equal([secretKey, tokenLifetimeMs, authEnabled], ['k'.repeat(32), 300_000, false]);
-  const { strategy, healthIntervalMs, session, sessionFailover } = defaultPolicy;
+  const { strategy, healthIntervalMs } = defaultPolicy;
   assert.equal([strategy, healthIntervalMs], ['health_based', 1_500]);
-  assert.equal([session, sessionFailover], ['isolated', 'never']);
   assert.equal(config.sessions, { max: 500, idleMs: 90_000, processes: 7, share: 1 });
   assert.equal([config.corsOrigins, config.databaseUrl], [['https://a.example'], 'memory://']);
 });

@@ -5,15 +5,7 @@
 import { PASS_ENV } from '../domain/command.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import { LIMITS } from '../domain/limits.ts';
-import {
-  DEFAULT_POLICY,
-  SESSION_FAILOVER,
-  SESSION_SHARING,
-  type SessionFailover,
-  type SessionSharing,
-  STRATEGY_NAMES,
-  type StrategyName,
-} from '../domain/policy.ts';
+import { DEFAULT_POLICY, STRATEGY_NAMES, type StrategyName } from '../domain/policy.ts';
 import {
   boolean,
   choice,
@@ -150,20 +142,6 @@ export const SETTINGS = {
       kind: seconds(0.1, 3600),
       default: DEFAULT_POLICY.callTimeoutMs,
       doc: 'Longest wait for the first answer to a call, unless the template sets it; progress restarts it. No call lasts longer than 600 s in all.',
-    }),
-    session: setting<SessionSharing>({
-      key: 'load_balancer.session',
-      flag: 'session',
-      kind: choice(SESSION_SHARING),
-      default: DEFAULT_POLICY.session,
-      doc: 'Whether MCP sessions share the processes of a template, unless the template sets it. See docs/guides/mcp-sessions.md.',
-    }),
-    sessionFailover: setting<SessionFailover>({
-      key: 'load_balancer.session_failover',
-      flag: 'session-failover',
-      kind: choice(SESSION_FAILOVER),
-      default: DEFAULT_POLICY.sessionFailover,
-      doc: 'Whether an MCP session moves to another instance when its own is gone, unless the template sets it.',
     }),
   },
   /** MCP sessions of all templates together; `share` is a fraction. */
