@@ -66,14 +66,10 @@ test('starts no program whose template requires a program or version that is mis
   const [major = ''] = process.versions.node.split('.');
   const started = 'exited with code 0';
   assert.is(
-    await reasonOf([`node>=${major}, <${Number(major) + 1}`, 'node', `node==${major}`], process.execPath),
+    await reasonOf([`node>=${major}`, 'node', `node >= ${Number(major) - 1}.99`], process.execPath),
     started,
   );
-  assert.is(
-    await reasonOf(['a soft heart', 'node~=3', 'java>=99'], process.execPath),
-    started,
-    'other forms',
-  );
+  assert.is(await reasonOf(['a soft heart', 'node<3', 'java>=99'], process.execPath), started, 'other forms');
   assert.is(
     await reasonOf(['node >= 999'], process.execPath),
     `it is not started: its template requires node >= 999, and "${process.execPath} --version" prints ${process.versions.node}`,
@@ -84,7 +80,7 @@ test('starts no program whose template requires a program or version that is mis
   );
   await writeFile(join(folder, 'python3'), '#!/bin/sh\necho Python 3.9.2\n', { mode: 0o755 });
   const path = { PATH: `${folder}:${process.env.PATH}` };
-  assert.is(await reasonOf(['python>3.9,<=3.10'], process.execPath, path), started);
+  assert.is(await reasonOf(['python>=3.9.2.0'], process.execPath, path), started);
   assert.match(
     String(await reasonOf(['python>=3.10'], process.execPath, path)),
     /"python3 --version" prints 3\.9\.2$/,

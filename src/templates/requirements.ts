@@ -17,9 +17,8 @@ const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   git: ['git'],
 };
 
-/** `node`, `node>=20`, `python >= 3.10, < 4`. */
-const FORM = /^([a-z]+)((?:\s*,?\s*(?:>=|<=|==|=|>|<)\s*\d+(?:\.\d+){0,3})*)$/;
-const BOUND = /(>=|<=|==|=|>|<)\s*([\d.]+)/g;
+/** `node`, `node>=20`, `python >= 3.10`. */
+const FORM = /^([a-z]+)(?:\s*>=\s*(\d+(?:\.\d+){0,3}))?$/;
 
 const ANSWER_MS = 5_000;
 /** Lifetime of a cached answer, after which a later installation is noticed. */
@@ -54,7 +53,7 @@ export class Requirements {
     return undefined;
   }
 
-  async #problemOf({ names, bounds }: Requirement, command: string, environment: ProgramVariables) {
+  async #problemOf({ names, least }: Requirement, command: string, environment: ProgramVariables) {
     // The program itself if it is that runtime, else the runtime in its PATH.
     const own = basename(command).replace(/\.exe$/i, '');
     const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
@@ -62,7 +61,7 @@ export class Requirements {
     for (const program of isRuntime ? [command] : names) {
       const version = await this.#versionOf(program, environment);
       if (typeof version === 'string') problem ??= version;
-      else if (bounds.every((bound) => fits(version.parts, bound))) return undefined;
+      else if (isAtLeast(version.parts, least)) return undefined;
       else return `"${program} --version" prints ${version.parts.join('.')}`;
     }
     return problem;
@@ -82,44 +81,26 @@ export class Requirements {
 
 interface Requirement {
   readonly names: readonly string[];
-  readonly bounds: readonly Bound[];
-}
-
-interface Bound {
-  readonly operator: string;
-  readonly parts: readonly number[];
+  readonly least: readonly number[];
 }
 
 /** The numbers of a version, or the reason why there are none, as a clause. */
 type Version = { readonly parts: readonly number[] } | string;
 
 function read(text: string): Requirement | undefined {
-  const [, runtime = '', written = ''] = FORM.exec(text.trim()) ?? [];
+  const [, runtime = '', least = '0'] = FORM.exec(text.trim()) ?? [];
   if (!Object.hasOwn(RUNTIMES, runtime)) return undefined;
-  const bounds = [...written.matchAll(BOUND)].map(([, operator = '', version = '']) => ({
-    operator,
-    parts: numbersOf(version),
-  }));
-  return { names: RUNTIMES[runtime] ?? [], bounds };
+  return { names: RUNTIMES[runtime] ?? [], least: numbersOf(least) };
 }
 
 function numbersOf(version: string): number[] {
   return version.split('.').map(Number);
 }
 
-/** `==3.10` matches any 3.10; in all other comparisons missing parts are 0. */
-function fits(version: readonly number[], { operator, parts }: Bound): boolean {
-  if (operator === '==' || operator === '=')
-    return parts.every((part, index) => (version[index] ?? 0) === part);
-  const longest = Math.max(version.length, parts.length);
-  const distances = Array.from(
-    { length: longest },
-    (_, index) => (version[index] ?? 0) - (parts[index] ?? 0),
-  );
-  const order = distances.find((distance) => distance !== 0) ?? 0;
-  if (operator === '>=') return order >= 0;
-  if (operator === '<=') return order <= 0;
-  return operator === '>' ? order > 0 : order < 0;
+/** Missing parts are 0. */
+function isAtLeast(version: readonly number[], least: readonly number[]): boolean {
+  const index = least.findIndex((part, at) => part !== (version[at] ?? 0));
+  return index === -1 || (version[index] ?? 0) > (least[index] ?? 0);
 }
 
 /** Never rejects. */
