@@ -4,7 +4,6 @@ import {
   chmodSync,
   closeSync,
   existsSync,
-  fchownSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -33,15 +32,9 @@ export function writePrivateFile(path: string, text: string): void {
 
 /**
  * The same with this mode, in an existing folder. `isUnchanged` is called right before the replacement; if it returns false, nothing
- * is replaced and the result is false. `owner`: a user other than this one. Throws the error of the file system.
+ * is replaced and the result is false. Throws the error of the file system.
  */
-export function replaceFile(
-  path: string,
-  text: string,
-  mode: number,
-  isUnchanged: () => boolean,
-  owner?: { readonly uid: number; readonly gid: number },
-): boolean {
+export function replaceFile(path: string, text: string, mode: number, isUnchanged: () => boolean): boolean {
   const draft = `${path}.${process.pid}.tmp`;
   rmSync(draft, { force: true }); // left by a killed process with the same number
   try {
@@ -50,7 +43,6 @@ export function replaceFile(
     try {
       writeFileSync(file, text);
       fsyncSync(file);
-      if (owner !== undefined) fchownSync(file, owner.uid, owner.gid);
     } finally {
       closeSync(file);
     }

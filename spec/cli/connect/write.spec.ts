@@ -2,7 +2,6 @@
 
 import {
   chmodSync,
-  chownSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -279,19 +278,6 @@ test('refuses to change a read-only file', async () => {
   assert.is(read(path), '{}');
 });
 
-const asRoot = test.needs(process.getuid?.() === 0, 'only root can become another user');
-
-asRoot('changes nothing when the file would belong to another user afterwards', async () => {
-  const path = put('.cursor/mcp.json', '{}');
-  chownSync(path, 1234, 1234);
-  chmodSync(path, 0o666);
-  for (const folder of [home(), home('.cursor')]) chmodSync(folder, 0o777);
-  process.seteuid?.(65534);
-  const { code, err } = await write('cursor', '--write', '--yes').finally(() => process.seteuid?.(0));
-  assert.equal([code, read(path), filesOf(home('.cursor'))], [1, '{}', ['mcp.json']]);
-  assert.match(err, `${path} cannot be written (EPERM); nothing was changed`);
-});
-
 test('follows a symbolic link, and refuses a loop of links and a folder', async () => {
   const real = put('dotfiles/mcp.json', '{}');
   mkdirSync(home('.cursor'));
@@ -299,11 +285,6 @@ test('follows a symbolic link, and refuses a loop of links and a folder', async 
   await write('cursor', '--write', '--yes');
   assert.match(read(real), 'weather');
   assert.equal(filesOf(home('.cursor')), ['mcp.json']);
-  rmSync(home('.cursor/mcp.json'));
-  symlinkSync('next.json', home('.cursor/mcp.json'));
-  symlinkSync('../dotfiles/new.json', home('.cursor/next.json'));
-  await write('cursor', '--write', '--yes');
-  assert.match(read(home('dotfiles/new.json')), 'weather');
   rmSync(home('.cursor/mcp.json'));
   symlinkSync('mcp.json', home('.cursor/mcp.json'));
   const circle = await complaint(write('cursor', '--write', '--yes'));

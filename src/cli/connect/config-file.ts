@@ -1,16 +1,7 @@
 // `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation
 // and writes it. The file is replaced as a whole or not at all, and a copy of the old file is kept.
 
-import {
-  copyFileSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
 import { codeOf } from '../../domain/errors.ts';
@@ -61,15 +52,9 @@ function readConfig(written: string): ConfigText {
       throw new CommandFailure(`${written} is not UTF-8: not edited`, { cause: error });
     }
     const code = codeOf(error) ?? 'unknown reason';
-    if (code === 'ENOENT') return { path: targetOf(written), text: undefined, mode: 0o600 };
+    if (code === 'ENOENT') return { path: written, text: undefined, mode: 0o600 };
     throw new CommandFailure(`${written} cannot be read (${code}); nothing was changed`, { cause: error });
   }
-}
-
-/** The file to be made: the target of a link to no file yet. */
-function targetOf(written: string): string {
-  const isLink = lstatSync(written, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  return isLink ? targetOf(resolve(realpathSync(dirname(written)), readlinkSync(written))) : written;
 }
 
 /** The text after the edit. Throws CommandFailure with the name of the file. */
@@ -89,11 +74,8 @@ function writeConfig({ path, text: before, mode }: ConfigText, after: string): s
   try {
     if (before === undefined) mkdirSync(dirname(path), { recursive: true });
     else copyFileSync(path, backup);
-    const found = before === undefined ? undefined : statSync(path);
-    // The command may run as root on a file of another user.
-    const owner = found?.uid === process.getuid?.() ? undefined : found;
     const isStillSame = () => readConfig(path).text === before;
-    if (!replaceFile(path, after, mode, isStillSame, owner)) {
+    if (!replaceFile(path, after, mode, isStillSame)) {
       throw new CommandFailure(`${path} was changed by another program meanwhile; run the command again`);
     }
   } catch (error) {
