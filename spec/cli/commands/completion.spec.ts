@@ -65,10 +65,6 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
     assert.equal(complete('doctor', '--templ'), ['--templates-dir']);
     assert.equal(complete('gateway', 'stats', '--nothing'), []);
   });
-
-  inShell(`${shell} completes the names of shells`, () => {
-    assert.equal(complete('completion', 'b'), ['bash']);
-  });
 }
 
 test('refuses an unknown shell and names the supported ones', async () => {

@@ -62,21 +62,15 @@ function branches(commands: readonly Command[]): readonly CompletionRule[] {
   ];
 }
 
-/** The possible words after a command: its options, and its argument if that is one of a few words. */
+/** The options of each command. */
 function leaves(commands: readonly Command[]): readonly CompletionRule[] {
   return commands.map((command) => ({
     before: command.name,
     candidates: [
-      ...choicesOf(command).map((word) => ({ word, about: '' })),
       ...command.options.map((option) => ({ word: optionFlag(option), about: short(option.description) })),
       { word: '--help', about: 'show help' },
     ],
   }));
-}
-
-/** The words that are allowed as the argument of a command: `bash`, `zsh` of `<bash|zsh>`. */
-function choicesOf({ positionals = '' }: Command): readonly string[] {
-  return /^<(\w+(?:\|\w+)+)>$/.exec(positionals)?.[1]?.split('|') ?? [];
 }
 
 function asCompletion({ name, summary }: Command): Completion {
@@ -175,16 +169,12 @@ function fishScript(commands: readonly Command[]): string {
     ),
     ...commands.flatMap((command) => {
       const condition = `__stagedoor_in ${command.name}`;
-      const choices = choicesOf(command);
-      return [
-        ...(choices.length === 0 ? [] : [rule(condition, `-a ${fishQuoted(choices.join(' '))}`)]),
-        ...command.options.map((option) => {
-          const letter = option.short === undefined ? '' : ` -s ${option.short}`;
-          const value = option.flags.includes(' ') ? ' -r -F' : '';
-          const long = optionFlag(option).slice(2);
-          return rule(condition, `-l ${long}${letter}${value} -d ${fishQuoted(short(option.description))}`);
-        }),
-      ];
+      return command.options.map((option) => {
+        const letter = option.short === undefined ? '' : ` -s ${option.short}`;
+        const value = option.flags.includes(' ') ? ' -r -F' : '';
+        const long = optionFlag(option).slice(2);
+        return rule(condition, `-l ${long}${letter}${value} -d ${fishQuoted(short(option.description))}`);
+      });
     }),
   ].join('\n');
 }
