@@ -12,7 +12,6 @@ export interface FakeObject extends Fields {
     readonly name: string;
     readonly namespace: string;
     readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
   };
 }
 

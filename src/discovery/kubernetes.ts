@@ -11,9 +11,7 @@ import type { DiscoveryContext, Provider, Source } from './provider.ts';
 
 /** Label of a Service: its pods are instances of that template. */
 const TEMPLATE = 'stagedoor/template';
-/** Annotation of a Service with several ports: name or number of the port. */
-const PORT = 'stagedoor/port';
-/** Names of ports without an annotation, best first. */
+/** Names of the port of a Service with several ports, best first. */
 const PORT_NAMES: readonly unknown[] = ['mcp', 'http'];
 /** A convention of another platform: the label of its Deployments, and the label with the template. */
 const MANAGED = 'app.kubernetes.io/managed-by=mcp-platform';
@@ -86,7 +84,7 @@ function listingOf(
     }
     const own = slices.filter((slice) => isSliceOf(slice, service)).toSorted(byAddressType);
     for (const slice of own) {
-      const port = portOf(slice, service);
+      const port = portOf(slice);
       for (const endpoint of listOf(slice.endpoints)) {
         const { kind, name: pod, uid } = fieldsOf(endpoint.targetRef);
         const [address] = Array.isArray(endpoint.addresses) ? endpoint.addresses : [];
@@ -95,7 +93,7 @@ function listingOf(
         } else if (fieldsOf(endpoint.conditions).ready === false) {
           skip(String(pod), 'it is not ready');
         } else if (port === undefined) {
-          skip(String(pod), `it has several ports: name one mcp, or say which in the annotation ${PORT}`);
+          skip(String(pod), 'it has several ports: name one mcp');
         } else if (typeof address === 'string') {
           const id = `${template.slice(0, 119)}-${uid.slice(0, 8)}`;
           if (found.has(`${template}/${id}`)) continue;
@@ -142,21 +140,17 @@ function byAddressType(one: JsonObject, other: JsonObject): number {
   return String(one.addressType).localeCompare(String(other.addressType));
 }
 
-/** The port that the annotation names, else one with a usual name, else the only one. */
-function portOf(slice: JsonObject, service: JsonObject): number | undefined {
+/** The port with a usual name, else the only one. */
+function portOf(slice: JsonObject): number | undefined {
   const ports = listOf(slice.ports).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
-  const wanted = metadataOf(service).annotations[PORT];
-  const chosen =
-    wanted === undefined
-      ? (PORT_NAMES.map((name) => ports.find((port) => port.name === name)).find(Boolean) ??
-        (ports.length === 1 ? ports[0] : undefined))
-      : ports.find(({ name, port }) => name === wanted || String(port) === wanted);
+  const named = PORT_NAMES.map((name) => ports.find((port) => port.name === name)).find(Boolean);
+  const chosen = named ?? (ports.length === 1 ? ports[0] : undefined);
   return typeof chosen?.port === 'number' ? chosen.port : undefined;
 }
 
 function metadataOf(item: JsonObject) {
-  const { name, namespace, labels, annotations } = fieldsOf(item.metadata);
-  return { name, namespace, labels: fieldsOf(labels), annotations: fieldsOf(annotations) };
+  const { name, namespace, labels } = fieldsOf(item.metadata);
+  return { name, namespace, labels: fieldsOf(labels) };
 }
 
 function fieldsOf(value: unknown): JsonObject {
