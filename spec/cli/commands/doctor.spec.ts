@@ -67,7 +67,7 @@ test('distinguishes a port that another program uses from one that a gateway use
   const found = of('ports').map(({ status, text }) => [status, text]);
   assert.equal(found, [
     ['fail', `127.0.0.1:${other} is used by another program`],
-    ['warn', `127.0.0.1:${running} is used by another gateway`],
+    ['ok', `127.0.0.1:${running} is used by a gateway that is running`],
   ]);
   assert.is(of('clock')[0]?.text, `the same as at ${gateway.url}`);
   assert.is(code, 1);

@@ -14,7 +14,7 @@ import { stateFolderOf } from '../../storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { Requirements } from '../../templates/requirements.ts';
 import { credentialsPath } from '../accounts/credentials.ts';
-import { filesIn, runningDaemon, usualUrls } from '../background/daemon-files.ts';
+import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
@@ -99,8 +99,7 @@ function databaseResult(
   return ok(`${name}: migrated`);
 }
 
-async function checkPorts(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const daemon = await runningDaemon(filesIn(stateFolderOf(config, terminal.folder, terminal.env)));
+async function checkPorts(config: Config): Promise<readonly CheckResult[]> {
   const results = await Promise.all(
     config.listeners.map(async ({ host, port }): Promise<CheckResult> => {
       const address = `${host}:${port}`;
@@ -110,16 +109,9 @@ async function checkPorts(config: Config, terminal: Terminal): Promise<readonly 
         return fail(`${address} may not be opened by this user`, 'choose a --port above 1023');
       if (code !== 'EADDRINUSE')
         return fail(`${address} cannot be opened (${code})`, 'choose another --host');
-      const url = localUrl(host, port);
-      if (!(await answersAsGateway(url, ANSWER_MS))) {
-        return fail(`${address} is used by another program`, 'end that program, or choose another --port');
-      }
-      // The file of a daemon names one of its ports.
-      const isSame = daemon !== undefined && new URL(daemon.url).port === String(port);
-      if (daemon !== undefined && (isSame || config.portsDefaulted)) {
-        return ok(`${address} is used by the gateway in the background here, process ${daemon.pid}`);
-      }
-      return warn(`${address} is used by another gateway`, 'choose another --port');
+      if (await answersAsGateway(localUrl(host, port), ANSWER_MS))
+        return ok(`${address} is used by a gateway that is running`);
+      return fail(`${address} is used by another program`, 'end that program, or choose another --port');
     }),
   );
   // One of the two default ports is enough.
