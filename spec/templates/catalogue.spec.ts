@@ -61,8 +61,8 @@ test('reports files that are too large, loops of links and folders', async () =>
   await mkdir(folder('nested', 'template.json'), { recursive: true });
   assert.equal((await readCatalogue(folder())).problems, [
     'large/template.json: has 10.0 MB; a definition may have 1 MB',
-    'loop/template.json: is a loop of links',
-    'nested/template.json: is a folder; name the template.json in it',
+    'loop/template.json: cannot be read (ELOOP)',
+    'nested/template.json: is not a file',
   ]);
 });
 

@@ -77,7 +77,6 @@ export async function readTemplateText(path: string): Promise<string> {
     const file = await open(path, NO_WAITING);
     try {
       const stats = await file.stat();
-      if (stats.isDirectory()) throw new TemplateFileError(`${REASONS.EISDIR}`, 'EISDIR');
       if (!stats.isFile()) throw new TemplateFileError('is not a file', undefined);
       if (stats.size > MOST_TEMPLATE_BYTES) {
         const size = (stats.size / MOST_TEMPLATE_BYTES).toFixed(1);
@@ -90,16 +89,8 @@ export async function readTemplateText(path: string): Promise<string> {
   } catch (thrown) {
     if (thrown instanceof TemplateError) throw thrown;
     const code = codeOf(thrown) ?? String(thrown);
-    throw new TemplateFileError(REASONS[code] ?? `cannot be read (${code})`, code, thrown);
+    throw new TemplateFileError(`cannot be read (${code})`, code, thrown);
   }
 }
 
 const NO_WAITING = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
-
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'does not exist',
-  ENOTDIR: 'does not exist',
-  ELOOP: 'is a loop of links',
-  EACCES: 'may not be read by this user',
-  EISDIR: 'is a folder; name the template.json in it',
-};

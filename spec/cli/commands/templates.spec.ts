@@ -107,7 +107,7 @@ test('init and add refuse invalid and missing definitions without a question, an
   assert.match(broken, /^stagedoor: broken\/template\.json is not valid and was not added\n/);
   assert.match(broken, /version: must be string/);
   for (const [words, line] of [
-    ['add missing --templates-dir templates', 'missing/template.json does not exist'],
+    ['add missing --templates-dir templates', 'missing/template.json cannot be read (ENOENT)'],
     ['init', 'missing <id>, --description, --command or --endpoint: there is no terminal to ask for them'],
     ['init Bad --description x --command y', 'id: must match pattern "^[a-z][a-z0-9-]*$"'],
     ['init a --command x --endpoint http://a', '--command and --endpoint cannot be combined'],
@@ -167,8 +167,8 @@ test('validate reports invalid JSON, deep nesting and unreadable files in one li
   assert.equal([code, complaints], [1, "FILE: not JSON: Unexpected token 's'"]);
   assert.is((await validate(`{"id": ${'['.repeat(50_000)}${']'.repeat(50_000)}}`)).code, 1);
   for (const [name, line] of [
-    ['missing', '/missing does not exist'],
-    ['.', ' is a folder; name the template.json in it'],
+    ['missing', '/missing cannot be read (ENOENT)'],
+    ['.', ' is not a file'],
   ] as const)
     assert.is(await complaint(run('validate', folder(name)), 2), `stagedoor: ${line}`);
 });
