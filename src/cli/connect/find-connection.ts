@@ -85,20 +85,12 @@ async function requireTemplate(gateway: GatewayApi, template: string): Promise<v
 }
 
 function noTemplate(template: string, known: readonly string[]): CommandFailure {
-  if (known.length === 0) {
-    return new CommandFailure(
-      `template "${template}" not found; "${ownCommand('gateway register --help')}" shows how to register one`,
-    );
-  }
-  const first = nearest(template, known);
-  const others = known.filter((name) => name !== first).slice(0, NAMED - 1);
-  const more = known.length > NAMED ? `, and ${known.length - NAMED} more` : '';
-  return new CommandFailure(
-    `template "${template}" not found; nearest: ${[first, ...others].join(', ')}${more}`,
-  );
+  const advice =
+    known.length === 0
+      ? `"${ownCommand('gateway register --help')}" shows how to register one`
+      : `the nearest is "${nearest(template, known)}"`;
+  return new CommandFailure(`template "${template}" not found; ${advice}`);
 }
-
-const NAMED = 5;
 
 async function requiresKey(url: string): Promise<boolean> {
   try {
