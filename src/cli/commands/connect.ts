@@ -70,7 +70,7 @@ export const connect: CommandDefinition = {
     const output = input.text('output');
     const path = output === undefined ? undefined : newFilePath(terminal.folder, output);
     const integrations = await tried();
-    const text = textOf(integrations, connections, input, terminal, path !== undefined);
+    const text = textOf(integrations, input, terminal, path !== undefined);
     if (path === undefined) terminal.print(text);
     else {
       writePrivateFile(path, `${text}\n`);
@@ -176,7 +176,6 @@ function integrationsOf(
 
 function textOf(
   integrations: readonly Integration[],
-  { bridgeReason }: Connections,
   input: CommandInput,
   terminal: Terminal,
   isFile: boolean,
@@ -186,12 +185,6 @@ function textOf(
   }
   const [only, second] = integrations;
   if (isFile && only !== undefined && second === undefined) return only.kind.snippet(only.connection);
-  const usesBridge = integrations.some(
-    ({ connection }) => connection.transport === 'stdio' && connection.program === 'bridge',
-  );
-  if (usesBridge && bridgeReason !== undefined && !isFile) {
-    terminal.note(`the snippet starts the bridge to the gateway: ${bridgeReason}`);
-  }
   return integrations.map((each) => description(each, terminal)).join('\n\n\n');
 }
 

@@ -15,8 +15,6 @@ import type { Remote } from '../remote.ts';
 export interface Connections {
   readonly stdio: ProgramConnection;
   readonly http: EndpointConnection;
-  /** The reason to show why clients do not start the registered command; undefined when they do. */
-  readonly bridgeReason?: string;
 }
 
 export interface ConnectionChoice {
@@ -44,7 +42,7 @@ export async function findConnections(gateway: GatewayApi, choice: ConnectionCho
   };
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
-  if (typeof own !== 'string') return { http, stdio: { ...base, ...own, key: undefined } };
+  if (own !== undefined) return { http, stdio: { ...base, ...own, key: undefined } };
   const named = environment === undefined ? ['--url', url] : ['--env', environment];
   const bridge: ProgramConnection = {
     ...base,
@@ -54,7 +52,7 @@ export async function findConnections(gateway: GatewayApi, choice: ConnectionCho
     command: process.execPath,
     args: [realpathSync(PROGRAM), 'bridge', template, ...named],
   };
-  return { http, stdio: bridge, bridgeReason: own };
+  return { http, stdio: bridge };
 }
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
@@ -107,32 +105,26 @@ async function requiresKey(url: string): Promise<boolean> {
 
 type OwnProgram = Pick<ProgramConnection, 'command' | 'args' | 'program'>;
 
-/** The program that a client on this machine can start itself; else the reason why it cannot. */
+/** The program that a client on this machine can start itself: in a container of a local engine, else the registered command. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,
   variables: readonly string[],
-): OwnProgram | string {
-  if (!isLoopback(new URL(url).hostname)) return 'the gateway is on another machine';
-  const programs = instances.filter(({ transport }) => transport === 'stdio');
-  if (programs.length === 0) return 'the template has no instance that is a program';
-  if (!programs.some((record) => wordsOf(record) !== undefined)) {
-    return 'the registered command is shown only with gateway:write';
-  }
-  const inContainers = programs.filter(({ container }) => typeof container === 'string');
+): OwnProgram | undefined {
+  if (!isLoopback(new URL(url).hostname)) return undefined;
+  const programs = instances.filter((record) => record.transport === 'stdio' && wordsOf(record).length > 0);
+  const { inContainers = [], others = [] } = Object.groupBy(programs, ({ container }) =>
+    typeof container === 'string' ? 'inContainers' : 'others',
+  );
   const named = variables.flatMap((name) => ['-e', name]); // the engine passes on the values that it has
   for (const record of inContainers) {
-    const [words, id] = [wordsOf(record), String(record.container)];
-    const engine = words === undefined ? undefined : engineOf(id);
-    if (words === undefined || engine === undefined) continue;
-    return {
-      program: 'container',
-      command: engine,
-      args: ['exec', '-i', ...named, id.slice(0, SHORT_ID), ...words],
-    };
+    const id = String(record.container);
+    const engine = engineOf(id);
+    if (engine === undefined) continue;
+    const args = ['exec', '-i', ...named, id.slice(0, SHORT_ID), ...wordsOf(record)];
+    return { program: 'container', command: engine, args };
   }
-  if (inContainers.length === programs.length) return 'neither docker nor podman knows its container here';
-  return registeredCommand(programs.filter((record) => !inContainers.includes(record)));
+  return registeredCommand(others);
 }
 
 const SHORT_ID = 12;
@@ -145,19 +137,15 @@ function engineOf(id: string): string | undefined {
   );
 }
 
-/** The command of an instance that needs no folder and no variables; else the reason why there is none. */
-function registeredCommand(programs: readonly Fields[]): OwnProgram | string {
+/** The command of an instance that needs no folder and no variables. */
+function registeredCommand(programs: readonly Fields[]): OwnProgram | undefined {
   const plain = programs.find((record) => {
     const { working_dir: folder, env_vars: variables } = record;
-    return (
-      typeof folder !== 'string' &&
-      Object.keys(fields(variables)).length === 0 &&
-      wordsOf(record)?.some(dependsOnFolder) === false
-    );
+    const needsNone = typeof folder !== 'string' && Object.keys(fields(variables)).length === 0;
+    return needsNone && !wordsOf(record).some(dependsOnFolder);
   });
-  const [command, ...args] = (plain === undefined ? undefined : wordsOf(plain)) ?? [];
-  if (command === undefined) return 'the registered command depends on its folder or its variables';
-  return { program: 'command', command, args };
+  const [command, ...args] = plain === undefined ? [] : wordsOf(plain);
+  return command === undefined ? undefined : { program: 'command', command, args };
 }
 
 function dependsOnFolder(word: string): boolean {
@@ -166,7 +154,7 @@ function dependsOnFolder(word: string): boolean {
   return !isPackage && !isAbsolute && (/[\\/]/.test(word) || /^\.|\.(m|c)?[jt]s$|\.py$/.test(word));
 }
 
-function wordsOf({ command, args }: Fields): readonly string[] | undefined {
-  if (typeof command !== 'string') return undefined;
-  return [command, ...itemsOf(args).map(String)];
+/** Empty without a command, which is shown only with gateway:write. */
+function wordsOf({ command, args }: Fields): readonly string[] {
+  return typeof command === 'string' ? [command, ...itemsOf(args).map(String)] : [];
 }
