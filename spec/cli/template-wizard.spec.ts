@@ -8,8 +8,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('template wizard');
 const nothing: TemplateAnswers = {
-  ...{ id: undefined, name: undefined, description: undefined, author: undefined },
-  ...{ command: undefined, endpoint: undefined, tags: [] },
+  ...{ id: undefined, description: undefined, command: undefined, endpoint: undefined },
 };
 
 /** A person who types each answer once its question is shown. */
@@ -53,9 +52,12 @@ test('asks for everything, and again after a bad answer', async () => {
 });
 
 test('does not ask for values that were given', async () => {
-  const given = { ...nothing, id: 'far', name: 'Far', tags: ['x'], endpoint: 'http://127.0.0.1:9' };
-  const answers = await answer(given, [['What does the server do?', 'Is far away.\r']]);
-  assert.equal(answers, { ...given, description: 'Is far away.' });
+  const given = { ...nothing, id: 'far', description: 'Is far away.', endpoint: 'http://127.0.0.1:9' };
+  const answers = await answer(given, [
+    ['Display name', 'Far\r'],
+    ['Tags', '\r'],
+  ]);
+  assert.equal(answers, { ...given, name: 'Far', tags: [] });
 });
 
 for (const [key, typed] of [

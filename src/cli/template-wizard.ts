@@ -7,16 +7,15 @@ import { Cancelled } from './failures.ts';
 
 export interface TemplateAnswers {
   readonly id: string | undefined;
-  readonly name: string | undefined;
+  readonly name?: string;
   readonly description: string | undefined;
   /** A complete definition has either `command` or `endpoint`. */
   readonly command: string | undefined;
   readonly endpoint: string | undefined;
-  readonly author: string | undefined;
-  readonly tags: readonly string[];
+  readonly tags?: readonly string[];
 }
 
-/** Asks for each value that is undefined or empty. Rejects with Cancelled when the user cancels. */
+/** Asks for each value that is undefined. Rejects with Cancelled when the user cancels. */
 export async function askTemplate(
   given: TemplateAnswers,
   streams: { readonly input: Readable; readonly output: Writable },
@@ -28,10 +27,9 @@ export async function askTemplate(
       await text({ ...streams, message, validate: (answer = '') => problemOf(answer.trim()) }),
     ).trim();
   const id = given.id ?? (await ask('Id, used in URLs and commands', idProblem));
-  const name = given.name ?? (await ask('Display name', emptyProblem));
+  const name = await ask('Display name', emptyProblem);
   const description = given.description ?? (await ask('What does the server do?', emptyProblem));
-  const tags =
-    given.tags.length > 0 ? given.tags : wordsOf(await ask('Tags, separated by commas', () => undefined));
+  const tags = wordsOf(await ask('Tags, separated by commas', () => undefined));
   const answers = { ...given, id, name, description, tags };
   if (given.command !== undefined || given.endpoint !== undefined) return answers;
   const options = [

@@ -72,11 +72,11 @@ const init = (...more: string[]) =>
 const ADD = 'add search --templates-dir templates';
 
 test('init writes a valid definition from options, and add copies it into the templates folder', async () => {
-  const out = await printed(init('--tag', 'files', '--author', 'me'));
+  const out = await printed(init());
   assert.match(out, /^\/search\/template\.json is written/);
   assert.equal(JSON.parse(await readFile(folder('search', 'template.json'), 'utf8')), {
-    ...{ id: 'search', name: 'Search', description: 'Searches.', version: '0.1.0', author: 'me' },
-    ...{ capabilities: ['tools'], tags: ['files'], transport: 'stdio', command: 'node server.js' },
+    ...{ id: 'search', name: 'Search', description: 'Searches.', version: '0.1.0' },
+    ...{ capabilities: ['tools'], transport: 'stdio', command: 'node server.js' },
   });
   await printed(run('validate', folder('search', 'template.json'), '--strict'));
   const line = 'search is added as /templates/search/template.json; a gateway reads it when it starts';
@@ -89,14 +89,14 @@ test('init and add replace an existing definition only with --force, and leave n
   await init();
   await run(ADD);
   for (const [again, forced, path] of [
-    [() => init('--author', 'me'), () => init('--author', 'me', '--force'), '/search'],
+    [() => init(), () => run('init search --description Changed --command x --force'), '/search'],
     [() => run(ADD), () => run(`${ADD} --force`), '/templates/search'],
   ] as const) {
     const line = `stagedoor: ${path}/template.json already exists; --force replaces it`;
     assert.is(await complaint(again()), line);
     await printed(forced());
   }
-  assert.match(await readFile(folder('templates/search/template.json'), 'utf8'), /"author": "me"/);
+  assert.match(await readFile(folder('templates/search/template.json'), 'utf8'), 'Changed');
   const files = await readdir(folder('templates'), { recursive: true });
   assert.equal(files.map((name) => name.replaceAll('\\', '/')).sort(), ['search', 'search/template.json']);
 });

@@ -143,12 +143,9 @@ export const templateInit: CommandDefinition = {
   positionals: '[id]',
   summary: 'Write a new template definition; asks for what the options leave out',
   options: {
-    '--name <text>': 'Display name; default derived from the id',
     '--description <text>': 'What the server does, in a sentence',
     '--command <line>': 'Program and its arguments; it speaks MCP over stdio',
     '--endpoint <url>': 'URL of a server that runs already',
-    '--author <text>': 'A person or an organization',
-    '--tag <tag>...': 'A tag for "template list --tag"',
     '--into <folder>': 'Folder in which <id>/template.json is created; default the current one',
     '--force': 'Replace an existing definition',
   },
@@ -192,23 +189,19 @@ export const templateInit: CommandDefinition = {
 function answersIn(input: CommandInput): TemplateAnswers {
   return {
     id: input.positionals[0],
-    name: input.text('name'),
     description: input.text('description'),
     command: input.text('command'),
     endpoint: input.text('endpoint'),
-    author: input.text('author'),
-    tags: input.texts('tag'),
   };
 }
 
-function definitionOf({ id = '', name, tags, ...answers }: TemplateAnswers): object {
-  const { description, author, command, endpoint } = answers;
+function definitionOf({ id = '', name, tags = [], ...answers }: TemplateAnswers): object {
+  const { description, command, endpoint } = answers;
   return {
     id,
     name: name ?? id.replaceAll('-', ' ').replace(/^./, (letter) => letter.toUpperCase()),
     description,
     version: '0.1.0',
-    author,
     capabilities: ['tools'],
     tags: tags.length === 0 ? undefined : tags,
     transport: command === undefined ? 'http' : 'stdio',
