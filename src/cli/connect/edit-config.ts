@@ -213,16 +213,11 @@ function editedToml(text: string, { file, template, connection }: ConfigEdit): s
 const NOT_OURS =
   'has an entry of this name that connect did not write, and TOML is not edited: change it by hand';
 
-/** Whether the table exists in another form: a header, a dotted key or an inline table. May report one that does not exist. */
+/** Whether the table may exist in another form: a header, a dotted key or an inline table. */
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
   const name = section.join('.');
-  const plain = lines.map((line) => line.replace(/[\s"']/g, ''));
-  const begins = (line: string, words: readonly string[]) => words.some((word) => line.startsWith(word));
   const entry = `${name}.${template}`;
-  return plain.some(
-    (line) =>
-      begins(line, [`${name}=`, `${entry}.`, `${entry}=`, `[${entry}]`, `[${entry}.`]) ||
-      (line.startsWith(`[${name}]`) &&
-        plain.some((other) => begins(other, [`${template}.`, `${template}=`]))),
-  );
+  const words = [`${name}=`, `[${name}]`, `${entry}.`, `${entry}=`, `[${entry}]`, `[${entry}.`];
+  const plain = lines.map((line) => line.replace(/[\s"']/g, ''));
+  return plain.some((line) => words.some((word) => line.startsWith(word)));
 }
