@@ -106,10 +106,8 @@ export class Sources {
 
   #openFile(keys: readonly string[], attempt: ErrorRecorder) {
     const named = this.#input.flags?.config;
-    if (named !== undefined && (typeof named !== 'string' || named === ''))
-      throw new ConfigError('--config requires the name of a file');
-    const name = named ?? 'gateway.yaml';
-    const text = named === undefined ? this.#read(name, name) : this.#readRequired(named, '--config');
+    const name = typeof named === 'string' ? named : 'gateway.yaml';
+    const text = named === undefined ? this.#read(name, name) : this.#readRequired(name, '--config');
     return text === undefined ? undefined : { name, values: readConfigFile(text, name, { keys, attempt }) };
   }
 
@@ -127,10 +125,10 @@ export class Sources {
       if (text !== undefined) this.files.push(absolute);
       return text;
     } catch (thrown) {
-      const reason = codeOf(thrown) ?? 'unknown reason';
-      if (reason === 'EISDIR')
-        throw new ConfigError(`${source}: ${JSON.stringify(path)} is a folder; name the file in it`, thrown);
-      throw new ConfigError(`${source}: the file cannot be read (${reason})`, thrown);
+      throw new ConfigError(
+        `${source}: the file cannot be read (${codeOf(thrown) ?? 'unknown reason'})`,
+        thrown,
+      );
     }
   }
 }

