@@ -1,6 +1,5 @@
 // How values are parsed from text and from YAML, and which are refused.
 
-import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
 import {
   boolean,
@@ -14,7 +13,6 @@ import {
   nodeName,
   origin,
   originOrAll,
-  path,
   type SettingType,
   seconds,
   secretText,
@@ -125,18 +123,6 @@ test('accept exactly the values of their type', () => {
     for (const [raw, value] of good) assert.equal(kind.read(raw, cwd), value, `${kind.type}: ${raw}`);
     for (const raw of bad) assert.is(kind.read(raw, cwd), undefined, `${kind.type}: ${raw}`);
   }
-});
-
-test('show values in the form in which they are read', () => {
-  const values: [SettingType<unknown>, unknown][] = [
-    [seconds(0, 600), 2_500],
-    [boolean, false],
-    [list(network), ['10.0.0.0/8', '::1/128']],
-    [list(network), []],
-    [path, resolve(cwd, 'a')],
-  ];
-  for (const [kind, value] of values) assert.equal(kind.read(kind.show(value), '/elsewhere'), value);
-  assert.is(path.show(undefined), 'none');
 });
 
 test('mask the password and the options of a URL, and know whether it contains a secret', () => {

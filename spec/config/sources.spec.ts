@@ -5,7 +5,6 @@ import { resolve } from 'node:path';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import type { ErrorRecorder } from '../../src/config/config-error.ts';
-import { nearest } from '../../src/config/nearest.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { readConfigFile, unknownVariables } from '../../src/config/sources.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -84,10 +83,6 @@ test('names the nearest key for an unknown one in gateway.yaml', () => {
   );
   const line = refusal({ yaml: 'load_balancer: random' });
   assert.match(line, 'load_balancer is a section of load_balancer.strategy');
-});
-
-test('suggests the first of several equally near keys', () => {
-  assert.is(nearest('ab', ['xb', 'ba']), 'xb');
 });
 
 test('names the line of invalid YAML, and ignores an empty file or section', () => {
