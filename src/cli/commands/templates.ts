@@ -67,7 +67,7 @@ export const templateShow: CommandDefinition = {
 
 const FIELDS = [
   ...['id', 'name', 'description', 'version', 'author', 'capabilities', 'tags', 'requires', 'ports'],
-  ...['transport', 'docker_image', 'instances'],
+  ...['transport', 'instances'],
 ];
 
 function settingsOf({ config_schema }: Fields): readonly Fields[] {

@@ -29,19 +29,15 @@ const VERIFY_MS = 60_000;
 const END_MS = 3_000;
 
 /** Throws CommandFailure with the reason when the snippet does not work. `env` has the key, or there is a login. */
-export async function verify(
-  connection: Connection,
-  env: Terminal['env'],
-  withinMs: number = VERIFY_MS,
-): Promise<Verification> {
+export async function verify(connection: Connection, env: Terminal['env']): Promise<Verification> {
   const beganAtMs = performance.now();
   const line = connection.transport === 'http' ? endpointLine(connection, env) : programLine(connection, env);
   try {
     const found = await Promise.race([
       listTools(line),
       line.failed,
-      delay(withinMs, undefined, { ref: false }).then(() => {
-        throw new CommandFailure(`no answer within ${withinMs / 1000} s`);
+      delay(VERIFY_MS, undefined, { ref: false }).then(() => {
+        throw new CommandFailure(`no answer within ${VERIFY_MS / 1000} s`);
       }),
     ]);
     return { ...found, ms: Math.round(performance.now() - beganAtMs) };
