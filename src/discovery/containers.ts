@@ -275,14 +275,6 @@ function tlsFiles(
 }
 
 function engineFailure(address: string, thrown: unknown, signal: AbortSignal): SourceError {
-  const why =
-    REASONS[codeOf(thrown) ?? ''] ?? (signal.aborted ? 'it does not answer' : messageOf(thrown).trim());
-  return new SourceError(`${address}: ${why.replace(/\s+/g, ' ').slice(0, 300)}`, { cause: thrown });
+  const why = signal.aborted ? 'it does not answer' : messageOf(thrown).trim() || codeOf(thrown);
+  return new SourceError(`${address}: ${String(why).replace(/\s+/g, ' ').slice(0, 300)}`, { cause: thrown });
 }
-
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'no engine runs there (ENOENT)',
-  ECONNREFUSED: 'no engine runs there (ECONNREFUSED)',
-  EACCES: 'this user may not use it (EACCES)',
-  ENOTFOUND: 'its host name is not known (ENOTFOUND)',
-};
