@@ -295,9 +295,6 @@ test('refuses incompatible options, and clients without a file', async () => {
     ['cursor --write --output x', /cannot be combined with --output/],
     ['cursor --remove --http', /--remove cannot be combined with --http/],
     ['cursor --remove --key -', /--remove cannot be combined with --key/],
-    ['cursor --remove --env team', /--remove cannot be combined with --env/],
-    ['cursor --remove --verify', /--remove cannot be combined with --verify/],
-    ['cursor --remove --url http://x', /--remove cannot be combined with --url/],
   ];
   for (const [line, reason] of cases) {
     const [kind = '', ...words] = line.split(' ');
