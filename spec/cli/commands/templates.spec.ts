@@ -40,7 +40,7 @@ test('show describes a template, also one without a definition', async () => {
   const facts = ['name +Filesystem', 'version +1\\.0\\.0', 'author +stagedoor', 'requires +node>=20'];
   for (const fact of [...facts, 'capabilities +read, write, tools', 'tags +demo, files', 'instances +0'])
     assert.match(out, new RegExp(`^${fact}$`, 'm'));
-  assert.match(out, /^folders +array .* arguments +Folders that may be read and written\.$/m);
+  assert.match(out, /^folders +array .* +Folders that may be read and written\.$/m);
   await gateway.server.gateway.register('bare', { endpoint: 'http://127.0.0.1:1' });
   const record = JSON.parse((await gateway.run('template show bare --json')).out);
   assert.equal([record.name, record.version, record.is_defined, record.instances], ['bare', null, false, 1]);

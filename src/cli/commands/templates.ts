@@ -83,8 +83,6 @@ const SETTING_COLUMNS: Columns<Fields> = {
   TYPE: ({ enum: values, type, sensitive }) =>
     (Array.isArray(values) ? values : [type].flat()).join(' | ') + (sensitive === true ? ', secret' : ''),
   DEFAULT: ({ default: value }) => (typeof value === 'string' ? value : JSON.stringify(value)),
-  'GOES TO': ({ env_mapping: variable, header_mapping: header, command_arg: argument }) =>
-    [variable ?? [], header ?? [], argument === undefined || argument === false ? [] : 'arguments'].flat(),
   DESCRIPTION: 'description',
 };
 
