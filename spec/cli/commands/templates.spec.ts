@@ -103,11 +103,15 @@ test('init and add replace an existing definition only with --force, and leave n
 
 test('init and add refuse invalid and missing definitions without a question, and change nothing', async () => {
   await put('broken', { id: 'broken', version: 1 });
-  const broken = await complaint(run('add broken --templates-dir templates'));
-  assert.match(broken, /^stagedoor: broken\/template\.json is not valid and was not added\n/);
-  assert.match(broken, /version: must be string/);
+  for (const [name, fault] of [
+    ['broken', 'version: must be string'],
+    ['missing', 'cannot be read (ENOENT)'],
+  ] as const) {
+    const refused = await complaint(run(`add ${name} --templates-dir templates`));
+    assert.match(refused, `stagedoor: /${name}/template.json is not valid and was not added\n`);
+    assert.match(refused, fault);
+  }
   for (const [words, line] of [
-    ['add missing --templates-dir templates', 'missing/template.json cannot be read (ENOENT)'],
     ['init', 'missing <id>, --description, --command or --endpoint: there is no terminal to ask for them'],
     ['init Bad --description x --command y', 'id: must match pattern "^[a-z][a-z0-9-]*$"'],
     ['init a --command x --endpoint http://a', '--command and --endpoint cannot be combined'],
@@ -167,10 +171,10 @@ test('validate reports invalid JSON, deep nesting and unreadable files in one li
   assert.equal([code, complaints], [1, "FILE: not JSON: Unexpected token 's'"]);
   assert.is((await validate(`{"id": ${'['.repeat(50_000)}${']'.repeat(50_000)}}`)).code, 1);
   for (const [name, line] of [
-    ['missing', '/missing cannot be read (ENOENT)'],
-    ['.', ' is not a file'],
+    ['missing', '/missing: cannot be read (ENOENT)'],
+    ['.', ': is not a file'],
   ] as const)
-    assert.is(await complaint(run('validate', folder(name)), 2), `stagedoor: ${line}`);
+    assert.is(await complaint(run('validate', folder(name))), line);
 });
 
 test.run();

@@ -223,14 +223,15 @@ export const templateValidate: CommandDefinition = {
     'template validate drafts/search/template.json --tolerant --json',
   ],
   run: async (input, terminal) => {
-    const [{ validateTemplate }, { TemplateError }] = await Promise.all([
+    const [{ validateTemplate }, { TemplateError }, { readTemplateText }] = await Promise.all([
       import('../../templates/validate.ts'),
       import('../../templates/definition.ts'),
+      import('../../templates/catalogue.ts'),
     ]);
     const file = input.positional(0);
     const path = resolve(terminal.folder, file);
     const options = { isTolerant: input.has('tolerant'), folder: basename(dirname(path)) };
-    const { violations, warnings, readings } = await readDefinition(path, file)
+    const { violations, warnings, readings } = await readTemplateText(path)
       .then((text) => validateTemplate(text, options))
       .catch((thrown: unknown) => {
         if (!(thrown instanceof TemplateError)) throw thrown;
@@ -261,18 +262,18 @@ export const templateAdd: CommandDefinition = {
   },
   examples: ['template add drafts/search --templates-dir templates'],
   run: async (input, terminal) => {
-    const [{ readSettings }, { readTemplate, TemplateError }] = await Promise.all([
+    const [{ readSettings }, { readTemplate, TemplateError }, { readTemplateText }] = await Promise.all([
       import('../setting-options.ts'),
       import('../../templates/definition.ts'),
+      import('../../templates/catalogue.ts'),
     ]);
     const { templatesFolder } = readSettings(input, terminal);
     if (templatesFolder === undefined)
       throw new UsageError('missing --templates-dir <folder>; the bundled templates cannot be changed');
-    const written = input.positional(0);
-    const folder = resolve(terminal.folder, written);
-    const file = join(written, 'template.json');
+    const folder = resolve(terminal.folder, input.positional(0));
+    const file = join(folder, 'template.json');
     try {
-      const text = await readDefinition(join(folder, 'template.json'), file);
+      const text = await readTemplateText(file);
       const { id } = readTemplate(text, basename(folder));
       const path = writeDefinition(templatesFolder, id, text, input.has('force'));
       terminal.print(`${id} is added as ${path}; a gateway reads it when it starts`);
@@ -286,14 +287,6 @@ export const templateAdd: CommandDefinition = {
     }
   },
 };
-
-async function readDefinition(path: string, written: string): Promise<string> {
-  const { readTemplateText, TemplateFileError } = await import('../../templates/catalogue.ts');
-  return readTemplateText(path).catch((thrown: unknown) => {
-    if (!(thrown instanceof TemplateFileError)) throw thrown;
-    throw new UsageError(`${written} ${thrown.message}`, { cause: thrown });
-  });
-}
 
 /** Makes `<folder>/<id>/template.json` and returns its path; replaces one only when `isForced`. Throws CommandFailure. */
 function writeDefinition(folder: string, id: string, text: string, isForced: boolean): string {
