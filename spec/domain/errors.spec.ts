@@ -25,7 +25,6 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
   [errors.processLimit(64), '429 QUEUE_FULL', again(60), 'sessions.max_processes)'],
   [errors.dedicatedShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
   [errors.parkedCallsFull(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
-  [errors.tooManySearches(), '429 QUEUE_FULL', again(1)],
 ];
 
 test('gives every error its code, status, facts and message', () => {

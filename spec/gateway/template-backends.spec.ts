@@ -1,9 +1,7 @@
 // One template as the endpoint sees it: its peers, its instances, and the tools that they list.
 
-import { of, Subject } from 'rxjs';
+import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { ListField } from '../../src/domain/mcp.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
 import { ListMemory } from '../../src/protocol/cached-lists.ts';
@@ -11,8 +9,6 @@ import { PEER } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('template backends');
-
-const UNKNOWN: ExchangeEvent = { kind: 'error', error: { code: -32602, message: 'Unknown task' } };
 
 type Parts = ConstructorParameters<typeof TemplateBackends>[1];
 type Ref = { id?: string; state: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
@@ -40,38 +36,6 @@ test('has the peers of healthy instances, else the last known ones', () => {
     other,
   ]);
   assert.equal(over([]).backends.peers(), []);
-});
-
-test('names the healthy and draining instances of the modern era', () => {
-  const { backends } = over([
-    { id: 'a', state: 'healthy', peer: { era: 'modern' } },
-    { id: 'b', state: 'unhealthy', peer: { era: 'modern' } },
-    { id: 'c', state: 'healthy', peer: { era: 'legacy' } },
-    { id: 'd', state: 'draining', peer: { era: 'modern' } },
-  ]);
-  assert.equal(backends.modernInstanceIds(), ['a', 'd']);
-});
-
-test('sends a request of the gateway to an instance outside of its calls, on behalf of the owner', () => {
-  const listened: ExchangeRequest[] = [];
-  const listen = (request: ExchangeRequest) => {
-    listened.push(request);
-    return of(UNKNOWN);
-  };
-  const ref = Object.create(InstanceRef.prototype, { listen: { value: listen } });
-  const fleet = { find: (_: string, id: string) => (id === 'a' ? ref : undefined) };
-  const parts = { fleet, listChanges$: new Subject(), memory: new ListMemory() };
-  const backends = new TemplateBackends('t', Object(parts));
-  const received: unknown[] = [];
-  for (const instanceId of ['a', 'b']) {
-    backends
-      .askInstance({ method: 'tasks/get' }, { owner: { id: 'ann' }, instanceId })
-      .subscribe({ next: (event) => received.push(event), error: ({ code }) => received.push(code) });
-  }
-  assert.equal(
-    [received, listened],
-    [[UNKNOWN, 'SERVER_NOT_FOUND'], [{ method: 'tasks/get', caller: 'ann' }]],
-  );
 });
 
 test('finds a tool at healthy instances first, and has the same one list its tools again', () => {

@@ -1,7 +1,7 @@
 // Backends and sessions for the specs of the endpoint in both eras: they answer when the spec says so, and record requests. They
 // honour the contracts of protocol/ports.ts.
 
-import { map, Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { ClientProfile, ServerMessage, ServerNotification } from '../../src/domain/client.ts';
 import { serverNotFound } from '../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
@@ -10,7 +10,6 @@ import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts
 import type { ListField, Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
 import type {
   Backends,
-  InstanceQuery,
   McpSession,
   Owner,
   Reservation,
@@ -200,16 +199,6 @@ export class ScriptedBackends implements Backends {
 
   peers(): readonly Peer[] {
     return this.known;
-  }
-
-  modernInstanceIds(): readonly string[] {
-    return [...(this.instances ?? [])];
-  }
-
-  /** Recorded like an exchange, which it is to a backend. */
-  askInstance(request: ExchangeRequest, { owner, instanceId }: InstanceQuery): Observable<ExchangeEvent> {
-    const profile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
-    return this.exchange(request, { owner, profile, instanceId }).pipe(map(({ event }) => event));
   }
 
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {

@@ -283,14 +283,6 @@ export function listenLimit(most: number, isShare: boolean): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** The instance of a task is unknown, and too many searches are under way. */
-export function tooManySearches(): GatewayError {
-  return new GatewayError('QUEUE_FULL', 'Too many searches for tasks are running; try again.', {
-    delivered: 'no',
-    retryAfterSeconds: 1,
-  });
-}
-
 // --- backends that did not answer ----------------------------------------------------------------------------------
 
 /** `why`: the reasons of single instances, as clauses; '' without any. */

@@ -18,11 +18,6 @@ export interface ExchangeRequest {
    *  to one client. */
   readonly caller?: string;
   /**
-   * The answer that replaces a request to this instance; undefined: the request is sent. It is a function
-   * because the instance is known only once the session is bound. Not sent itself.
-   */
-  readonly refusedAt?: (instanceId: string) => FinalEvent | undefined;
-  /**
    * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to
    * wait counts. Not sent. Default: now.
    */

@@ -1,18 +1,17 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
 // src/actors owns sessions, stateless clients and changes.
 
-import { filter, map, type Observable, throwError } from 'rxjs';
+import { filter, map, type Observable } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
-import { serverNotFound } from '../domain/error-catalogue.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { ListChange, ListField, Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
-import type { Backends, InstanceQuery, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
+import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
 export interface BackendDeps {
   readonly fleet: Fleet;
@@ -65,19 +64,6 @@ export class TemplateBackends implements Backends {
     const ownRequest = { ...request, caller: options.owner.id };
     const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
     return this.#lists.exchange(ownRequest, options, load);
-  }
-
-  modernInstanceIds(): readonly string[] {
-    const refs = this.#deps.fleet.refs(this.#template);
-    const mayAnswer = ({ state, peer }: InstanceRef) =>
-      peer?.era === 'modern' && (state === 'healthy' || state === 'draining');
-    return refs.filter(mayAnswer).map(({ id }) => id);
-  }
-
-  askInstance(request: ExchangeRequest, { owner, instanceId }: InstanceQuery): Observable<ExchangeEvent> {
-    const member = this.#deps.fleet.find(this.#template, instanceId);
-    if (!(member instanceof InstanceRef)) return throwError(() => serverNotFound(instanceId));
-    return member.listen({ ...request, caller: owner.id });
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {

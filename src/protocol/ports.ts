@@ -12,7 +12,7 @@ import type {
   SessionRecord,
 } from '../domain/client.ts';
 import type { GatewayError } from '../domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { ListField, Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 
@@ -40,16 +40,6 @@ export interface Backends {
    */
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer>;
   /**
-   * Ids of the instances of the modern era, whose tasks are bound to no conversation. For all templates together: those of
-   * templates that the owner may use and whose servers announce tasks, interleaved.
-   */
-  modernInstanceIds(owner: Owner): readonly string[];
-  /**
-   * A request of the gateway itself to one of `modernInstanceIds`. Cold; unsubscribing cancels it. Like a probe it is no call: it
-   * is neither counted nor queued, and does not change the health. SERVER_NOT_FOUND, BACKEND_UNAVAILABLE.
-   */
-  askInstance(request: ExchangeRequest, of: InstanceQuery): Observable<ExchangeEvent>;
-  /**
    * List changes, and updates of the named resources, of all instances, later ones included.
    * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
    */
@@ -74,11 +64,6 @@ export interface Client {
 export interface SessionlessOptions extends Client {
   /** Only this instance may answer: it owns the state, the cursor or the task of the request. */
   readonly instanceId?: string | undefined;
-}
-
-export interface InstanceQuery {
-  readonly owner: Owner;
-  readonly instanceId: string;
 }
 
 /** The session of one legacy client, bound to one instance; the session table owns it. */

@@ -96,12 +96,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${count(LIMITS.listItems)}, ${count(LIMITS.listPages)}`,
       'the list is cut, or the call fails',
     ],
-    [
-      'Tasks whose instance and owner a node remembers',
-      `10,000; per caller ${share}`,
-      'the longest unused one is looked up again',
-    ],
-    ['Tasks that are looked up at the same time', '64; per caller 4', queueFull],
+    ['Tasks whose instance and owner a node remembers', '10,000', 'the longest unused one is forgotten'],
   ],
   'Sessions and processes': [
     [

@@ -76,20 +76,6 @@ test('a task request is refused where clients share a process', async () => {
   assert.is(await resultOf(ask(await harness.openSession(), { method: 'tasks/get' })), -32601);
 });
 
-test('a request that its instance must not get is answered with the refusal, and nothing is sent', async () => {
-  await harness.add('a', { peer: FULL_MODERN });
-  const session = await harness.openSession();
-  const refusedAt = (instanceId: string) =>
-    instanceId === 'a'
-      ? ({ kind: 'error', error: { code: -32602, message: 'Unknown task' } } as const)
-      : undefined;
-  const request = { method: 'tasks/cancel', params: { taskId: '1' } };
-  assert.is(await resultOf(ask(session, { ...request, refusedAt })), -32602);
-  assert.is(harness.backend('a').asked.includes('tasks/cancel'), false);
-  await resultOf(ask(session, { ...request, refusedAt: () => undefined }));
-  assert.is(harness.backend('a').asked.includes('tasks/cancel'), true);
-});
-
 for (const [failover, why] of [
   ['never', 'may not move'],
   ['auto', 'has no other instance'],

@@ -233,30 +233,4 @@ test('a session has the current permissions of its own owner', async () => {
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? of('open')), 'closed');
 });
 
-test('returns instances of servers with tasks, templates in turn, if the owner may use them', () => {
-  const { aggregated, a, b } = setUp();
-  a.instances = new Set(['1', '2', '3']);
-  b.instances = new Set(['1', '2']);
-  assert.equal(aggregated.modernInstanceIds(ADA), []);
-  a.peer = { ...a.peer, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } };
-  assert.equal(aggregated.modernInstanceIds(ADA), ['a/1', 'a/2', 'a/3']);
-  b.peer = { ...b.peer, capabilities: { tasks: {} } };
-  assert.equal(aggregated.modernInstanceIds(ADA), ['a/1', 'b/1', 'a/2', 'b/2', 'a/3']);
-  assert.equal(aggregated.modernInstanceIds({ ...ADA, templates: new Set(['b']) }), ['b/1', 'b/2']);
-});
-
-test('asks only instances of templates that the owner may use', async () => {
-  const { aggregated, a } = setUp();
-  const request = { method: 'tasks/get', params: { taskId: '1' } };
-  const askInstance = (owner: Owner, instanceId: string) =>
-    firstValueFrom(aggregated.askInstance(request, { owner, instanceId })).then(
-      ({ kind }) => kind,
-      ({ code }) => code,
-    );
-  const other = { ...ADA, templates: new Set(['b']) };
-  const said = [await askInstance(ADA, 'a/1'), await askInstance(other, 'a/1'), await askInstance(ADA, 'a')];
-  assert.equal(said, ['result', 'SERVER_NOT_FOUND', 'SERVER_NOT_FOUND']);
-  assert.equal(a.asked, [{ ...request, instanceId: '1' }]);
-});
-
 test.run();

@@ -7,7 +7,7 @@ import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
-import { TaskFinder } from '../../../src/protocol/task-finder.ts';
+import { TaskMemory } from '../../../src/protocol/task-memory.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { SessionBackends } from '../scripted-backends.ts';
@@ -31,7 +31,7 @@ export function legacyHarness(
   id = 'one',
   onFault: (error: unknown) => void = () => {},
 ) {
-  const endpoint = new LegacyEndpoint({ onFault, scheduler: untimedScheduler(), tasks: new TaskFinder() });
+  const endpoint = new LegacyEndpoint({ onFault, scheduler: untimedScheduler(), tasks: new TaskMemory() });
   const backends = new SessionBackends();
   const session = backends.add(id, 'ann', profile);
   const charges: number[] = [];

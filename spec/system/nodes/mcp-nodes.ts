@@ -98,12 +98,6 @@ export async function askOnce(
   };
 }
 
-/** The number of calls of a node so far, by its statistics. */
-export async function requestsAt({ admin }: McpNode): Promise<number> {
-  const { body } = await admin('GET /gateway/stats');
-  return Number(objectOr(body).total_requests);
-}
-
 /** The params of the retry of a call, with the same answer to all input requests. */
 export function retryOf(params: Json, { result }: Round, answer: Json): Json {
   const { requestState, inputRequests } = result;

@@ -5,7 +5,6 @@
 import * as assert from 'uvu/assert';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { startTaskServer } from '../../fixtures/task-server.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
@@ -18,7 +17,6 @@ import {
   heardWithinMs,
   isServed,
   refusalOf,
-  requestsAt,
   retryOf,
   STATEFUL,
   startNode,
@@ -42,11 +40,9 @@ test.before(async () => {
   for (const name of ['one', 'two']) {
     await offer('modern', name, startEverything({ name, era: 'modern' }));
     await offer('pages', name, startHttpServer({ name, era: 'modern', pages: 3 }));
-    await offer('tasks', name, startTaskServer());
   }
   await offer('legacy', 'one', startEverything({ era: 'legacy' }));
-  for (const template of ['modern', 'pages', 'tasks', 'legacy'])
-    await isServed(b, `/mcp/${template}`, options);
+  for (const template of ['modern', 'pages', 'legacy']) await isServed(b, `/mcp/${template}`, options);
 });
 test.after(async () => {
   for (const close of opened) await close();
@@ -89,31 +85,6 @@ onPostgresql('a node with another secret refuses request states and cursors with
     await other.remove();
   }
 });
-
-for (const [path, name] of [
-  ['/mcp/tasks', 'begin'],
-  ['/mcp', 'tasks__begin'],
-] as const) {
-  onPostgresql(`either node finds a task at ${path}, and counts only requests of clients`, async () => {
-    for (const [here, there] of [
-      [a, b],
-      [b, a],
-    ] as const) {
-      const begun = await askOnce(here, path, options, 'tools/call', { name, arguments: {} });
-      const { taskId } = begun.result;
-      const named = { headers: { 'Mcp-Name': String(taskId) } };
-      const before = await requestsAt(there);
-      for (const asked of [here, there, here, there, there]) {
-        const got = await askOnce(asked, path, options, 'tasks/get', { taskId }, named);
-        assert.equal([got.result.status, got.instanceId], ['working', begun.instanceId]);
-      }
-      const session = await LegacyClient.open(there.wire, path, options);
-      assert.is((await session.ask('tasks/get', { taskId })).result?.status, 'working');
-      assert.is(await session.close(), 200);
-      assert.is((await requestsAt(there)) - before, 4);
-    }
-  });
-}
 
 onPostgresql('a client of one node gets tools/list_changed for a registration at the other', async () => {
   const wanted = { toolsListChanged: true };

@@ -96,8 +96,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const request = this.#request;
     const binding = this.#current?.binding;
     if (binding === undefined) throw new Error('a call of a session waits for a binding');
-    const refusal = isMixedTask(request, binding) ? NO_TASKS : request.refusedAt?.(ref.id);
-    if (refusal !== undefined) return { request, answer: of(refusal) };
+    if (isMixedTask(request, binding)) return { request, answer: of(NO_TASKS) };
     const isRepeatable = isSafeToRepeat(request, ref); // before sending: afterwards the session that knew the tool may be gone
     if (!isRepeatable) this.#sessionBinding.countUnsafe(1);
     binding.take();

@@ -1,7 +1,7 @@
 // The typed handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and
 // carries calls past its mailbox: the block that chose the instance counts and sends the call. Strategies choose among handles.
 
-import { defer, firstValueFrom, from, ignoreElements, Observable, race, throwError, timer } from 'rxjs';
+import { firstValueFrom, from, ignoreElements, Observable, race, timer } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -190,14 +190,6 @@ export class InstanceRef implements Candidate {
   /** Hot, no replay: the events of leased conversations, `upstream.*`. */
   get upstreamEvents$(): Observable<GatewayEvent> {
     return this.#leases.events$;
-  }
-
-  /**
-   * Cold: an exchange that is no call, such as an open subscription or a request of the gateway itself: not counted, and without
-   * effect on health. BACKEND_UNAVAILABLE.
-   */
-  listen(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return defer(() => this.#link?.listen(request) ?? throwError(notConnected));
   }
 
   /** Notifies the backend in the conversation of the instance; dropped without a session. */

@@ -16,34 +16,23 @@ import {
   startWith,
   takeUntil,
   throttleTime,
-  throwError,
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { serverNotFound } from '../../domain/error-catalogue.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import {
   LEGACY_VERSIONS,
   type ListChange,
   type ListField,
   type Peer,
-  TASKS_EXTENSION,
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
 import { withListNotices } from '../cached-lists.ts';
 import type { ServerInfo } from '../modern/modern-discover.ts';
-import type {
-  Backends,
-  Client,
-  InstanceQuery,
-  McpSession,
-  Owner,
-  SessionlessOptions,
-  SessionTable,
-} from '../ports.ts';
+import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionTable } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
 import { AggregateLists } from './aggregate-lists.ts';
 import { type OwnName, splitInstance, splitName, withAggregateInstance } from './aggregate-names.ts';
@@ -126,25 +115,6 @@ export class AggregateBackends implements Backends {
     const boundTemplate = isPermitted ? bound.template : undefined;
     const directory = this.#directory;
     return aggregateExchange({ request, directory, client, toTemplate, bound: boundTemplate });
-  }
-
-  modernInstanceIds(owner: Owner): readonly string[] {
-    const named = this.#templates(owner)
-      .filter((template) => this.#options.backendsOf(template).peers(owner).some(runsTasks))
-      .map((template) =>
-        this.#options
-          .backendsOf(template)
-          .modernInstanceIds(owner)
-          .map((id) => `${template}/${id}`),
-      );
-    return interleaved(named);
-  }
-
-  askInstance(request: ExchangeRequest, { owner, instanceId }: InstanceQuery): Observable<ExchangeEvent> {
-    const own = splitInstance(instanceId);
-    const isPermitted = own !== undefined && this.#templates(owner).includes(own.template);
-    if (!isPermitted) return throwError(() => serverNotFound(instanceId));
-    return this.#options.backendsOf(own.template).askInstance(request, { owner, instanceId: own.instanceId });
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
@@ -240,16 +210,4 @@ export class AggregateBackends implements Backends {
       greeting: { capabilities, serverInfo: { ...serverInfo } },
     };
   }
-}
-
-function runsTasks({ capabilities: { tasks, extensions } }: Peer): boolean {
-  return tasks !== undefined || (isJsonObject(extensions) && extensions[TASKS_EXTENSION] !== undefined);
-}
-
-/** Interleaves lists: the first items of all, then the second ones, and so on. */
-function interleaved<T>(lists: readonly (readonly T[])[]): T[] {
-  const longest = Math.max(0, ...lists.map(({ length }) => length));
-  return Array.from({ length: longest }, (_, turn) =>
-    lists.flatMap((list) => list.slice(turn, turn + 1)),
-  ).flat();
 }

@@ -36,7 +36,7 @@ import {
   resultMessage,
   rpcFailureOf,
 } from '../rpc.ts';
-import { isTaskMethod, type TaskFinder } from '../task-finder.ts';
+import { isTaskMethod, type TaskMemory } from '../task-memory.ts';
 import { type LegacyConversation, LegacyConversations } from './legacy-conversation.ts';
 import { exchangeInSession } from './legacy-over-modern.ts';
 import type { LegacyPost } from './legacy-post.ts';
@@ -55,7 +55,7 @@ interface SessionPost {
 }
 
 interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes'> {
-  readonly tasks: TaskFinder;
+  readonly tasks: TaskMemory;
 }
 
 /** Serves legacy clients at all paths. The caller closes it. */

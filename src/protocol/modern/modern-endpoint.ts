@@ -1,7 +1,7 @@
 // The MCP endpoint for clients of the modern era (2026-07-28): every request is complete and checked by itself. endpoint.ts
 // decided the era before; modern-exchange.ts carries a request under way.
 
-import { type Observable, switchMap } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { acceptsServerRequests, type ClientQuestion, type ClientReply } from '../../domain/client.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer } from '../../domain/exchange.ts';
@@ -22,7 +22,7 @@ import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts'
 import { hasRounds } from '../input-requests.ts';
 import type { Backends, CallParking } from '../ports.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
-import type { TaskFinder } from '../task-finder.ts';
+import type { TaskMemory } from '../task-memory.ts';
 import { ListenStreams } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
 import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
@@ -31,7 +31,7 @@ import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
 interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 'stateKey' | 'serverInfo'> {
-  readonly tasks: TaskFinder;
+  readonly tasks: TaskMemory;
 }
 
 /** Serves modern clients at all paths. The caller closes it. */
@@ -157,11 +157,6 @@ export class ModernEndpoint {
       tracker: call.report ?? call,
       requestId: from.requestId,
     };
-    const found$ = route === undefined ? routing.searchTask(call) : undefined;
-    if (found$ !== undefined) {
-      const send = (instanceId?: string) => backends.exchange(request, { owner, profile, instanceId });
-      return found$.pipe(switchMap(send));
-    }
     const answers$ = backends.exchange(request, { owner, profile, instanceId: route?.instanceId });
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
     return this.#parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request

@@ -3,7 +3,6 @@
 // not encrypted: they occur in results, notifications and headers of an extension that the gateway only passes on.
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
-import { map, type Observable } from 'rxjs';
 import type { ClientQuestion, ClientReply } from '../../domain/client.ts';
 import {
   asBuffer,
@@ -18,14 +17,7 @@ import { listOf, META, withoutMeta } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { hasRounds, type InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
-import {
-  isTaskId,
-  isTaskMethod,
-  NOT_FOUND,
-  type TaskFinder,
-  type TaskScope,
-  taskIdIn,
-} from '../task-finder.ts';
+import { isTaskId, isTaskMethod, type TaskMemory, type TaskScope, taskIdIn } from '../task-memory.ts';
 import { callKey, invalidParams, type ModernCall, pathKey } from './modern-call.ts';
 import { StateCipher } from './state-cipher.ts';
 
@@ -37,50 +29,28 @@ export type ModernRoute =
 /** Routes the requests of modern clients, at all paths, and writes into their results what later requests are routed by. */
 export class ModernRouting {
   readonly #cipher: StateCipher;
-  readonly #finder: TaskFinder;
+  readonly #tasks: TaskMemory;
 
-  constructor(stateKey: Buffer, finder: TaskFinder) {
+  constructor(stateKey: Buffer, tasks: TaskMemory) {
     this.#cipher = new StateCipher(stateKey);
-    this.#finder = finder;
+    this.#tasks = tasks;
   }
 
-  /** Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, within the hour. */
+  /**
+   * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, within the hour, and
+   * for a task of another owner. Undefined when any instance may answer.
+   */
   route(call: ModernCall): ModernRoute | undefined {
     const { method, params } = call;
     if (params.requestState !== undefined && hasRounds(method)) return this.#byState(call);
     if (params.cursor !== undefined && listOf(method) !== undefined) return this.#byCursor(call);
-    if (!isTaskMethod(method) || !isTaskId(params.taskId)) return undefined;
-    const instanceId = this.#finder.memory.find(scopeOf(call), params.taskId);
-    return instanceId === undefined ? undefined : { params, instanceId };
-  }
-
-  /**
-   * Searches for the instance that runs a task, if the owner is not known to have it; see TaskFinder.search. Undefined also when the
-   * call is about no task. Errors with RpcFailure (-32602) when there is no such task, and when it is known to be another owner's
-   * and no other instance has one of that id: a caller cannot distinguish the two.
-   */
-  searchTask(call: ModernCall): Observable<string | undefined> | undefined {
-    const { method, params, owner, template, backends } = call;
-    const { taskId, _meta } = params;
-    if (!isTaskMethod(method) || !isTaskId(taskId)) return undefined;
-    const isTaken = template !== undefined && this.#finder.memory.isTaken(template, taskId);
-    const meta = isJsonObject(_meta) ? _meta : {};
-    const found$ = this.#finder.search({ taskId, owner, template, backends, meta });
-    return found$?.pipe(
-      map((found) => {
-        if (found === NOT_FOUND || (isTaken && found === undefined)) throw invalidParams('Unknown task');
-        return found;
-      }),
-    );
+    return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(call, params.taskId) : undefined;
   }
 
   /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
   learnTask(call: ModernCall, result: JsonText, instanceId: string): void {
-    const taskId = taskIdIn(result);
-    if (taskId === undefined) return;
-    const { memory } = this.#finder;
-    if (call.method === 'tools/call') memory.begun(scopeOf(call), taskId, instanceId);
-    else memory.found(scopeOf(call), taskId, instanceId);
+    const taskId = call.method === 'tools/call' ? taskIdIn(result) : undefined;
+    if (taskId !== undefined) this.#tasks.begun(scopeOf(call), taskId, instanceId);
   }
 
   /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
@@ -135,6 +105,14 @@ export class ModernRouting {
       throw invalidParams('Invalid or expired cursor', { reason: 'invalid_cursor' });
     }
     return { params: { ...call.params, cursor: content.c }, instanceId: content.i };
+  }
+
+  #byTask(call: ModernCall, taskId: string): ModernRoute | undefined {
+    const scope = scopeOf(call);
+    const instanceId = this.#tasks.instancesOf(scope, taskId).at(-1);
+    if (instanceId !== undefined) return { params: call.params, instanceId };
+    if (this.#tasks.isOthers(scope, taskId)) throw invalidParams('Unknown task');
+    return undefined;
   }
 
   #ask(call: ModernCall, requests: InputRequests, content: JsonObject, serverInfo: JsonObject): JsonText {
