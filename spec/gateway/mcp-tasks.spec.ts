@@ -158,16 +158,6 @@ test('a task whose instance was removed is gone, with and without a session', as
   assert.is((await asks('tasks/get', { taskId })).code, 404);
 });
 
-test('an owner that may not use the template any more gets no task of it', async () => {
-  await offer(['a/one']);
-  const owner = { ...caller('key:1'), templates: new Set(['a']) };
-  const asks = await session(undefined, owner);
-  const { taskId } = (await asks('tools/call', { name: 'a__begin' })).result;
-  assert.is((await asks('tasks/get', { taskId })).result.taskId, taskId);
-  owner.templates = new Set(['b']);
-  assert.is((await asks('tasks/get', { taskId })).code, UNKNOWN);
-});
-
 test('a task of another owner is unknown, and no instance is asked for it', async () => {
   await offer(['a/one', 'a/two']);
   const { taskId } = await begin('a');

@@ -29,8 +29,8 @@ export interface Backends {
    */
   openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession>;
   /**
-   * The session of that id at this path; the endpoint compares the owner. `owner`: the caller with its current permissions, which
-   * the session of that owner respects from now on.
+   * The session of that id at this path; the endpoint compares the owner. `owner`: the caller with its current permissions. A
+   * session of that owner which was opened with others ends.
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**

@@ -18,7 +18,7 @@ import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
-import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
+import { ADA, ListingBackends, PROFILE } from '../listing-backends.ts';
 
 const test = suite('aggregate session');
 
@@ -114,48 +114,6 @@ test('passes on messages of its inner sessions, later ones included, and list ch
   assert.equal([a.sessions[0]?.messages.observed, listChanges$.observed], [false, false]);
 });
 
-test('reports list changes when the permissions change, to a later subscriber, too', async () => {
-  const { session } = setUp({ id: 'key:1', templates: new Set(['a']) });
-  const received: string[] = [];
-  const listen = () => session.messages$.subscribe(({ method }) => received.push(method));
-  session.updateOwner({ id: 'key:1', templates: new Set(['a']) });
-  const first = listen();
-  mock.timers.tick(5_000);
-  assert.equal(received, [], 'they are the same ones, however often they are read');
-  session.updateOwner({ id: 'key:1', templates: new Set(['b']) });
-  mock.timers.tick(50);
-  const all = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
-  assert.equal(received.splice(0), all);
-  first.unsubscribe();
-  session.updateOwner({ id: 'key:1', templates: new Set(['a', 'b']) });
-  listen();
-  mock.timers.tick(50);
-  assert.equal(received, all);
-});
-
-test('ends the sessions with templates that its owner may not use any more', async () => {
-  const { a, b, session, ask, call, listChanges$ } = setUp();
-  await call('a__x');
-  await call('b__y');
-  const received: ServerMessage[] = [];
-  session.messages$.subscribe((message) => received.push(message));
-  session.updateOwner({ ...ADA, templates: new Set(['b']) });
-  await settled();
-  assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
-  a.sessions[0]?.messages.next({ kind: 'notification', method: 'x', params: {} });
-  mock.timers.tick(5_000);
-  received.length = 0;
-  listChanges$.next({ template: 'a', list: 'tools' });
-  mock.timers.tick(5_000);
-  assert.equal(received, []);
-  const unknown = { kind: 'error', error: { code: -32602, message: 'Unknown tool.' } };
-  assert.equal(await call('a__x'), unknown);
-  assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('b__y')] });
-  assert.equal([a.sessions.length, b.sessions.length, session.ownerId], [1, 1, ADA.id]);
-  session.updateOwner(ADA);
-  assert.equal(await call('a__x'), { called: { name: 'x' } });
-});
-
 for (const [what, end] of [
   ['is over', (inner?: McpSession) => inner?.close()],
   ['takes no new calls', () => undefined],
@@ -206,35 +164,6 @@ test('a call that may have arrived is not repeated when its inner session ends, 
   assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   const found = a.asked.length;
   assert.equal([found, session.park()], [3, true]);
-});
-
-test('closes an inner session that opens after its owner lost the template', async () => {
-  const { a, session, call } = setUp();
-  const open = a.openSession.bind(a);
-  const opening = Promise.withResolvers<void>();
-  a.openSession = async (owner, profile) => {
-    await opening.promise;
-    return open(owner, profile);
-  };
-  const failed = call('a__x').catch(({ code }) => code);
-  await settled();
-  session.updateOwner({ ...ADA, templates: new Set(['b']) });
-  opening.resolve();
-  assert.is(await failed, 'BACKEND_UNAVAILABLE', 'its client keeps the session');
-  assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
-});
-
-test('a call is not made in a new inner session when its owner lost the template', async () => {
-  const { a, session, call } = setUp();
-  await call('a__x');
-  const [inner] = a.sessions;
-  const refusing$ = new Observable<never>((subscriber) => {
-    session.updateOwner({ ...ADA, templates: new Set(['b']) });
-    subscriber.error(sessionLost('it was closed'));
-  });
-  if (inner !== undefined) inner.exchange = () => refusing$;
-  assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-  assert.is(a.sessions.length, 1);
 });
 
 test('a client that waits for updates gets a new inner session without a call', async () => {

@@ -94,8 +94,11 @@ export class AggregateBackends implements Backends {
     const { sessions } = this.#options;
     const session = sessions.findAny(id);
     if (!(session instanceof AggregateSession)) return undefined;
+    if (session.ownerId === owner.id && !session.isAllowedFor(owner)) {
+      void session.close('its owner may use other templates now');
+      return undefined;
+    }
     sessions.used(session);
-    if (session.ownerId === owner.id) session.updateOwner(owner);
     return session;
   }
 

@@ -2,6 +2,7 @@
 // and another one after that session has ended; the client's own session continues.
 
 import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import {
   catchError,
   defer,
@@ -30,7 +31,7 @@ import { asGatewayError, type GatewayError, hasCode } from '../../domain/errors.
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type ListChange, type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
+import type { ListChange, Peer } from '../../domain/mcp.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession, Owner, SessionTable } from '../ports.ts';
@@ -68,12 +69,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   calls = 0;
   logLevel: string | undefined;
   readonly #deps: AggregateSessionDeps;
-  /** The owner as of the latest request. */
   #owner: Owner;
-  /** List changes that follow from changed permissions. */
-  readonly #permissionChanges = new Subject<ListField>();
-  /** The permissions changed while `messages$` had no subscriber. */
-  #hasUnreportedChange = false;
   /** By template: its session, open or being opened. */
   readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #open = new Map<string, McpSession>();
@@ -94,6 +90,13 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   get ownerId(): string {
     return this.#owner.id;
+  }
+
+  /** False when its owner may use other templates than at its start. */
+  isAllowedFor(owner: Owner): boolean {
+    if (!isDeepStrictEqual(owner.templates, this.#owner.templates)) return false;
+    this.#owner = owner; // the next comparison is one of references
+    return true;
   }
 
   get innerSessionIds(): readonly string[] {
@@ -120,30 +123,12 @@ export class AggregateSession implements McpSession, SessionRecord {
       map(({ list }) => list),
     );
     return defer(() => {
-      const unreported = this.#hasUnreportedChange ? NOTICED_LISTS : [];
-      this.#hasUnreportedChange = false;
-      const changes$ = merge(from(unreported), this.#permissionChanges, listChanges$);
       this.#listeners += 1;
       const left = finalize<ServerMessage>(() => {
         this.#listeners -= 1;
       });
-      return withListNotices(messages$, changes$).pipe(takeUntil(this.ended$), left);
+      return withListNotices(messages$, listChanges$).pipe(takeUntil(this.ended$), left);
     });
-  }
-
-  /** Updates the permissions of the owner, and ends the sessions with templates that it may not use any more. */
-  updateOwner(owner: Owner): void {
-    const hasChanged = !hasSameTemplates(owner, this.#owner);
-    this.#owner = owner;
-    if (!hasChanged) return;
-    this.#hasUnreportedChange = !this.#permissionChanges.observed;
-    for (const list of NOTICED_LISTS) this.#permissionChanges.next(list);
-    for (const [template, opening] of this.#inner) {
-      if (mayUse(owner, template)) continue;
-      this.#inner.delete(template);
-      this.#open.delete(template);
-      opening.then((session) => session.close()).catch(() => undefined); // the call that opened it gets the error
-    }
   }
 
   get opening(): Promise<void> | undefined {
@@ -153,8 +138,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   at(instanceId: string): McpSession | undefined {
     const own = splitInstance(instanceId);
-    if (own === undefined || !mayUse(this.#owner, own.template)) return undefined;
-    return this.#open.get(own.template)?.at(own.instanceId);
+    return own && this.#open.get(own.template)?.at(own.instanceId);
   }
 
   exchange(request: ExchangeRequest): Observable<Answer> {
@@ -243,8 +227,7 @@ export class AggregateSession implements McpSession, SessionRecord {
         exchangeInSession(inner, { ...request, arrivedAtMs }).pipe(
           catchError((thrown: unknown) => {
             if (this.#isOver || !hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
-            const isRepeated = mayRepeat && mayUse(this.#owner, template);
-            if (!isRepeated || asGatewayError(thrown).delivered !== 'no') throw innerSessionLost(thrown);
+            if (!mayRepeat || asGatewayError(thrown).delivered !== 'no') throw innerSessionLost(thrown);
             this.#replace(template, inner);
             return this.#carry(template, request, arrivedAtMs, false);
           }),
@@ -296,10 +279,9 @@ export class AggregateSession implements McpSession, SessionRecord {
   async #openWith(template: string): Promise<McpSession> {
     const { backendsOf, profile } = this.#deps;
     const session = await backendsOf(template).openSession(this.#owner, profile);
-    if (this.#isOver || !mayUse(this.#owner, template)) {
+    if (this.#isOver) {
       await session.close();
-      const lost = sessionLost('it was closed');
-      throw this.#isOver ? lost : innerSessionLost(lost);
+      throw sessionLost('it was closed');
     }
     this.#open.set(template, session);
     session.ended$.subscribe(() => {
@@ -318,8 +300,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     timer(REOPEN_MS)
       .pipe(takeUntil(this.ended$))
       .subscribe(() => {
-        if (isAwaited() && mayUse(this.#owner, template))
-          this.#sessionWith(template).catch(() => this.#openLater(template));
+        if (isAwaited()) this.#sessionWith(template).catch(() => this.#openLater(template));
       });
   }
 
@@ -364,11 +345,4 @@ export function innerSessionLost(thrown: unknown): GatewayError {
 function heldWhileSubscribed(session: McpSession): Observable<ServerMessage> {
   const { messages$, ended$ } = session;
   return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
-}
-
-function hasSameTemplates({ templates: now }: Owner, { templates: before }: Owner): boolean {
-  if (now === before || now === undefined || before === undefined) return now === before;
-  if (now.size !== before.size) return false;
-  for (const template of now) if (!before.has(template)) return false;
-  return true;
 }
