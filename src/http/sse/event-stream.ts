@@ -124,7 +124,6 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   readonly #tracker: Tracker | undefined;
   #subscription: Subscription | undefined;
   #settle: (reason?: Error) => void = () => {};
-  #dropped = 0;
   /** Text of events that are joined into one write; see `together`. */
   #joined: string | undefined;
 
@@ -209,13 +208,8 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
 
   #send({ name, data, id, instanceId, essential = false }: StreamEvent): void {
     this.#begin(instanceId);
-    if (!essential && this.#response.writableLength > this.#streams.bufferBytes) {
-      this.#dropped += 1;
-      return;
-    }
-    const leftOut = this.#dropped > 0 ? commentText(`${this.#dropped} events left out, read faster`) : '';
-    this.#dropped = 0;
-    const start = `${leftOut}${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
+    if (!essential && this.#response.writableLength > this.#streams.bufferBytes) return;
+    const start = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
     if (this.#joined !== undefined && typeof data === 'string') {
       this.#joined += `${start}${inLines(data)}${END}`;
       return;
