@@ -128,7 +128,7 @@ const retryWith = (requestState: JsonValue | undefined, inputResponses: JsonValu
 async function parkedRound(harness: ReturnType<typeof modernHarness>): Promise<JsonObject> {
   const reply = await harness.send('tools/call', call, { capabilities });
   harness.backends.last.ask('elicitation/create', { message: 'Who?' });
-  harness.backends.last.ask('roots/list', { _meta: { progressToken: 0 } });
+  harness.backends.last.ask('roots/list');
   mock.timers.tick(10);
   return resultOf(reply);
 }

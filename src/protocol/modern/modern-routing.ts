@@ -13,7 +13,7 @@ import {
   JsonText,
 } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { listOf, META, withoutMeta } from '../../domain/mcp.ts';
+import { listOf, META } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { hasRounds, type InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
@@ -74,11 +74,10 @@ export class ModernRouting {
 
   /** The result for a call whose legacy backend asks for input: the call is parked here. */
   askParked(call: ModernCall, { id, requests }: ClientQuestion, serverInfo: JsonObject): JsonText {
-    const entries = Array.from(requests, ([key, { method, params }]) => [
-      key,
-      { method, params: withoutProgressToken(params) },
-    ]);
-    return this.#ask(call, Object.fromEntries(entries), { p: id }, serverInfo);
+    const inputRequests = Object.fromEntries(
+      Array.from(requests, ([key, { method, params }]) => [key, { method, params }]),
+    );
+    return this.#ask(call, inputRequests, { p: id }, serverInfo);
   }
 
   /** The result for a call that its legacy instance refused until the client has answered. */
@@ -140,13 +139,6 @@ function scopeOf({ owner, template }: ModernCall): TaskScope {
 
 function cursorKey(call: ModernCall): string {
   return pathKey(`cursor of ${call.method}`, call);
-}
-
-/** The request becomes a part of a result, for which there is no progress. */
-function withoutProgressToken(params: JsonObject): JsonObject {
-  const { _meta } = params;
-  const wantsProgress = isJsonObject(_meta) && _meta[META.progressToken] !== undefined;
-  return wantsProgress ? withoutMeta(params, [META.progressToken]) : params;
 }
 
 /** Replies are plain results: a wrapped one, or one that is no object, is dropped, and the server asks again. RpcFailure (-32602). */
