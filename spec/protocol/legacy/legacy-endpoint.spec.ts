@@ -43,11 +43,6 @@ test('opening a session is aborted when its client leaves, and a session that op
   assert.is(backends.sessions.get('session-2')?.isClosed, true);
 });
 
-test('initialize inside of a session is refused', async () => {
-  const { post } = legacyHarness();
-  assert.equal(await post(request(0, 'initialize', HELLO)).done, { status: 400, code: -32600, id: null });
-});
-
 test('a stream begins after a moment even if the stream of the backend does not open', async () => {
   const { listen, session } = legacyHarness();
   session.opening = new Promise(() => {});

@@ -40,7 +40,7 @@ import { isTaskMethod, type TaskMemory } from '../task-memory.ts';
 import { type LegacyConversation, LegacyConversations } from './legacy-conversation.ts';
 import { exchangeInSession } from './legacy-over-modern.ts';
 import type { LegacyPost } from './legacy-post.ts';
-import { hasBatches, hasSession, revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
+import { hasBatches, revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
 import { LegacyTasks } from './legacy-tasks.ts';
 
 /** Longest wait of a client for its backend's stream, in ms. */
@@ -129,7 +129,6 @@ export class LegacyEndpoint {
   }
 
   async #initialize({ id, params }: ClientRequest, request: McpRequest, reply: McpReply, backends: Backends) {
-    if (hasSession(request, backends)) throw invalidRequest('the session is initialized already');
     try {
       const profile = profileOf(params);
       await request.consumeRateLimit(1);

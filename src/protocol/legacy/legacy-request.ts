@@ -32,11 +32,6 @@ export function revisionOf(request: McpRequest, session: McpSession): string {
   return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
 }
 
-export function hasSession(request: McpRequest, backends: Backends): boolean {
-  const id = headerOf(request.headers, SESSION_ID);
-  return id !== undefined && backends.session(id, request.principal)?.ownerId === request.principal.id;
-}
-
 // Revisions of the legacy era towards clients: the revision of a session, and what it allows.
 
 export function isLegacyVersion(version: string): boolean {
