@@ -126,7 +126,7 @@ test('are refused when the caller loses access before their first event; ended s
 
 test('drop events that a slow client does not read, but never the result', async () => {
   const events$ = new Subject<StreamEvent>();
-  const app = await serve(events$, { bufferBytes: 1_000 });
+  const app = await serve(events$);
   const socket = await openRaw(app.port);
   socket.write(head('GET /', { Connection: 'close' }));
   while (!events$.observed) await new Promise(setImmediate);

@@ -26,12 +26,12 @@ export class RecordedReply implements McpReply {
     this.body = data;
   }
 
-  empty(status: number, headers: readonly string[] = []): void {
-    this.#begin(status, headers);
+  empty(status: number): void {
+    this.#begin(status);
   }
 
-  stream(headers: readonly string[] = []): RecordedStream {
-    this.#begin(200, headers, 'text/event-stream');
+  stream(): RecordedStream {
+    this.#begin(200, undefined, 'text/event-stream');
     this.opened = new RecordedStream();
     return this.opened;
   }
@@ -63,7 +63,7 @@ export class RecordedReply implements McpReply {
     return this.opened;
   }
 
-  #begin(status: number, headers: readonly string[], contentType?: string): void {
+  #begin(status: number, headers: readonly string[] = [], contentType?: string): void {
     if (this.isAnswered) throw new Error('it was answered already');
     this.status = status;
     this.headers = headers;

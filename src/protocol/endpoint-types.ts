@@ -52,8 +52,8 @@ export interface McpReply {
   /** An event stream with one event, complete, with status 200. `data` is JSON text. As cheap as `json`. */
   event(data: Uint8Array | string, headers?: readonly string[]): void;
   /** No body: 202, 204. */
-  empty(status: number, headers?: readonly string[]): void;
-  stream(headers?: readonly string[]): McpStream;
+  empty(status: number): void;
+  stream(): McpStream;
   /** Calls back when the client disconnects before the answer is complete, at once if it has already. */
   onGone(listener: () => void): void;
   readonly log: McpLog;

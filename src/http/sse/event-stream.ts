@@ -17,8 +17,6 @@ import { limitReader, UnreadAnswers } from '../unread-answers.ts';
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default 15 000 ms. */
   readonly keepAliveMs?: number;
-  /** Unsent bytes over which events that are not essential are dropped. Default 1 MiB. */
-  readonly bufferBytes?: number;
   /** Longest time in which a client reads nothing although bytes wait; then its connection is closed. Default 30 000 ms. */
   readonly unreadMs?: number;
   /** Most unread bytes of all clients. Default: from the available memory. */
@@ -34,7 +32,6 @@ export interface TrackedStream {
 }
 
 export class EventStreams {
-  readonly bufferBytes: number;
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
@@ -46,7 +43,6 @@ export class EventStreams {
 
   constructor(options: EventStreamOptions = {}) {
     this.#keepAliveMs = options.keepAliveMs ?? HTTP_LIMITS.keepAliveMs;
-    this.bufferBytes = options.bufferBytes ?? HTTP_LIMITS.streamBufferBytes;
     this.unreadMs = options.unreadMs ?? HTTP_LIMITS.unreadAnswerMs;
     this.unread = new UnreadAnswers(
       options.unreadBounds ?? memoryBounds(availableMemoryBytes()).unreadAnswers,
@@ -189,7 +185,8 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
 
   comment(text: string): void {
     this.#begin();
-    if (this.#response.writableLength <= this.#streams.bufferBytes) this.#response.write(commentText(text));
+    if (this.#response.writableLength <= HTTP_LIMITS.streamBufferBytes)
+      this.#response.write(commentText(text));
   }
 
   #writeJoined(): void {
@@ -208,7 +205,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
 
   #send({ name, data, id, instanceId, essential = false }: StreamEvent): void {
     this.#begin(instanceId);
-    if (!essential && this.#response.writableLength > this.#streams.bufferBytes) return;
+    if (!essential && this.#response.writableLength > HTTP_LIMITS.streamBufferBytes) return;
     const start = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
     if (this.#joined !== undefined && typeof data === 'string') {
       this.#joined += `${start}${inLines(data)}${END}`;

@@ -42,14 +42,14 @@ export class HttpMcpReply implements McpReply {
     this.#write({ kind: 'bytes', status: 200, bytes: soleEvent(data), type: EVENT_STREAM_TYPE, headers });
   }
 
-  empty(status: number, headers: readonly string[] = []): void {
-    this.#write({ kind: 'bytes', status, headers });
+  empty(status: number): void {
+    this.#write({ kind: 'bytes', status });
   }
 
-  stream(headers: readonly string[] = []): McpStream {
+  stream(): McpStream {
     const { res: response, state } = this.#context;
     if (response.headersSent || response.destroyed) return CLOSED_STREAM;
-    response.writeHead(200, [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true), ...headers]);
+    response.writeHead(200, [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true)]);
     // The endpoint treats a revoked caller as disconnected: its calls are cancelled, or wait for it to reconnect.
     return new HttpMcpStream(this.#context, this.#streams, () => this.#notifyGone());
   }

@@ -33,19 +33,19 @@ export function exchangeInSession(session: McpSession, request: ExchangeRequest)
   });
 }
 
-/** `_meta` with client info and capabilities; the transport adds the revision. */
-export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: McpSession): JsonObject {
-  const meta: JsonObject = {
+/** The request with client info and capabilities in `_meta`; the transport adds the revision. */
+export function withSessionMetadata(
+  request: ExchangeRequest,
+  { profile, logLevel }: McpSession,
+): ExchangeRequest {
+  const { params } = request;
+  const _meta: JsonObject = {
     ...(isJsonObject(params?._meta) ? params._meta : {}),
     [META.clientCapabilities]: profile.capabilities,
     [META.clientInfo]: profile.clientInfo,
   };
-  if (logLevel !== undefined) meta[META.logLevel] = logLevel;
-  return meta;
-}
-
-export function withSessionMetadata(request: ExchangeRequest, session: McpSession): ExchangeRequest {
-  return { ...request, params: { ...request.params, _meta: metaOf(request, session) } };
+  if (logLevel !== undefined) _meta[META.logLevel] = logLevel;
+  return { ...request, params: { ...params, _meta } };
 }
 
 class Rounds {
