@@ -8,15 +8,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import type { Transport, Upstream } from '../../src/transports/transport.ts';
 import type { Suite } from '../helpers/suite.ts';
 import type { TransportSubject } from './transport.ts';
-import {
-  callTool,
-  checking,
-  collect,
-  failure,
-  see,
-  textOf,
-  until,
-} from './transport.ts';
+import { callTool, checking, collect, failure, see, textOf, until } from './transport.ts';
 
 /** A client that may be asked everything. */
 export const everyCapability: ClientProfile = {

@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { isJsonObject, parseExact } from '../../src/domain/json.ts';
-import {
-  type BackendMessage,
-  idValue,
-  RPC,
-  readId,
-  readMessage,
-} from '../../src/domain/jsonrpc.ts';
+import { type BackendMessage, idValue, RPC, readId, readMessage } from '../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 

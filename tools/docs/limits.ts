@@ -118,8 +118,8 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Dedicated processes that start at the same time', '4; per caller 3', 'they wait, up to 30 s'],
     [
       'Sessions that are opened with one HTTP instance at the same time',
-      `${LIMITS.openingsPerInstance}; per caller ${LIMITS.openingsPerInstance * LIMITS.ownerShare}, and 2,500 wait`,
-      'they wait, up to 30 s; `429`',
+      `${LIMITS.openingsPerInstance}; per caller ${LIMITS.openingsPerInstance * LIMITS.ownerShare}`,
+      'they wait, up to 30 s',
     ],
     ['An unused conversation of clients without sessions', seconds(LIMITS.statelessIdleMs), 'it ends'],
     ['HTTP+SSE streams whose client has not initialized', `1,000, up to 60 s; per caller ${share}`, '`503`'],

@@ -29,7 +29,9 @@ function meaning(one: RefusedEnding, peer: Peer): string {
   return refusal.kind === 'failure' ? refusal.failure.delivered : `${refusal.kind} ${refusal.error.code}`;
 }
 
-const REFUSALS: readonly (readonly [name: string, refusal: RefusedEnding, expected: string, peer?: Peer])[] = [
+type Row = readonly [name: string, refusal: RefusedEnding, expected: string, peer?: Peer];
+
+const REFUSALS: readonly Row[] = [
   ['an error with 400 is the answer', refused(400, -32602), 'answer -32602'],
   ['an error with 500 is the answer', refused(500, -32603), 'answer -32603'],
   ['an error with 503 may come from a proxy', refused(503, -32603), 'unknown'],

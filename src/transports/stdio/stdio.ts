@@ -50,11 +50,7 @@ class StdioTransport extends StdioChannel implements Transport {
   readonly #options: Omit<DedicatedProgramsOptions, 'era'>;
   #dedicated: DedicatedPrograms | undefined;
 
-  constructor(
-    program: Program,
-    starting: ChannelOptions,
-    options: Omit<DedicatedProgramsOptions, 'era'>,
-  ) {
+  constructor(program: Program, starting: ChannelOptions, options: Omit<DedicatedProgramsOptions, 'era'>) {
     super(program, starting);
     this.#startDedicated = () => new StdioChannel(program, { ...starting, isDedicated: true });
     this.#options = options;
