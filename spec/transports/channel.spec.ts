@@ -10,8 +10,7 @@ import { META } from '../../src/domain/mcp.ts';
 import {
   Channel,
   type ExchangeObserver,
-  exchangeOfOversize,
-  idsOfBrokenAnswer,
+  idsAtEdges,
   type PendingExchange,
 } from '../../src/transports/channel.ts';
 import { EDGE_BYTES } from '../../src/transports/stdio/line-decoder.ts';
@@ -172,62 +171,27 @@ test('withholds log lines from a caller until a minute after the call of another
   assert.equal(bo.seen, ['notifications/message {"data":"x"}']);
 });
 
-// The exchange of a message that cannot be read.
-
-test('finds the id of an answer that breaks the rules', () => {
-  const broken: readonly (readonly [string, readonly number[]])[] = [
+test('finds the ids of a message that cannot be read at its head and its tail', () => {
+  const filler = `{"text":"${'x'.repeat(2 * EDGE_BYTES)}","id":9}`;
+  const lines: readonly (readonly [string, readonly number[] | undefined])[] = [
     ['{"jsonrpc":"2.0","id":5}', [5]],
     ['{"result":{},"jsonrpc":"1.0","id":5}', [5]],
     ['{"jsonrpc":"2.0","id":5,"result":{"cut of', [5]],
-    ['{ "id": 5, "jsonrpc": "2.0", "result": {"cut of', [5]],
+    ['{"jsonrpc":"2.0","id":1,"result":{"content":["half{"result":{},"jsonrpc":"2.0","id":2}', [1, 2]],
+    ['{"jsonrpc":"2.0","id":"5"}', []],
+    ['{"result":{"id":5,"cut of', []],
+    [`{"result":${filler}, "id": 5, "jsonrpc": "2.0" }\r`, [5]],
+    [`{"id":5,"jsonrpc":"2.0","result":${filler}}`, [5]],
+    [`{"result":${filler},"id":5}`, []],
+    [filler, []],
+    [`{"method":"notifications/message","params":${filler},"jsonrpc":"2.0"}`, undefined],
+    [`{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":${filler}}`, undefined],
+    [`{"method":"x","params":${filler},"jsonrpc":"2.0","id":5}`, undefined],
   ];
-  for (const [line, ids] of broken) assert.equal(idsOfBrokenAnswer(Buffer.from(line)), ids, line);
-});
-
-test('finds both ids when an answer broke off and the next one follows on the same line', () => {
-  const line = '{"jsonrpc":"2.0","id":1,"result":{"content":["half{"result":{},"jsonrpc":"2.0","id":2}';
-  assert.equal(idsOfBrokenAnswer(Buffer.from(line)), [1, 2]);
-});
-
-test('finds no id in a line that is not an answer', () => {
-  const lines = [
-    'Server listening on stdio',
-    '',
-    '{ half an object',
-    '[{"jsonrpc":"2.0","id":5,"result":{}}]',
-    '42',
-    '{"id":5,"level":30,"msg":"a log line"}',
-    '{"jsonrpc":"1.0","id":5,"method":"ping"}',
-    '{"jsonrpc":"2.0","id":"5"}',
-    '{"result":{"id":5,"cut of',
-  ];
-  for (const line of lines) assert.equal(idsOfBrokenAnswer(Buffer.from(line)), [], line);
-});
-
-test('finds the exchange of an oversize line at its head or its tail', () => {
-  const filler = `{"text":"${'x'.repeat(2 * EDGE_BYTES)}","id":9}`;
-  const lines: readonly (readonly [string, number | 'none' | 'unknown'])[] = [
-    [`{"result":${filler},"jsonrpc":"2.0","id":5}`, 5],
-    [`{"result":${filler}, "id": 5, "jsonrpc": "2.0" }\r`, 5],
-    [`{"jsonrpc":"2.0","id":5,"result":${filler}}`, 5],
-    [`{"id":5,"jsonrpc":"2.0","result":${filler}}`, 5],
-    [`{"result":${filler},"id":5}`, 'unknown'],
-    [filler, 'unknown'],
-    ['x'.repeat(2 * EDGE_BYTES), 'unknown'],
-    [`{"method":"notifications/message","params":${filler},"jsonrpc":"2.0"}`, 'none'],
-    [`{"jsonrpc":"2.0","method":"notifications/message","params":${filler}}`, 'none'],
-    [`{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":${filler}}`, 'none'],
-    [`{"method":"x","params":${filler},"jsonrpc":"2.0","id":5}`, 'none'],
-  ];
-  for (const [line, owner] of lines) {
+  for (const [line, ids] of lines) {
     const bytes = Buffer.from(line);
-    const edges = {
-      head: bytes.subarray(0, EDGE_BYTES),
-      tail: bytes.subarray(-EDGE_BYTES),
-      bytes: bytes.length,
-      isCut: false,
-    };
-    assert.is(exchangeOfOversize(edges), owner, line.slice(0, 60));
+    const found = idsAtEdges(bytes.subarray(0, EDGE_BYTES), bytes.subarray(-EDGE_BYTES));
+    assert.equal(found, ids, line.slice(0, 60));
   }
 });
 

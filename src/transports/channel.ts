@@ -35,7 +35,6 @@ import {
   shakeHands,
   withEraMetadata,
 } from './handshake.ts';
-import type { OversizeLine } from './stdio/line-decoder.ts';
 import type { Closed, TransportDiagnostics, Upstream } from './transport.ts';
 
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
@@ -300,34 +299,26 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   }
 }
 
-// Finds the exchange of an unreadable message by the id in its readable part, so that the call fails at once.
+// Finds the exchanges of a message that cannot be read by the ids in its readable part, so that the calls fail at once.
 
 /**
- * Ids of the requests that an unreadable line answers: truncated, two messages in one line, not of JSON-RPC 2.0, or too large to be
- * parsed. The head may name an id, and the tail another one. None for a line that is no answer, such as a log line on stdout.
+ * Ids of the requests that a message answers, from its first and last bytes: when an answer broke off and the next one follows on the
+ * same line, the head names another id than the tail. Undefined for a message that is no answer.
  */
-export function idsOfBrokenAnswer(line: Buffer): readonly number[] {
-  if (!looksLikeJson(line) || !line.includes('"jsonrpc"')) return [];
-  const start = line.toString('latin1', 0, EDGE_BYTES);
-  if (METHOD_AT_HEAD.test(start)) return [];
-  const tail = idAtTail(line.toString('latin1', Math.max(0, line.length - EDGE_BYTES)));
-  return [...new Set([idAtHead(start), tail])].filter((id) => id !== undefined);
+export function idsAtEdges(head: Buffer, tail: Buffer): readonly number[] | undefined {
+  const start = head.toString('latin1');
+  if (METHOD_AT_HEAD.test(start)) return undefined;
+  const match = ID_AT_TAIL.exec(tail.toString('latin1'));
+  const ids = [ID_AT_HEAD.exec(start)?.[1], match?.[1] ?? match?.[2]];
+  return [...new Set(ids)].filter((digits) => digits !== undefined).map(Number);
 }
 
 export function looksLikeJson(line: Buffer): boolean {
   return line[0] === OPEN_BRACE || line[0] === OPEN_BRACKET;
 }
 
-/** The id of the request that a line over the bound answers; 'none' if it is no answer. */
-export function exchangeOfOversize({ head, tail }: OversizeLine): number | 'none' | 'unknown' {
-  const start = head.toString('latin1');
-  if (METHOD_AT_HEAD.test(start)) return 'none';
-  return idAtHead(start) ?? idAtTail(tail.toString('latin1')) ?? 'unknown';
-}
-
 const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
-const EDGE_BYTES = 256;
 
 // Python, Go and Rust servers write the id before the result, TypeScript servers after it. The end of the line is the end of the
 // outermost object, and quotes inside a string are escaped, so these are ids of the message itself.
@@ -335,16 +326,3 @@ const ID_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*(\d+)
 const ID_AT_TAIL =
   /[,{]\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*"id"\s*:\s*(\d+)|"id"\s*:\s*(\d+)\s*,\s*"jsonrpc"\s*:\s*"[^"]*")\s*\}\s*$/;
 const METHOD_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?(?:"id"\s*:\s*[^,{[]*,\s*)?"method"\s*:/;
-
-function idAtHead(head: string): number | undefined {
-  return numberOf(ID_AT_HEAD.exec(head)?.[1]);
-}
-
-function idAtTail(tail: string): number | undefined {
-  const match = ID_AT_TAIL.exec(tail);
-  return numberOf(match?.[1] ?? match?.[2]);
-}
-
-function numberOf(digits: string | undefined): number | undefined {
-  return digits === undefined ? undefined : Number(digits);
-}

@@ -108,6 +108,12 @@ test('an oversize line without an id at its edges fails all pending exchanges', 
     },
   ));
 
+test('a log line as JSON fails no exchange, whatever its id', () =>
+  withStdio(
+    scripted("console.log(JSON.stringify({ id, level: 30 })); say({ result: {}, jsonrpc: '2.0', id });"),
+    async (transport) => assert.is((await see(transport.exchange({ method: 'a' }))).end, 'completed'),
+  ));
+
 test('an oversize log message fails no exchange', () =>
   withStdio(
     scripted(`say({ method: 'notifications/message', params: { data: 'x'.repeat(${OVER_THE_LIMIT}) }, jsonrpc: '2.0' });

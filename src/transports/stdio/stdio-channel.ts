@@ -14,8 +14,7 @@ import { CANCELLED } from '../../domain/mcp.ts';
 import {
   Channel,
   type ExchangeObserver,
-  exchangeOfOversize,
-  idsOfBrokenAnswer,
+  idsAtEdges,
   looksLikeJson,
   type PendingExchange,
 } from '../channel.ts';
@@ -23,7 +22,7 @@ import type { HandshakeChannel, HandshakeOptions } from '../handshake.ts';
 import type { Closed, TransportDiagnostics } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';
-import { LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
+import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 
 export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
   readonly runInContainer?: RunInContainer | undefined;
@@ -140,8 +139,9 @@ export class StdioChannel extends Channel {
     this.countUnmatched();
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!looksLikeJson(line)) this.#child.addLine(line);
-    for (const id of idsOfBrokenAnswer(line)) {
-      this.fail(id, 'it answered with something that is not a JSON-RPC answer');
+    else if (line.includes('"jsonrpc"')) {
+      const ids = idsAtEdges(line.subarray(0, EDGE_BYTES), line.subarray(-EDGE_BYTES)) ?? [];
+      for (const id of ids) this.fail(id, 'it answered with something that is not a JSON-RPC answer');
     }
   }
 
@@ -150,12 +150,9 @@ export class StdioChannel extends Channel {
     const reason = line.isCut
       ? ANSWERS_HOLD_TOO_MUCH
       : `it answered with a message of ${line.bytes} bytes, which is over the limit`;
-    const owner = exchangeOfOversize(line);
-    if (owner === 'none') return;
-    if (owner !== 'unknown') {
-      this.fail(owner, reason);
-      return;
-    }
+    const ids = idsAtEdges(line.head, line.tail);
+    for (const id of ids ?? []) this.fail(id, reason);
+    if (ids?.length !== 0) return;
     // Fails all exchanges that the lost answer may belong to.
     this.failAll(({ delivered }) =>
       delivered === 'no' ? undefined : backendUnavailable(reason, { delivered, suspicious: true }),
