@@ -11,7 +11,6 @@ import {
   gatewayReplyTo,
   type HandshakeAnswer,
   type HandshakeChannel,
-  isEcho,
   isRefusal,
   paramsWithToken,
   shakeHands,
@@ -242,17 +241,6 @@ test('asks a client for declared capabilities, and unknown methods if it declare
     ['tasks/get', undefined, false],
   ] as const)
     assert.is(gatewayReplyTo(method, profile) === 'ask', isAsked, method);
-});
-
-test('recognises its own request by id and method when it is echoed, except a ping', () => {
-  for (const [id, method, isOwn] of [
-    [1, 'initialize', true],
-    [2, 'initialize', false],
-    ['1', 'initialize', false],
-    [1, 'roots/list', false],
-  ] as const)
-    assert.is(isEcho({ kind: 'request', id, method, params: {} }, { id: 1, method: 'initialize' }), isOwn);
-  assert.is(isEcho({ kind: 'request', id: 1, method: 'ping', params: {} }, { id: 1, method: 'ping' }), false);
 });
 
 test.run();

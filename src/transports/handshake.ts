@@ -14,7 +14,7 @@ import {
   type JsonText,
   type JsonValue,
 } from '../domain/json.ts';
-import type { JsonRpcError, RequestMessage } from '../domain/jsonrpc.ts';
+import type { JsonRpcError } from '../domain/jsonrpc.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import type { Era, Peer } from '../domain/mcp.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
@@ -215,17 +215,6 @@ function handshakeRefused(reason: string): GatewayError {
 
 function handshakeFailed(what: string, cause?: unknown): GatewayError {
   return backendUnavailable(`it ${what}`, { delivered: 'no', cause });
-}
-
-/** Why an exchange fails whose peer returns its input, as `cat` does: all its output looks like JSON-RPC. */
-export const ECHOES = 'it echoes its input';
-
-/** `ping` is sent in both directions, so it may have the same id by chance. Source: MCP basic/index#requests. */
-export function isEcho(
-  { id, method }: RequestMessage,
-  sent: { readonly id: number; readonly method: string },
-): boolean {
-  return id === sent.id && method === sent.method && method !== 'ping';
 }
 
 // Progress tokens: every client counts from 0, so tokens of two callers collide. The backend gets a token of the gateway, and the

@@ -37,7 +37,7 @@ test('reports why it could not open', async () => {
   await withRawServer(
     async (request, response) => answerJson(response, 200, await messageOf(request)),
     async ({ url }) => {
-      assert.match((await openingFails(url)).message, 'it echoes its input');
+      assert.match((await openingFails(url)).message, 'answered a request that was not sent');
     },
   );
   assert.match((await openingFails('not a url')).message, 'cannot be used');

@@ -2,14 +2,13 @@
 // handshake.ts decides the order of requests. `ask` awaits one answer for everything off the hot path: handshakes, notifications
 // and session deletes. Calls do not use it (http-call.ts).
 
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { AnswerMessage } from '../../domain/jsonrpc.ts';
 import { RPC, requestText } from '../../domain/jsonrpc.ts';
 import { type Era, META, type Peer } from '../../domain/mcp.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
-import { ECHOES, eraHeaders, isEcho } from '../handshake.ts';
+import { eraHeaders } from '../handshake.ts';
 import type { AnswerEnding, RefusedEnding } from './http-answer.ts';
 import { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
@@ -44,7 +43,7 @@ export class HttpHandshake implements HandshakeChannel {
     const { signal: ended } = this.#options;
     const signal = AbortSignal.any([ended, ...this.#timeoutFor(era)]);
     const { method } = request;
-    const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
+    const asked = await ask((answer) => this.#connection.post(body, headers, answer), id, signal);
     if (asked.kind !== 'answered') {
       if (asked.kind === 'refused' && method === 'initialize') this.initializeStatus = asked.status;
       if (signal.aborted && !ended.aborted) return none(`${method} was not answered`);
@@ -62,12 +61,8 @@ export class HttpHandshake implements HandshakeChannel {
   async notify(method: string, params: JsonObject): Promise<void> {
     const body = JSON.stringify({ jsonrpc: '2.0', method, params });
     const headers = this.#headers({ method }, 'legacy');
-    const asked = await ask(
-      (answer) => this.#connection.post(body, headers, answer),
-      undefined,
-      this.#options.signal,
-      true,
-    );
+    const send = (answer: HttpAnswer): void => this.#connection.post(body, headers, answer);
+    const asked = await ask(send, undefined, this.#options.signal);
     // A server that refuses the notification may still serve calls.
     if (asked.kind === 'broken') throw asked.failure;
   }
@@ -133,14 +128,13 @@ export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly 
 };
 
 /**
- * Resolves with the answer to `request` (undefined: a notification), or with the end of the HTTP answer; with `isHeadEnough`
- * when a success begins: some servers accept a notification with a stream that stays open. Never rejects.
+ * Resolves with the answer to the request with this id, or with the end of the HTTP answer. Without an id, for a notification, also when
+ * a success begins: some servers accept a notification with a stream that stays open. Never rejects.
  */
 export function ask(
   send: (answer: HttpAnswer) => void,
-  request: { readonly id: number; readonly method: string } | undefined,
+  id: number | undefined,
   signal: AbortSignal,
-  isHeadEnough = false,
 ): Promise<SentRequest> {
   return new Promise((resolve) => {
     const settle = (outcome: AnswerEnding | { kind: 'answered'; answer: AnswerMessage }): void => {
@@ -149,20 +143,14 @@ export function ask(
     };
     const answer = new HttpAnswer({
       began() {
-        if (!isHeadEnough || answer.status < 200 || answer.status >= 300) return;
+        if (id !== undefined || answer.status < 200 || answer.status >= 300) return;
         settle({ kind: 'complete', detail: '', streamed: false });
         answer.dismiss();
       },
       message(message) {
-        if (request === undefined || message.kind === 'notification') return;
-        if (message.kind === 'request') {
-          if (!isEcho(message, request)) return;
-          answer.abort();
-          settle({ kind: 'broken', failure: backendUnavailable(ECHOES, { delivered: 'unknown' }) });
-        } else if (message.id === request.id) {
-          settle({ kind: 'answered', answer: message });
-          answer.dismiss();
-        }
+        if (message.kind === 'notification' || message.kind === 'request' || message.id !== id) return;
+        settle({ kind: 'answered', answer: message });
+        answer.dismiss();
       },
       finished: settle,
     });
