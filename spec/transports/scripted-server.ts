@@ -55,7 +55,6 @@ const MODERN = { supportedVersions: ['2026-07-28'], capabilities: { tools: {} },
 
 /** Answers to `initialize`, to `server/discover`, and to any method. */
 export const initialized = result(LEGACY);
-export const initializedInSession = result(LEGACY, SESSION);
 export const discovered = result(MODERN);
 export const silence: Answer = () => undefined;
 export const cut: Answer = (response) => response.socket?.resetAndDestroy();
