@@ -23,6 +23,7 @@ export interface Closed {
 export interface TransportDiagnostics {
   readonly pid: number | null;
   readonly stderr: readonly string[];
+  /** Lines and messages that were no JSON-RPC, or belonged to no exchange; over HTTP they are not counted. */
   readonly unmatchedMessages: number;
 }
 

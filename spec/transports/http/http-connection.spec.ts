@@ -29,10 +29,7 @@ async function seenBy(
       host = new URL(url).host;
       const connection = new HttpConnection({ endpoint: url + query, headers, deniedNetworks: [] });
       await new Promise<void>((finished) => {
-        send(
-          connection,
-          new HttpAnswer({ message: () => {}, unmatched: () => {}, finished: () => finished() }),
-        );
+        send(connection, new HttpAnswer({ message: () => {}, finished: () => finished() }));
       });
       await connection.destroy();
     },
@@ -109,7 +106,6 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
       const endings: string[] = [];
       const sink = {
         message: () => {},
-        unmatched: () => {},
         finished: ({ kind }: { kind: string }) => endings.push(kind),
       };
       const withdrawn = new HttpAnswer(sink);

@@ -29,8 +29,6 @@ export interface AnswerSink {
   began?(): void;
   /** A message of a success, in order of arrival. */
   message(message: BackendMessage): void;
-  /** An event or a body that was no JSON-RPC message. Default: ignored. */
-  unmatched?(): void;
   /** An event of another type than `message`, which only HTTP+SSE has. */
   event?(type: string, data: Buffer): void;
   /** Called once, at the end; not after `abort`. */
@@ -144,7 +142,6 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
       return;
     }
     if (message !== undefined) this.#sink.message(message);
-    else if (this.#bytes > 0) this.#sink.unmatched?.();
     this.#sink.finished({ kind: 'complete', detail: this.#detail(message), streamed: false });
   }
 
@@ -162,8 +159,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
       return;
     }
     const message = readMessage(data);
-    if (message === undefined) this.#sink.unmatched?.();
-    else this.#sink.message(message);
+    if (message !== undefined) this.#sink.message(message);
   };
 
   #end(): void {

@@ -140,12 +140,10 @@ export class HttpCall implements AnswerSink {
     switch (message.kind) {
       case 'result':
         if (message.id === this.#id) this.#answerWithResult(message.result);
-        else this.unmatched();
         return;
       case 'error':
         // An error without an id refuses something unreadable, which on this stream can only be this call.
         if (message.id === this.#id || message.id === null) this.#answerWithError(message.error);
-        else this.unmatched();
         return;
       case 'request':
         this.#conversation.receiveRequest(message, this);
@@ -157,10 +155,6 @@ export class HttpCall implements AnswerSink {
         if (message.method === LOG || this.#request.method === LISTEN) this.notify(message);
         else this.#conversation.receiveNotification(message, this);
     }
-  }
-
-  unmatched(): void {
-    this.#conversation.backend.unmatched();
   }
 
   finished(ending: AnswerEnding): void {
@@ -334,7 +328,6 @@ export interface HttpBackend {
   readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend; waits while many others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
-  unmatched(): void;
   ended(conversation: CallConversation): void;
 }
 

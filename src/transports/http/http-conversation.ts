@@ -137,15 +137,12 @@ export class HttpConversation implements Upstream, CallConversation {
 
   #receiveProgress(message: NotificationMessage): void {
     const token = message.params.progressToken;
-    const call = typeof token === 'number' ? this.#calls?.get(token) : undefined;
-    if (call === undefined) this.backend.unmatched();
-    else call.notify(message);
+    if (typeof token === 'number') this.#calls?.get(token)?.notify(message);
   }
 
   #receive(message: BackendMessage): void {
     if (message.kind === 'request') this.receiveRequest(message);
-    else if (message.kind !== 'notification') this.backend.unmatched();
-    else if (message.method === CANCELLED) return;
+    else if (message.kind !== 'notification' || message.method === CANCELLED) return;
     else if (message.method === LOG && this.#profile === undefined) this.#receiveLogLine(message);
     else this.receiveNotification(message);
   }

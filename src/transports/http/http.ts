@@ -95,7 +95,6 @@ class HttpTransport implements EndpointTransport, HttpBackend {
   /** The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. */
   readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
   #hasNoSessions: boolean;
-  #unmatchedMessages = 0;
   #closing: Promise<void> | undefined;
 
   constructor(connection: HttpConnection, session: HttpSession, options: Options) {
@@ -138,7 +137,7 @@ class HttpTransport implements EndpointTransport, HttpBackend {
   }
 
   diagnostics(): TransportDiagnostics {
-    return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
+    return { pid: null, stderr: [], unmatchedMessages: 0 };
   }
 
   close(): Promise<void> {
@@ -149,10 +148,6 @@ class HttpTransport implements EndpointTransport, HttpBackend {
   end(closed: Closed): Promise<void> {
     this.#closing ??= this.#end(closed);
     return this.#closing;
-  }
-
-  unmatched(): void {
-    this.#unmatchedMessages += 1;
   }
 
   ended(conversation: HttpConversation): void {

@@ -93,10 +93,6 @@ export class SseChannel extends Channel implements AnswerSink {
     this.receive(message);
   }
 
-  unmatched(): void {
-    this.countUnmatched();
-  }
-
   /** The stream has ended, and fails every exchange. */
   finished(ending: AnswerEnding): void {
     if (ending.kind === 'broken') this.#fail(ending.failure);
