@@ -117,22 +117,4 @@ for (const [how, onCall, received] of unsure) {
   });
 }
 
-test('a call is not repeated after it received a message on any stream', async () => {
-  await withBackend(async (transport, backend) => {
-    let refuse = (): unknown => undefined;
-    backend.onCall = (...asked) => {
-      refuse = () => refused(400, MISSED)(...asked);
-      const progressToken = asked[1].id;
-      const progress = { method: 'notifications/progress', params: { progressToken, progress: 1 } };
-      backend.onCall = eventStream(200, progress, { result: {} });
-    };
-    const received = heardBy(transport);
-    await until(() => backend.calls.length === 1, 'the call is under way');
-    await outcomeOf(transport);
-    refuse();
-    assert.equal(await received, ['notifications/progress', -32020]);
-    assert.equal([backend.calls.length, backend.lists], [2, 0]);
-  });
-});
-
 test.run();

@@ -59,7 +59,6 @@ export class HttpCall implements AnswerSink {
   #listing: Subscription | undefined;
   #epoch = 0;
   #post: PostTrace | undefined;
-  #hasMessage = false;
   #repeated = false;
   #settled = false;
 
@@ -125,7 +124,6 @@ export class HttpCall implements AnswerSink {
 
   /** Passes on a notification about this call, on whichever stream it arrived. */
   notify({ method, params }: NotificationMessage): void {
-    this.#hasMessage = true;
     const callerParams = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
     this.#subscriber.next({ kind: 'notification', method, params: callerParams });
   }
@@ -221,8 +219,7 @@ export class HttpCall implements AnswerSink {
     }
     const refusal = callRefusalOf(refused, this.#id, session.peer);
     if (refusal.kind === 'failure') this.#fail(refusal.failure);
-    else if (refusal.kind === 'answer' || this.#repeated || this.#hasMessage)
-      this.#answerWithError(refusal.error);
+    else if (refusal.kind === 'answer' || this.#repeated) this.#answerWithError(refusal.error);
     else this.#repeatWithHeaders(refusal.error);
   }
 
