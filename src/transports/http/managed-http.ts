@@ -3,7 +3,6 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject } from 'rxjs';
-import { settlesWithin } from '../../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -17,7 +16,7 @@ export interface EndpointTransport extends Transport {
   end(closed: Closed): Promise<void>;
 }
 
-export type OpenEndpoint = (
+type OpenEndpoint = (
   definition: InstanceDefinition,
   options: OpenOptions,
 ) => Promise<EndpointTransport>;
@@ -62,11 +61,9 @@ export async function openManaged(
 function withProgram(inner: EndpointTransport, child: Child): Transport {
   const closed$ = new AsyncSubject<Closed>();
   void child.exited.then((reason) => inner.end({ reason, expected: false }));
-  /** Stops the program of a lost transport. If the program exited, that is the reason. */
-  const stopProgram = async ({ reason, expected }: Closed): Promise<void> => {
-    const hasExited = !expected && (await settlesWithin(child.exited, EXIT_DELAY_MS));
+  const stopProgram = async (closed: Closed): Promise<void> => {
     await child.stop();
-    closed$.next({ reason: hasExited ? await child.exited : reason, expected });
+    closed$.next(closed);
     closed$.complete();
   };
   inner.closed$.subscribe((closed) => void stopProgram(closed));
@@ -112,7 +109,5 @@ async function openWhenListening(
   }
 }
 
-/** A stream may break shortly before the exit of its program is known. */
-const EXIT_DELAY_MS = 250;
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 250;
