@@ -151,7 +151,10 @@ test('names the HTTP answer when no answer was JSON-RPC', async () => {
     'The backend is unavailable: POST /mcp was answered with HTTP 404: not an MCP server.',
   );
   const mixed = await errorOf(shakeHands(backend({ initialize: none }).channel, { client, first: 'modern' }));
-  assert.match(mixed.message, 'it refused the handshake (code -32601); POST /mcp was answered with HTTP 404');
+  assert.match(
+    mixed.message,
+    'it refused the handshake (codes -32601); POST /mcp was answered with HTTP 404',
+  );
 });
 
 test('fails when the answer is not an object, or not JSON', async () => {

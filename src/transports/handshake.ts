@@ -188,15 +188,14 @@ function peerOf(era: Era, protocolVersion: string, result: JsonObject, serverInf
 }
 
 function readResult(text: JsonText): JsonObject {
-  let value: unknown;
   try {
-    value = text.value;
-  } catch (cause) {
-    throw handshakeFailed('answered the handshake with something that is not JSON', cause);
+    const { value } = text;
+    if (isJsonObject(value)) return value;
+  } catch {
+    // not JSON
   }
-  if (!isJsonObject(value))
-    throw handshakeFailed('answered the handshake with something that is not an object');
-  return value;
+  const reason = 'it answered the handshake with something that is not a JSON object';
+  throw backendUnavailable(reason, { delivered: 'no' });
 }
 
 /** Error codes say that there is an MCP server, and why it refused; without a code the reason is what came instead. */
@@ -204,17 +203,12 @@ function refusedBy(refusals: readonly HandshakeRefusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
   const detail = refusals.findLast((refusal) => refusal.kind === 'none')?.detail ?? '';
   if (codes.length === 0) return handshakeRefused(`${detail}: not an MCP server`);
-  if (codes.length === refusals.length)
-    return handshakeRefused(`it refused the handshake (codes ${codes.join(' and ')})`);
-  return handshakeRefused(`it refused the handshake (code ${codes.join(' and ')}); ${detail}`);
+  const refusal = `it refused the handshake (codes ${codes.join(' and ')})`;
+  return handshakeRefused(detail === '' ? refusal : `${refusal}; ${detail}`);
 }
 
 function handshakeRefused(reason: string): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause: new HandshakeRefused(reason) });
-}
-
-function handshakeFailed(what: string, cause?: unknown): GatewayError {
-  return backendUnavailable(`it ${what}`, { delivered: 'no', cause });
 }
 
 // Progress tokens: every client counts from 0, so tokens of two callers collide. The backend gets a token of the gateway, and the

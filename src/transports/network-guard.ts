@@ -4,13 +4,9 @@
 import { BlockList, isIP } from 'node:net';
 
 export class AddressDenied extends Error {
-  readonly code = 'ADDRESS_DENIED';
-  readonly address: string;
-
   constructor(address: string) {
     super(`address ${address} is not allowed`);
     this.name = 'AddressDenied';
-    this.address = address;
   }
 }
 
