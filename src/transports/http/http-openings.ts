@@ -51,7 +51,6 @@ export class HttpOpenings<U extends EndableUpstream> {
 
   constructor(maxWaitMs: number, scheduler: TaskScheduler) {
     this.#scheduler = scheduler;
-    // Without `heldMs`: each opening uses a connection until it has ended.
     this.#queue = new StartQueue({
       atOnce: LIMITS.openingsPerInstance,
       atOncePerOwner: OPENINGS_PER_OWNER,

@@ -17,8 +17,6 @@ export const WARM_IDLE_MS = 5 * 60_000;
 export const STARTS_AT_ONCE = 4;
 /** The same for one owner, so that another owner can start one, too. */
 export const STARTS_PER_OWNER = 3;
-/** After this time the next program may start: one that is not ready by then hardly uses the processor. */
-export const START_HELD_MS = 5_000;
 
 export interface DedicatedProgramsOptions
   extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
@@ -44,7 +42,6 @@ export class DedicatedPrograms {
     this.#queue = new StartQueue({
       atOnce: STARTS_AT_ONCE,
       atOncePerOwner: STARTS_PER_OWNER,
-      heldMs: START_HELD_MS,
       maxWaitMs: handshakeTimeoutMs,
       scheduler,
     });

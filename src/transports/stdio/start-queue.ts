@@ -11,8 +11,6 @@ export interface StartQueueOptions {
   /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all slots. */
   readonly atOncePerOwner: number;
   readonly maxWaitMs: number;
-  /** After this time, in ms, an opening gives its slot to the next one. Default: when it has ended. */
-  readonly heldMs?: number;
   /** Runs starts and timeouts that come due together. */
   readonly scheduler: TaskScheduler;
 }
@@ -64,11 +62,10 @@ export class StartQueue {
     const isFree = this.#starting < this.#options.atOnce && !this.#isPassingOn;
     if (isFree && this.#mayStart(ownerId, share)) this.#enter(ownerId, share);
     else await this.#wait(ownerId, share, signal);
-    const leave = this.#hold(ownerId, share);
     try {
       return await start();
     } finally {
-      leave();
+      this.#leave(ownerId, share);
     }
   }
 
@@ -83,21 +80,11 @@ export class StartQueue {
     this.#shares.set(ownerId, share);
   }
 
-  /** Holds the slot of an opening; the returned function releases it, and so does the end of `heldMs`. */
-  #hold(ownerId: string, share: Share): () => void {
-    let isHeld = true;
-    const leave = (): void => {
-      clearTimeout(timer);
-      if (!isHeld) return;
-      isHeld = false;
-      this.#starting -= 1;
-      share.starting -= 1;
-      this.#forgetIdle(ownerId, share);
-      if (this.waiting > 0) this.#passOn();
-    };
-    const { heldMs } = this.#options;
-    const timer = heldMs === undefined ? undefined : setTimeout(leave, heldMs);
-    return leave;
+  #leave(ownerId: string, share: Share): void {
+    this.#starting -= 1;
+    share.starting -= 1;
+    this.#forgetIdle(ownerId, share);
+    if (this.waiting > 0) this.#passOn();
   }
 
   /**
