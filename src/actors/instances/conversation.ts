@@ -40,17 +40,9 @@ export interface ConversationListener {
 }
 
 type ConversationSnapshot = Snapshot<undefined> & {
-  readonly state: 'opening' | 'open' | 'retired' | 'gone';
   readonly ownerId: string;
-  /** The id of a process that runs for this conversation alone. */
-  readonly pid: number | undefined;
   readonly close: () => void;
 };
-
-type ConversationEvent =
-  | { readonly type: 'opened'; readonly pid: number | undefined }
-  | { readonly type: 'retired' }
-  | { readonly type: 'gone' };
 
 /** The same for all: a machine keeps every event type that it has seen, and the end of an actor is an event with its id. */
 const ACTOR_ID = 'conversation';
@@ -58,38 +50,20 @@ const ACTOR_ID = 'conversation';
 /** Plain logic, not a child in the snapshot of the instance: for each new child a machine copies all, perhaps thousands. */
 const conversationLogic: ActorLogic<
   ConversationSnapshot,
-  ConversationEvent | { readonly type: 'xstate.stop' },
+  { readonly type: 'gone' | 'xstate.stop' },
   Pick<ConversationSnapshot, 'ownerId' | 'close'>
 > = {
   getInitialSnapshot: (_, { ownerId, close }) => ({
-    ...ACTIVE,
-    state: 'opening',
-    ownerId,
-    pid: undefined,
-    close,
+    ...{ status: 'active', output: undefined, error: undefined },
+    ...{ ownerId, close },
   }),
-  transition: (snapshot, event) => {
-    switch (event.type) {
-      case 'opened':
-        return {
-          ...snapshot,
-          ...ACTIVE,
-          state: snapshot.state === 'opening' ? 'open' : snapshot.state,
-          pid: event.pid,
-        };
-      case 'retired':
-        return { ...snapshot, ...ACTIVE, state: 'retired' };
-      case 'gone':
-        return { ...snapshot, status: 'done', output: undefined, error: undefined, state: 'gone' };
-      case 'xstate.stop':
-        snapshot.close();
-        return { ...snapshot, status: 'stopped', output: undefined, error: undefined };
-    }
+  transition: (snapshot, { type }) => {
+    if (type === 'xstate.stop') snapshot.close();
+    const status = type === 'gone' ? 'done' : 'stopped';
+    return { ...snapshot, status, output: undefined, error: undefined };
   },
   getPersistedSnapshot: (snapshot) => snapshot,
 };
-
-const ACTIVE = { status: 'active', output: undefined, error: undefined } as const;
 
 /** Longest wait for the answer to `logging/setLevel`, in ms; the call continues without. */
 const LEVEL_MS = 5_000;
@@ -184,7 +158,6 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     if (this.#isRetired) return;
     this.#isRetired = true;
     this.#disarm?.();
-    this.#actor.send({ type: 'retired' });
     this.#listener.retired(this);
     if (this.isIdle) void this.close();
   }
@@ -244,7 +217,6 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
     this.#upstream = upstream;
-    this.#actor.send({ type: 'opened', pid: upstream.pid });
     this.#listener.opened(this, upstream);
     upstream.closed$.subscribe(this);
     return upstream;
