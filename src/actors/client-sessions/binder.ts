@@ -241,14 +241,9 @@ function isForLegacy(ref: InstanceRef, { era }: Peer, { session }: BalancerPolic
   return era === 'modern' && isPipe(ref) && session !== 'isolated';
 }
 
-/** A session is no load until it calls: when all instances are full, the least loaded one is chosen. */
+/** A session is no load until it calls: when all instances are full, any may be chosen. */
 function pick({ pool }: Group, excluding: ReadonlySet<string>): InstanceRef | undefined {
-  const picked = pool.pick(excluding);
-  if (picked !== undefined) return picked;
-  const remaining = pool.candidates
-    .filter(({ id }) => !excluding.has(id))
-    .toSorted((a, b) => a.inFlight - b.inFlight);
-  return remaining.find((ref) => pool.outliers.ejectionOf(ref) === undefined) ?? remaining[0];
+  return pool.pick(excluding) ?? pool.pick(excluding, undefined, () => true);
 }
 
 /** `last` only when there is no other instance. */
