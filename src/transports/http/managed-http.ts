@@ -16,10 +16,7 @@ export interface EndpointTransport extends Transport {
   end(closed: Closed): Promise<void>;
 }
 
-type OpenEndpoint = (
-  definition: InstanceDefinition,
-  options: OpenOptions,
-) => Promise<EndpointTransport>;
+type OpenEndpoint = (definition: InstanceDefinition, options: OpenOptions) => Promise<EndpointTransport>;
 
 /** Programs that serve HTTP do not read stdin, so SIGTERM comes at once. */
 const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
