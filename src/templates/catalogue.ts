@@ -60,7 +60,7 @@ async function readMember(
 const MOST_TEMPLATE_BYTES = 1024 * 1024;
 
 /** `code`: of the system, such as ENOENT, when the file could not be opened. */
-export class TemplateFileError extends TemplateError {
+class TemplateFileError extends TemplateError {
   readonly code: string | undefined;
 
   constructor(issue: string, code: string | undefined, cause?: unknown) {
