@@ -92,6 +92,7 @@ test('ends with a usage error when the port, the registry file or the database c
   const refusals = [
     { port: new URL(await serve(() => {})).port },
     { 'registry-file': 'nothing-is-here.json' },
+    { database: 'postgresql://127.0.0.1:1/db' },
     { database: 'nothing://a' },
     { database: 'sqlite:///no-such-folder/gateway.db' },
   ];

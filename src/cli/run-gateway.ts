@@ -14,7 +14,7 @@ import { ownCommand, VERSION } from '../domain/version.ts';
 import { ListenError } from '../listeners.ts';
 import { CipherError } from '../persistence/cipher.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
-import { DamagedFileError, DatabaseAwayError, StoreOpenError } from '../persistence/open.ts';
+import { DamagedFileError, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
 import { type RunningServer, startServer } from '../server.ts';
 import { killGroup } from '../transports/stdio/process-group.ts';
@@ -119,9 +119,7 @@ function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
   return isDemo && !isChosen ? 'warn' : logLevel;
 }
 
-/** Errors of a database that become failures: systemd starts the gateway again after these, not after usage errors. */
-const FAILURES = [DamagedFileError, DatabaseAwayError];
-/** Errors that only a change of settings, files or the machine corrects become usage errors. */
+/** Errors that only a change of settings, files or the machine corrects become usage errors; a database that is away does, too. */
 const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, ConfigError];
 
 async function start(
@@ -136,7 +134,7 @@ async function start(
     const options = { log, onEvents, onNotice: print, build: VERSION, folder, isTerminal, signal };
     return await startServer(config, options);
   } catch (error) {
-    if (FAILURES.some((kind) => error instanceof kind) || hasCode(error, 'DATABASE_UNAVAILABLE'))
+    if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
     if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind))
       throw new UsageError(error.message, { cause: error });

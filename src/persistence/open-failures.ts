@@ -5,13 +5,7 @@ import { codeOf } from '../domain/errors.ts';
 import { type DatabaseAddress, failureOf } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
 import type { Orm } from './orm.ts';
-import {
-  DamagedFileError,
-  DatabaseAwayError,
-  type DriverError,
-  driverErrorOf,
-  StoreOpenError,
-} from './store-errors.ts';
+import { DamagedFileError, type DriverError, driverErrorOf, StoreOpenError } from './store-errors.ts';
 
 export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
   if (thrown instanceof StoreOpenError) return thrown;
@@ -24,7 +18,7 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
   const driverError = driverErrorOf(thrown);
   const reason = driverError === undefined ? String(thrown) : reasonOf(driverError);
   const location = description.file ?? `${address.host}:${address.port}`;
-  const failed = (message: string, Kind = StoreOpenError) => new Kind(message, { cause: thrown });
+  const failed = (message: string) => new StoreOpenError(message, { cause: thrown });
   switch (failureOf(database, thrown)) {
     case 'credentials':
       return failed(
@@ -40,14 +34,12 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
         description.file === undefined
           ? `${database.label} at ${location} cannot be reached (${reason}): is it running, and is the address right?`
           : `the database ${location} cannot be used (${reason})`,
-        DatabaseAwayError,
       );
     case 'damaged':
       return new DamagedFileError(location, thrown);
     case 'conflict':
       return failed(
         `the database ${description.printable} is in use by another process (${reason}): try again`,
-        DatabaseAwayError,
       );
     default:
       return failed(`the database ${description.printable} cannot be opened: ${reason}`);

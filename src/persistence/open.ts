@@ -15,7 +15,7 @@ import type { MigrationStatus, Store } from './store.ts';
 import { StoreOpenError } from './store-errors.ts';
 import { withTimeout } from './with-timeout.ts';
 
-export { DamagedFileError, DatabaseAwayError, StoreOpenError } from './store-errors.ts';
+export { DamagedFileError, StoreOpenError } from './store-errors.ts';
 
 export interface OpenStoreOptions {
   /** Base of the relative path of a SQLite file. */

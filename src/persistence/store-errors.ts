@@ -5,9 +5,6 @@ export class StoreOpenError extends Error {
   override readonly name: string = 'StoreOpenError';
 }
 
-/** The database may be usable later, without a change of settings. */
-export class DatabaseAwayError extends StoreOpenError {}
-
 export class DamagedFileError extends StoreOpenError {
   override readonly name = 'DamagedFileError';
 

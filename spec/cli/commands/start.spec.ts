@@ -73,12 +73,12 @@ test('names the setting of each port that is in use, one line each', async () =>
 test('names the setting or database that it cannot use in one line without secrets', async () => {
   await writeFile(folder('key.yaml'), 'prot: 9000\n');
   const env = { GATEWAY_DATABASE_URL: 'postgresql://me:planted@127.0.0.1:1/db' };
-  for (const [words, exitCode, reason] of [
-    [['--config', 'key.yaml'], 2, /^stagedoor: key\.yaml.*"?prot"?.*port[^\n]*$/],
-    [['--port', '0', '--host', '127.0.0.1'], 1, /^stagedoor: [^\n]*127\.0\.0\.1:1[^\n]*$/],
+  for (const [words, reason] of [
+    [['--config', 'key.yaml'], /^stagedoor: key\.yaml.*"?prot"?.*port[^\n]*$/],
+    [['--port', '0', '--host', '127.0.0.1'], /^stagedoor: [^\n]*127\.0\.0\.1:1[^\n]*$/],
   ] as const) {
     const { code, out, err } = await runCommand(['gateway', 'start', ...words], env, folder());
-    assert.equal([code, out], [exitCode, ''], err);
+    assert.equal([code, out], [2, ''], err);
     assert.match(err, reason);
     assert.not.match(err, 'planted');
   }
