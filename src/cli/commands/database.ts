@@ -112,7 +112,7 @@ export const dbImport: CommandDefinition = {
     ...DATABASE_OPTIONS,
     '--json': 'Print the result as JSON',
   },
-  examples: ['db import registry.yaml', 'db import mcp.json --node-id build-1:8080'],
+  examples: ['db import registry.json', 'db import mcp.json --node-id build-1:8080'],
   run: async (input, terminal) => {
     const config = readSettings(input, terminal);
     const [{ withDatabase }, { importDocument }] = await Promise.all([
