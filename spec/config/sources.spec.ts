@@ -81,8 +81,7 @@ test('names the nearest key for an unknown one in gateway.yaml', () => {
     refusal({ yaml: 'load_balancer:\n  strtegy: random' }),
     'gateway.yaml:2: unknown key load_balancer.strtegy; the nearest is load_balancer.strategy',
   );
-  const line = refusal({ yaml: 'load_balancer: random' });
-  assert.match(line, 'load_balancer is a section of load_balancer.strategy');
+  assert.is(refusal({ yaml: 'load_balancer: random' }), 'gateway.yaml:1: load_balancer is a section');
 });
 
 test('names the line of invalid YAML, and ignores an empty file or section', () => {

@@ -207,14 +207,9 @@ export function readConfigFile(
     if (values.has(key)) throw new ConfigError(`${sourceLine}: ${key} is set twice`);
     if (keys.includes(key)) values.set(key, { value, sourceLine });
     else if (isSection && isJsonObject(value)) collect(value, `${key}.`);
-    else if (isSection && value !== null)
-      throw new ConfigError(`${sourceLine}: ${key} is a section${hint(key)}`);
-    else if (!isSection) throw new ConfigError(`${sourceLine}: unknown key ${key}${hint(key)}`);
-  }
-
-  function hint(key: string): string {
-    const members = keys.filter((known) => known.startsWith(`${key}.`));
-    return members.length > 0 ? ` of ${members.join(', ')}` : `; the nearest is ${nearest(key, keys)}`;
+    else if (isSection && value !== null) throw new ConfigError(`${sourceLine}: ${key} is a section`);
+    else if (!isSection)
+      throw new ConfigError(`${sourceLine}: unknown key ${key}; the nearest is ${nearest(key, keys)}`);
   }
 }
 
