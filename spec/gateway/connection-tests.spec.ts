@@ -29,7 +29,7 @@ function testsWith(open: Open) {
 test('end after 10 s although the opening continues, and close a transport that opens late', async () => {
   const late = Promise.withResolvers<Transport>();
   const { run, tests } = testsWith((_definition, _signal, opener) => {
-    opener?.onStarted?.(() => ({ pid: 1, stderr: ['downloading'], unmatchedMessages: 0 }));
+    opener?.onStarted?.(() => ({ pid: 1, stderr: ['downloading'] }));
     return late.promise;
   });
   const running = run();

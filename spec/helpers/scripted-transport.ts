@@ -175,7 +175,7 @@ export class ScriptedTransport implements Transport {
   }
 
   diagnostics(): TransportDiagnostics {
-    return { pid: 4711, stderr: ['a line'], unmatchedMessages: 3 };
+    return { pid: 4711, stderr: ['a line'] };
   }
 
   async close(): Promise<void> {

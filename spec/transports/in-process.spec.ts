@@ -114,7 +114,7 @@ test('fails the call of a function that gives values which are not JSON', async 
   }
 });
 
-test('counts a notification that comes after the answer', async () => {
+test('drops a notification that comes after the answer', async () => {
   let notifyLater = (): void => {};
   const transport = await open((_, { notify }) => {
     notifyLater = () => notify('notifications/message', { level: 'info', data: 'late' });
@@ -122,7 +122,6 @@ test('counts a notification that comes after the answer', async () => {
   const { events } = await see(transport.exchange({ method: 'ping' }));
   notifyLater();
   assert.is(events.length, 1);
-  assert.is(transport.diagnostics().unmatchedMessages, 1);
 });
 
 test('opens conversations with the same function that end independently', async () => {

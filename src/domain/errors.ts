@@ -205,8 +205,3 @@ export function messageOf(thrown: unknown): string {
 export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
 }
-
-/** Unreadable lines on the standard output of a program: "2 lines that are not JSON-RPC". */
-export function unmatchedLines(count: number): string {
-  return `${count === 1 ? '1 line that is' : `${count} lines that are`} not JSON-RPC`;
-}

@@ -64,7 +64,6 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   #peer = NO_PEER;
   #client: ClientInfo = { name: '', version: '' };
   #lastId = 0;
-  #unmatchedMessages = 0;
   #ended: Closed | undefined;
 
   /** `profile`: the client that the backend may ask; undefined: requests of the backend are refused. `now`: monotonic, in ms. */
@@ -99,13 +98,8 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     return this.#ended?.expected === false;
   }
 
-  /** `unmatchedMessages` belonged to no exchange: late, duplicate and unknown ids, and those that `countUnmatched` counted. */
   diagnostics(): TransportDiagnostics {
-    return { pid: null, stderr: [], unmatchedMessages: this.#unmatchedMessages };
-  }
-
-  countUnmatched(): void {
-    this.#unmatchedMessages += 1;
+    return { pid: null, stderr: [] };
   }
 
   /** Shakes hands, over `pipe` if that is given. Rejects like shakeHands. */
@@ -207,10 +201,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
   #takeAnswer(message: AnswerMessage): void {
     const exchange = this.#exchangeOf(message);
-    if (exchange === undefined) {
-      this.#unmatchedMessages += 1;
-      return;
-    }
+    if (exchange === undefined) return; // late, duplicate or unknown
     this.#pending.delete(exchange.id);
     exchange.observer.next(
       message.kind === 'result'
@@ -286,10 +277,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   #takeProgress(method: string, params: JsonObject): void {
     const token = params.progressToken;
     const exchange = typeof token === 'number' ? this.#pending.get(token) : undefined;
-    if (!exchange?.reports) {
-      this.#unmatchedMessages += 1;
-      return;
-    }
+    if (!exchange?.reports) return;
     exchange.observer.next({
       kind: 'notification',
       method,

@@ -123,9 +123,7 @@ class InProcessTransport extends Channel implements Transport {
     const message = { kind: 'notification', method, params } as const;
     if (method !== PROGRESS && method !== LOG) {
       for (const conversation of [this.#root, ...this.#root.#upstreams]) conversation.receive(message);
-    } else if (isOver) {
-      this.countUnmatched();
-    } else {
+    } else if (!isOver) {
       const own = method === PROGRESS ? paramsForCaller(params, exchange.callerToken) : params;
       exchange.observer.next({ ...message, params: own });
     }

@@ -23,8 +23,8 @@ export interface Closed {
 export interface TransportDiagnostics {
   readonly pid: number | null;
   readonly stderr: readonly string[];
-  /** Lines and messages that were no JSON-RPC, or belonged to no exchange; over HTTP they are not counted. */
-  readonly unmatchedMessages: number;
+  /** Lines on the standard output of a program that were no JSON-RPC; absent for other backends. */
+  readonly unmatchedLines?: number;
 }
 
 /** One conversation with a backend. A transport is the shared one; `openUpstream` opens others, each for one client. */

@@ -14,13 +14,13 @@ import {
   takeWhile,
 } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
-import { unmatchedLines } from '../../domain/errors.ts';
 import {
   type InstanceDefinition,
   type InstanceSnapshot,
   type InstanceState,
   TRANSPORT_TRAITS,
 } from '../../domain/instance.ts';
+import { counted } from '../../domain/text.ts';
 import type { TransportDiagnostics } from '../../transports/transport.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { SessionLink } from './session.ts';
@@ -88,9 +88,9 @@ function foundTransportOf(
 }
 
 /** The output of a starting program instead of an answer, as a clause; null while it is silent. */
-function startingReason({ unmatchedMessages = 0 }: Partial<TransportDiagnostics> = {}): string | null {
-  return unmatchedMessages > 0
-    ? `it is still starting, and wrote ${unmatchedLines(unmatchedMessages)}`
+function startingReason({ unmatchedLines = 0 }: Partial<TransportDiagnostics> = {}): string | null {
+  return unmatchedLines > 0
+    ? `it is still starting, and wrote ${counted(unmatchedLines, 'line')} other than JSON-RPC`
     : null;
 }
 

@@ -137,7 +137,7 @@ class HttpTransport implements EndpointTransport, HttpBackend {
   }
 
   diagnostics(): TransportDiagnostics {
-    return { pid: null, stderr: [], unmatchedMessages: 0 };
+    return { pid: null, stderr: [] };
   }
 
   close(): Promise<void> {

@@ -34,7 +34,7 @@ export async function openManaged(
   if (options.signal.aborted) throw openingCancelled();
   const { reaper, passEnv } = options;
   const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv });
-  options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines, unmatchedMessages: 0 }));
+  options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines }));
   const over = new AbortController();
   let exit: string | undefined;
   void child.exited.then((reason) => {

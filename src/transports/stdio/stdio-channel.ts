@@ -43,6 +43,7 @@ export class StdioChannel extends Channel {
   readonly #child: Pick<Child, 'exited' | 'wasStarted' | 'pid' | 'lastLines' | 'addLine' | 'write' | 'stop'>;
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
+  #unmatchedLines = 0;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
@@ -111,7 +112,7 @@ export class StdioChannel extends Channel {
   }
 
   override diagnostics(): TransportDiagnostics {
-    return { ...super.diagnostics(), pid: this.#child.pid, stderr: this.#child.lastLines };
+    return { pid: this.#child.pid, stderr: this.#child.lastLines, unmatchedLines: this.#unmatchedLines };
   }
 
   close(): Promise<void> {
@@ -136,7 +137,7 @@ export class StdioChannel extends Channel {
   }
 
   #receiveUnusable(line: Buffer): void {
-    this.countUnmatched();
+    this.#unmatchedLines += 1;
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!looksLikeJson(line)) this.#child.addLine(line);
     else if (line.includes('"jsonrpc"')) {
@@ -146,7 +147,7 @@ export class StdioChannel extends Channel {
   }
 
   #receiveOversize(line: OversizeLine): void {
-    this.countUnmatched();
+    this.#unmatchedLines += 1;
     const reason = line.isCut
       ? ANSWERS_HOLD_TOO_MUCH
       : `it answered with a message of ${line.bytes} bytes, which is over the limit`;
