@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
-  'Structure of the program': [1, 2, 3, 63, 13, 37, 66],
+  'Structure of the program': [1, 2, 3, 63, 13, 37, 66, 84],
   'Configuration, errors and documents': [4, 5, 21, 72],
   'Instances, templates and the registry': [6, 15, 57, 58, 59, 60, 65],
   'Balancing, health and retries': [7, 9, 83, 39, 40, 41, 67, 68, 71],
