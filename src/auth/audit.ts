@@ -19,15 +19,13 @@ import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
-import type { AuditStore } from '../persistence/store.ts';
+import { type AuditStore, MOST_FOUND } from '../persistence/store.ts';
 import { Flusher } from './flusher.ts';
 
 /** Entries are written at this age, or when a whole block of calls waits. */
 const FLUSH_MS = 1_000;
 /** Most changes, and most calls, that wait while the database is unavailable; further ones are counted and dropped. */
 const BUFFER_ENTRIES = 10_000;
-/** Changes in one write: a distant database must accept them within the timeout of one operation. */
-const CHUNK_CHANGES = 500;
 /**
  * Most kept changes, the newest. A trim counts all entries: it runs at the first write, after the larger of
  * this many entries and this share of the kept calls, and hourly while entries are deleted by age.
@@ -225,8 +223,8 @@ export class AuditLog {
    */
   async #write(): Promise<boolean> {
     if (this.#blocks.length === 0) this.#endBlock();
-    for (let due = this.#changes.length; due > 0; due -= CHUNK_CHANGES) {
-      const chunk = this.#changes.slice(0, CHUNK_CHANGES);
+    for (let due = this.#changes.length; due > 0; due -= MOST_FOUND) {
+      const chunk = this.#changes.slice(0, MOST_FOUND);
       if (!(await this.#append(chunk.length, () => this.#store.append(chunk)))) return true;
       this.#changes = this.#changes.slice(chunk.length);
     }

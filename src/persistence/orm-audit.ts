@@ -21,7 +21,7 @@ import { type AuditRow, CALL_BLOCKS, documentOf, type Tables, toDocument } from 
 import type { OrmSession } from './orm-session.ts';
 import type { AuditBounds, AuditPage, AuditStore } from './store.ts';
 
-/** Rows that one operation writes or deletes. */
+/** Rows that one operation deletes. */
 const BATCH = 500;
 /** Changes that one operation reads: about 4 ms on a file. */
 const WINDOW = 5_000;
@@ -36,24 +36,18 @@ export class OrmAudit implements AuditStore {
     this.#session = session;
   }
 
-  /** Each batch is a separate operation: the timeout of one operation does not limit the list, and others run in between. */
-  async append(changes: readonly AuditEntry[]): Promise<void> {
-    for (let start = 0; start < changes.length; start += BATCH)
-      await this.#appendBatch(changes.slice(start, start + BATCH));
-  }
-
   /** Changes are on the disk when this resolves. */
-  async #appendBatch(batch: readonly AuditEntry[]): Promise<void> {
+  async append(changes: readonly AuditEntry[]): Promise<void> {
     try {
-      await this.#session.write((em, { audit }) => this.#insert(em, audit, batch));
+      await this.#session.write((em, { audit }) => this.#insert(em, audit, changes));
     } catch (thrown) {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
-      // A batch whose answer was lost is written again, although some of it may be stored.
+      // Changes whose answer was lost are written again, although some of them may be stored.
       await this.#session.write(async (em, { audit }) => {
-        const where = { id: { $in: batch.map(({ id }) => id) } };
-        const known = await em.findAll(audit, { where, fields: ['id'], disableIdentityMap: true });
+        const where = { id: { $in: changes.map(({ id }) => id) } };
+        const known = await em.findAll(audit, { where, fields: ['id'] });
         const ids = new Set(known.map(({ id }) => id));
-        const missing = batch.filter(({ id }) => !ids.has(id));
+        const missing = changes.filter(({ id }) => !ids.has(id));
         await this.#insert(em, audit, missing);
       });
     }
@@ -184,7 +178,7 @@ export class OrmAudit implements AuditStore {
 
 const LAST = '~';
 
-const NEWEST = { orderBy: { id: 'desc' }, disableIdentityMap: true } as const;
+const NEWEST = { orderBy: { id: 'desc' } } as const;
 
 function between(from: string | undefined, before: string | undefined): { readonly id?: object } {
   const id = definedFields({ $gte: from, $lt: before });
@@ -192,13 +186,7 @@ function between(from: string | undefined, before: string | undefined): { readon
 }
 
 function nth(number: number, order: 'asc' | 'desc') {
-  return {
-    orderBy: { id: order },
-    offset: number - 1,
-    limit: 1,
-    fields: ['id'],
-    disableIdentityMap: true,
-  } as const;
+  return { orderBy: { id: order }, offset: number - 1, limit: 1, fields: ['id'] } as const;
 }
 
 /** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */

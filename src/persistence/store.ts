@@ -47,7 +47,7 @@ export interface TemplateChange {
   readonly loadBalancer: LoadBalancerChange;
 }
 
-/** Most accounts of one query: databases limit the values in a list. */
+/** Most accounts, or changes, of one query: databases limit the values in a list. */
 export const MOST_FOUND = 500;
 
 /** Users and API keys. User names are unique without regard to case. */
@@ -95,7 +95,7 @@ export interface SettingStore {
 
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
-  /** Changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be lost. */
+  /** At most MOST_FOUND changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be lost. */
   append(changes: readonly AuditEntry[]): Promise<void>;
   appendCalls(block: CallBlock): Promise<void>;
   /** Newest first. */
