@@ -7,7 +7,7 @@ import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { isProfileTooLarge, isTooLong, shortKey } from '../../src/protocol/client-bounds.ts';
+import { isProfileTooLarge, isTooLong } from '../../src/protocol/client-bounds.ts';
 import { readBody } from '../../src/protocol/client-message.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
@@ -70,13 +70,6 @@ test('a cursor or URI has at most 8 KiB of UTF-8', () => {
     ['€'.repeat(2_731), true],
   ];
   for (const [text, isLong] of table) assert.is(isTooLong(text), isLong);
-});
-
-test('a short key has a fixed length, and depends on the borders between texts', () => {
-  const key = shortKey('a'.repeat(10_000), 'b');
-  assert.is(key.length, 43);
-  assert.is(shortKey('a'.repeat(10_000), 'b'), key);
-  assert.is.not(shortKey('ab', 'c'), shortKey('a', 'bc'));
 });
 
 /** Status and code of the refusal. */

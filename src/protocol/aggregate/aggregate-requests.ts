@@ -7,6 +7,7 @@ import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domai
 import { RPC } from '../../domain/jsonrpc.ts';
 import { listOf } from '../../domain/mcp.ts';
 import type { Client } from '../ports.ts';
+import { isTaskMethod } from '../task-memory.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 
 interface AggregateCall {
@@ -55,17 +56,11 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
     }
     default:
       if (bound !== undefined) return toTemplate(bound, request);
-      if (TASK_METHODS.has(method)) return rpcErrorAnswer(RPC.invalidParams, 'Unknown task');
+      if (isTaskMethod(method) && method !== 'tasks/list')
+        return rpcErrorAnswer(RPC.invalidParams, 'Unknown task');
       return rpcErrorAnswer(RPC.methodNotFound, `${method} is not offered for all templates together.`);
   }
 }
-
-const TASK_METHODS: ReadonlySet<string> = new Set([
-  'tasks/get',
-  'tasks/update',
-  'tasks/result',
-  'tasks/cancel',
-]);
 
 /** The template of a tool or prompt; its own name replaces the aggregate one, in `reference` if the request names it there. */
 async function byName(
