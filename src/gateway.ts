@@ -76,8 +76,9 @@ export class Gateway {
   readonly #requests = new Requests((...exchange) => this.exchange(...exchange));
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
-  /** The instances that were loaded at the start, and when. */
-  #loaded: { readonly refs: readonly InstanceRef[]; readonly atMs: number } | undefined;
+  /** The instances that were loaded at the start, until `isReady`. */
+  #opening: readonly InstanceRef[] = [];
+  #openingUntilMs = 0;
   #closed: Promise<void> | undefined;
 
   constructor(store: Store, options: GatewayOptions) {
@@ -93,7 +94,8 @@ export class Gateway {
     await this.#deps.registry.load();
     await more?.();
     if (this.#phase !== 'starting') return; // `close` was called meanwhile
-    this.#loaded = { refs: this.#deps.fleet.all(), atMs: performance.now() };
+    this.#opening = this.#deps.fleet.all();
+    this.#openingUntilMs = performance.now() + LIMITS.firstOpeningsMs;
     this.#phase = 'running';
     this.#events.emit({ type: 'gateway.started', atMs: Date.now() });
   }
@@ -113,11 +115,9 @@ export class Gateway {
    * opened or failed, or 10 seconds have passed since.
    */
   get isReady(): boolean {
-    if (!this.accepting || this.#loaded === undefined) return false;
-    const { refs, atMs } = this.#loaded;
-    return (
-      performance.now() - atMs > LIMITS.firstOpeningsMs || refs.every(({ state }) => state !== 'starting')
-    );
+    const isOver = performance.now() > this.#openingUntilMs;
+    if (isOver || this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
+    return this.accepting && this.#opening.length === 0;
   }
 
   /**

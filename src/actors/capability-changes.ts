@@ -34,7 +34,8 @@ export class CapabilityChanges {
     const closed$ = fleet.listChanged$.pipe(ignoreElements(), endWith(true));
     this.changes$ = merge(fleet.listChanged$, this.#changes).pipe(takeUntil(closed$));
     events$.pipe(takeUntil(closed$)).subscribe((event) => {
-      if (PRESENCE.has(event.type) && 'instanceId' in event) this.#check(event.template, event.instanceId);
+      if (event.type.startsWith('instance.') && 'instanceId' in event)
+        this.#check(event.template, event.instanceId);
     });
   }
 
@@ -61,16 +62,6 @@ export class CapabilityChanges {
     return ref instanceof InstanceRef && ref.state === 'healthy' ? ref.peer : undefined;
   }
 }
-
-/** Events that may change whether an instance counts. `starting`: a replaced instance is gone when its successor starts. */
-const PRESENCE: ReadonlySet<GatewayEvent['type']> = new Set([
-  'instance.healthy',
-  'instance.unhealthy',
-  'instance.draining',
-  'instance.starting',
-  'instance.deregistered',
-  'instance.stopped',
-]);
 
 /** The servers of `some` that `others` lacks, also under another id. */
 function without(some: Listings, others: Listings): Peer[] {

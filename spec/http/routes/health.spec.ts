@@ -7,7 +7,7 @@ import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { definition } from '../../helpers/failing-backend.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { type AppFixture, appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 
@@ -150,19 +150,20 @@ test('become ready when each stored instance has opened or failed, or after ten 
   const server = await startRawServer(() => {});
   await earlier.register('demo', { id: 'silent', endpoint: server.url });
   await earlier.close({ graceMs: 0 });
-  const starting = await startApp({ gateway: await createGateway({ store }) });
-  const ready = async () => (await starting.ask('GET', '/readyz')).outcome;
-  assert.is(await ready(), '503 NO_HEALTHY_INSTANCE');
+  const start = async () => startApp({ gateway: await createGateway({ store }) });
+  const ready = async (node: AppFixture) => (await node.ask('GET', '/readyz')).outcome;
+  const [failing, slow] = [await start(), await start()];
+  for (const node of [failing, slow]) assert.is(await ready(node), '503 NO_HEALTHY_INSTANCE');
   const later = performance.now() + 10_001;
   const clock = mock.method(performance, 'now', () => later);
-  assert.is(await ready(), '200');
+  assert.is(await ready(slow), '200');
   clock.mock.restore();
-  assert.is(await ready(), '503 NO_HEALTHY_INSTANCE');
+  assert.is(await ready(failing), '503 NO_HEALTHY_INSTANCE');
   await server.close();
-  await becomes(ready, '200');
-  await starting.gateway.register('demo', { id: 'new', endpoint: server.url });
-  assert.is(await ready(), '200');
-  await starting.close();
+  await becomes(() => ready(failing), '200');
+  await failing.gateway.register('demo', { id: 'new', endpoint: server.url });
+  assert.is(await ready(failing), '200');
+  for (const node of [failing, slow]) await node.close();
 });
 
 test('answer 503 while the registry is loaded, after the checks of credentials and templates', async () => {
