@@ -38,16 +38,12 @@ test('shows the listeners with their source, and explains two default ports', as
   assert.match(one, /^listen +port: --port; host: default +0\.0\.0\.0:9000 \(gateway\)$/m);
 });
 
-test('prefers an option to the environment, and reads --registry as --registry-file', async () => {
-  const words = ['config', '--json', '--auth', '--registry', 'a.json'];
+test('prefers an option to the environment', async () => {
+  const words = ['config', '--json', '--auth', '--registry-file', 'a.json'];
   const { out } = await runCommand(words, { GATEWAY_AUTH_ENABLED: 'false' }, '/folder');
   const rows: { name: string; value: unknown }[] = JSON.parse(out);
   const values = Object.fromEntries(rows.map(({ name, value }) => [name, value]));
   assert.equal([values['auth.enabled'], values.registry_file], [true, '/folder/a.json']);
-  const long = await runCommand(['config', '--registry-file', 'b.json'], {}, '/folder');
-  assert.match(long.out, /^registry_file +--registry-file +\/folder\/b\.json$/m);
-  const both = await runCommand(['config', '--registry', 'a', '--registry-file', 'b']);
-  assert.match(both.err, '--registry cannot be combined with --registry-file');
 });
 
 test('refuses a configuration file that is a folder, is missing or has no name', async () => {
