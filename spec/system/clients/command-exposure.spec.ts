@@ -110,7 +110,10 @@ test('is refused in a registry file, unless the file forces it', async () => {
     gateway.servers().map(({ definition }) => definition.id),
     ['forced'],
   );
-  assert.match(warnings.join('\n'), /registry file: demo\/bad is skipped: "\." is a folder that holds the database/);
+  assert.match(
+    warnings.join('\n'),
+    /registry file: demo\/bad is skipped: "\." is a folder that holds the database/,
+  );
 });
 
 test('is refused by an import into the database', async () => {
