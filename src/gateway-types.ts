@@ -4,6 +4,7 @@
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients, MetricsSummary } from './actors/metrics.ts';
 import type { ActorInspector } from './domain/actor-inspection.ts';
+import type { ProgramUser } from './domain/command.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { JsonObject } from './domain/json.ts';
@@ -41,6 +42,8 @@ export interface GatewayOptions {
   /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
    *  certificate authorities, without credentials. */
   readonly passEnv?: readonly string[] | undefined;
+  /** The user that programs run as; only root can set another one. Default: the user of this process. */
+  readonly programUser?: ProgramUser | undefined;
   /** Files and folders that no command may get as an argument or working folder, besides the file of the store. Default:
    *  none. */
   readonly protectedPaths?: readonly ProtectedPath[];

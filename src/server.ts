@@ -14,6 +14,7 @@ import {
 } from 'rxjs';
 import type { Auth } from './auth/auth.ts';
 import { availableMemoryBytes } from './config/memory.ts';
+import { programUser } from './config/program-user.ts';
 import { type Config, isLoopback } from './config.ts';
 import type { SkippedDeployment } from './domain/deployment.ts';
 import type { GatewayEvent } from './domain/events.ts';
@@ -97,6 +98,7 @@ async function start(
   // Read before anything is opened: an unreadable document must not leave a half-started gateway.
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
+  const user = config.programUser === undefined ? undefined : await programUser(config.programUser);
   options.signal?.throwIfAborted();
   // Bound before anything is created: an accidental second start must create no database, first admin or child process.
   let serve = createStartingApp();
@@ -138,6 +140,7 @@ async function start(
     memoryBytes,
     deniedNetworks: config.deniedNetworks,
     passEnv: config.passEnv,
+    programUser: user,
     protectedPaths: storage.protectedPaths,
     discovery: {
       env: process.env,

@@ -125,6 +125,7 @@ export const namespace = matching(
 );
 
 export const variableName = matching('names of variables such as HTTPS_PROXY', /^[A-Za-z_][A-Za-z0-9_]*$/);
+export const userName = matching('the name or the number of a user', /^\w[\w.-]*$/);
 
 function matching(type: string, pattern: RegExp): SettingType<string> {
   return text(type, (raw) => (pattern.test(raw) ? raw : undefined));

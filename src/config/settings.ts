@@ -28,6 +28,7 @@ import {
   secretText,
   setting,
   url,
+  userName,
   variableName,
 } from './setting-types.ts';
 
@@ -363,6 +364,14 @@ export const SETTINGS = {
     default: undefined,
     defaultText: `those about proxies and certificates: ${PASS_ENV.join(', ')}`,
     doc: 'Variables of the gateway that programs get besides PATH, HOME and LANG; replaces the default list. A URL with credentials is passed only when its variable is named here.',
+  }),
+  programUser: setting<string | undefined>({
+    key: 'stdio.user',
+    flag: 'stdio-user',
+    kind: userName,
+    default: undefined,
+    defaultText: 'the user of the gateway',
+    doc: 'User that registered programs run as, with its home folder and primary group. Only a gateway that runs as root can change it.',
   }),
 } as const;
 

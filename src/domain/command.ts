@@ -103,3 +103,11 @@ export const PASS_ENV: readonly string[] = [
   ...['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA'],
   ...['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'PIP_CERT', 'UV_SYSTEM_CERTS', 'UV_NATIVE_TLS'],
 ];
+
+/** The user that programs run as. */
+export interface ProgramUser {
+  readonly uid: number;
+  readonly gid: number;
+  /** Absolute path of a folder that exists. Programs without a working folder run here. */
+  readonly home: string;
+}

@@ -65,6 +65,7 @@ const OPTIONS = {
   deniedNetworks: Type.Array(Type.String()),
   definitions: Type.Array(Definition),
   passEnv: Type.Array(Type.String()),
+  programUser: Type.Object({ uid: Type.Integer(), gid: Type.Integer(), home: Type.String() }),
   protectedPaths: Type.Array(Type.Object({ path: Type.String(), what: Type.String() })),
   graceMs: milliseconds(0, LONGEST_GRACE_MS),
   sessions: optional(SESSIONS),

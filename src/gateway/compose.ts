@@ -68,6 +68,7 @@ export function composeGateway(
     handlers,
     scheduler,
     passEnv: options.passEnv,
+    user: options.programUser,
     protectedPaths,
     definitions,
     heldAnswers,
@@ -122,7 +123,10 @@ function safeInspector(inspect: ActorInspector): (event: ActorInspection) => voi
 const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 export interface OpenerOptions
-  extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'heldAnswers' | 'scheduler' | 'passEnv'> {
+  extends Pick<
+    OpeningOptions,
+    'deniedNetworks' | 'handlers' | 'heldAnswers' | 'scheduler' | 'passEnv' | 'user'
+  > {
   /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   readonly definitions?: ReadonlyMap<string, TemplateRules>;

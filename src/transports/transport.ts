@@ -3,6 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import type { ProgramUser } from '../domain/command.ts';
 import type { RunInContainer } from '../domain/deployment.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceHeldBytes } from '../domain/held-bytes.ts';
@@ -108,6 +109,8 @@ export interface OpenOptions {
   readonly reaper?: Reaper | undefined;
   /** Variables of the gateway that programs get. Default: those of PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
+  /** The user of programs outside of containers. Default: that of the gateway. */
+  readonly user?: ProgramUser | undefined;
   /** Starts programs in containers. Default: none can be. */
   readonly runInContainer?: RunInContainer | undefined;
   /** Results of earlier openings of the instance, to which this one adds its own. */

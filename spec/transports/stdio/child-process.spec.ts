@@ -2,6 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { programUser } from '../../../src/config/program-user.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   Child,
@@ -26,6 +27,24 @@ test('passes arguments to the program unchanged, without a shell', async () => {
   const words = ['two words', '$HOME', '; exit 3', '"quoted"', '*', ''];
   const program = node('process.stdout.write(JSON.stringify(process.argv.slice(1)))', words);
   assert.equal(JSON.parse((await outputOf(program)).text), words);
+});
+
+const asRoot = test.needs(process.getuid?.() === 0, 'only root can start programs as another user');
+
+asRoot('runs the program as another user, in its home folder, and can stop it', async () => {
+  const user = await programUser('nobody');
+  const look = '[process.getuid(), process.getgid(), process.getgroups(), process.cwd(), process.env.HOME]';
+  const { text } = await outputOf(node(`process.stdout.write(JSON.stringify(${look}))`), { user });
+  assert.equal(JSON.parse(text), [user.uid, user.gid, [user.gid], user.home, user.home]);
+  const child = new Child(node('setInterval(() => {}, 1000)'), { user, ladder: BRISK });
+  await child.stop();
+  assert.match(await child.exited, 'killed by SIGTERM');
+  assert.is(await refusalOf('root'), 'ConfigError: stdio.user: "root" is root itself');
+  assert.match(await refusalOf('no-such-user'), 'there is no user "no-such-user"');
+});
+
+test('is refused another user when the gateway is not root', async () => {
+  assert.match(await refusalOf('nobody', 1000), 'ConfigError: stdio.user: only root can start');
 });
 
 test('gives the program PATH, HOME and LANG and its own variables, and no secret of the gateway', async () => {
@@ -268,3 +287,7 @@ function subset(all: Readonly<Record<string, unknown>>, names: readonly string[]
 }
 
 test.run();
+
+async function refusalOf(...user: Parameters<typeof programUser>): Promise<string> {
+  return programUser(...user).then(() => 'found', String);
+}

@@ -32,8 +32,8 @@ export async function openManaged(
   openEndpoint: OpenEndpoint,
 ): Promise<Transport> {
   if (options.signal.aborted) throw openingCancelled();
-  const { reaper, passEnv } = options;
-  const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv });
+  const { reaper, passEnv, user } = options;
+  const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv, user });
   options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines }));
   const over = new AbortController();
   let exit: string | undefined;

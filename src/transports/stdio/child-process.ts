@@ -9,7 +9,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { settlesWithin } from '../../domain/clock.ts';
-import { PASS_ENV } from '../../domain/command.ts';
+import { PASS_ENV, type ProgramUser } from '../../domain/command.ts';
 import { messageOf } from '../../domain/errors.ts';
 import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -41,6 +41,8 @@ export interface ChildOptions {
   /** Stops the program's group if this process dies first. Default: none. */
   readonly reaper?: Reaper | undefined;
   readonly passEnv?: readonly string[] | undefined;
+  /** Default: the user of this process. */
+  readonly user?: ProgramUser | undefined;
   readonly environment?: NodeJS.ProcessEnv;
 }
 
@@ -187,11 +189,14 @@ const LONGEST_POLL_MS = 320;
 
 function start(
   { command, args, workingDir, env }: Program,
-  { environment = process.env, passEnv }: ChildOptions,
+  { environment = process.env, passEnv, user }: ChildOptions,
 ): ChildProcess {
+  const source = user === undefined ? environment : { ...environment, HOME: user.home };
   return spawn(command, args, {
-    cwd: workingDir,
-    env: childEnvironment(env, environment, process.platform, passEnv),
+    cwd: workingDir ?? user?.home,
+    uid: user?.uid,
+    gid: user?.gid,
+    env: childEnvironment(env, source, process.platform, passEnv),
     stdio: 'pipe',
     shell: false,
     windowsHide: true,

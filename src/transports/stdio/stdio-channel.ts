@@ -24,7 +24,7 @@ import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 
-export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
+export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user'> {
   readonly runInContainer?: RunInContainer | undefined;
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;

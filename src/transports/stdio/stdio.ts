@@ -33,8 +33,8 @@ async function open(
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingCancelled();
   const program = { command, args, workingDir, env, container };
-  const { reaper, passEnv, runInContainer, onStarted, answers } = options;
-  const starting = { ladder, reaper, passEnv, runInContainer, answers };
+  const { reaper, passEnv, user, runInContainer, onStarted, answers } = options;
+  const starting = { ladder, reaper, passEnv, user, runInContainer, answers };
   const opening = { ...options, probeTimeoutMs };
   return openShared(() => {
     const transport = new StdioTransport(program, starting, opening);
