@@ -96,7 +96,7 @@ test('reads each server of mcpServers as a template', async () => {
   assert.equal((await contentsOf({ mcpServers: [] })).problems, ['mcpServers: must be an object by name']);
 });
 
-test('reports invalid parts with their path, and uses the others', async () => {
+test('reports invalid parts with their path and uses the rest', async () => {
   const contents = await contentsOf({
     templates: {
       demo: {
@@ -106,6 +106,7 @@ test('reports invalid parts with their path, and uses the others', async () => {
           timeout: 1.5,
           max_retries: 2,
           pool: 1,
+          session: 'isolated',
           session_failover: 'sometimes',
           health_check_interval: null,
         },
@@ -125,14 +126,14 @@ test('reports invalid parts with their path, and uses the others', async () => {
   });
   assert.equal(contents, {
     templates: [
-      { name: 'demo', loadBalancer: {} },
+      { name: 'demo', loadBalancer: { max_retries: 2, session: 'isolated' } },
       { name: 'plain', loadBalancer: {} },
     ],
     entries: [['demo', 'a', 'run']],
     problems: [
-      'templates.demo.load_balancer.pool: unknown field',
       'templates.demo.load_balancer.strategy: must be one of round_robin, least_connections, weighted_round_robin, health_based, random, weighted',
       'templates.demo.load_balancer.timeout: must be integer',
+      'templates.demo.load_balancer.pool: unknown field',
       'templates.demo.load_balancer.session_failover: must be one of auto, always, never',
       'templates.demo.instances[1]: must be an object',
       'templates.demo.colour: unknown field',

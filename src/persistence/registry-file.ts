@@ -175,10 +175,14 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
     problems.push(`${path}: must be an object`);
     return {};
   }
-  const settings: unknown = Object.fromEntries(Object.entries(section).filter(([, value]) => value !== null));
-  if (loadBalancer.Check(settings)) return settings;
-  problems.push(...issuesOf(loadBalancer.Errors(settings)[1], (field) => pathTo(path, field)));
-  return {};
+  const usable = Object.entries(section).filter(([field, value]) => {
+    const issues =
+      value === null ? [] : issuesOf(loadBalancer.Errors({ [field]: value })[1], () => pathTo(path, field));
+    problems.push(...issues);
+    return value !== null && issues.length === 0;
+  });
+  const settings: unknown = Object.fromEntries(usable);
+  return loadBalancer.Check(settings) ? settings : {};
 }
 
 function withoutDuplicates({ entries, problems }: Contents): RegistryEntry[] {
