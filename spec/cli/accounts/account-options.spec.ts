@@ -16,13 +16,14 @@ function refuses(work: () => unknown, message: RegExp, what?: string): void {
   assert.throws(work, (error: unknown) => error instanceof UsageError && message.test(error.message), what);
 }
 
-test('refuse permissions and roles that do not exist, and a role together with permissions', () => {
+test('refuse permissions and roles that do not exist, and permissions beyond the role', () => {
   const cases: [Record<string, string>, RegExp][] = [
     [{ permissions: 'tools:cal' }, /^--permissions must be gateway:read or .* or admin, not "tools:cal"$/],
     [{ permissions: 'admin,' }, /^--permissions must be .*, not ""$/],
     [{ role: 'root' }, /^--role must be admin or user, not "root"$/],
-    [{ role: 'user', permissions: 'tools:call' }, /^--role cannot be combined with --permissions$/],
+    [{ role: 'user', permissions: 'admin' }, /^--permissions must be gateway:read or tools:call, not/],
   ];
+  assert.equal(permissionsOf(given({ role: 'user', permissions: 'tools:call' })), ['tools:call']);
   for (const [options, message] of cases) refuses(() => permissionsOf(given(options)), message);
 });
 

@@ -11,11 +11,12 @@ export function roleOf(input: CommandInput): Role | undefined {
   return written === undefined ? undefined : oneOf('role', ROLES, written);
 }
 
-/** The permissions of `--permissions`, else all of `--role`; default `user`. */
+/** The permissions of `--permissions`, within `--role` if both are given, else all of the role; default `user`. */
 export function permissionsOf(input: CommandInput): readonly Scope[] {
-  input.refuseBoth('role', 'permissions');
+  const role = roleOf(input);
+  const ofRole = ROLE_SCOPES[role ?? 'user'];
   const words = wordsOf(input, 'permissions');
-  return words?.map((word) => oneOf('permissions', SCOPES, word)) ?? ROLE_SCOPES[roleOf(input) ?? 'user'];
+  return words?.map((word) => oneOf('permissions', role === undefined ? SCOPES : ofRole, word)) ?? ofRole;
 }
 
 function oneOf<T extends string>(option: string, known: readonly T[], written: string): T {

@@ -48,7 +48,7 @@ export const createApiKey: CommandDefinition = {
   summary: 'Create an API key and print it, only this once; in a pipe, the key and nothing else',
   options: {
     '--role <word>': 'admin or user: all permissions of that role; default user',
-    '--permissions <list>': 'Of gateway:read, gateway:write, tools:call, admin; instead of --role',
+    '--permissions <list>': 'Of gateway:read, gateway:write, tools:call, admin; default those of the role',
     '--expires <time>':
       '2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or 12h, 30d, 8w from now; default never',
     '--templates <list>': 'Templates the key may be used for; default all',
