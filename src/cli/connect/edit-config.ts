@@ -211,7 +211,7 @@ function editedToml(text: string, { file, template, connection }: ConfigEdit): s
 }
 
 const NOT_OURS =
-  'has an entry of this name that connect did not write, and TOML is not edited: change it by hand';
+  'may have an entry of this name that connect did not write, and TOML is not parsed: change it by hand';
 
 /** Whether the table may exist in another form: a header, a dotted key or an inline table. */
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
