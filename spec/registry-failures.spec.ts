@@ -79,7 +79,7 @@ test('refuses changes once it is closed, and finishes earlier ones, failed or no
   assert.equal([await failed, await after], ['Error: deleteInstance', 'SHUTTING_DOWN']);
   for (const change of [
     registry.deregister('r', 'a'),
-    registry.withdraw('r', 'a'),
+    registry.withdraw('r', 'a', 'file'),
     registry.changeInstance('r', 'a', {}),
     registry.ensureTemplate('r', {}),
     registry.changeTemplate('r', {}),

@@ -129,7 +129,7 @@ export class Registry {
   }
 
   /** Removes an instance that its file or sync no longer has. False when it is gone, has another source, or runs on another node. */
-  withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
+  withdraw(template: string, id: string, source: 'file' | 'sync'): Promise<boolean> {
     return this.#change(async () => {
       const found = this.#active.find(template, id);
       if (found?.source !== source || !this.#active.runsHere(found)) return false;
