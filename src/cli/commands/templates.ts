@@ -280,7 +280,7 @@ export const templateAdd: CommandDefinition = {
       return 0;
     } catch (thrown) {
       if (!(thrown instanceof TemplateError)) throw thrown;
-      throw new CommandFailure(`${file} is not valid and was not added`, {
+      throw new CommandFailure(`${file} was not added`, {
         cause: thrown,
         details: thrown.issues,
       });
