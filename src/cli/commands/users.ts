@@ -76,7 +76,7 @@ export const createUser: CommandDefinition = {
 export const setPassword: CommandDefinition = {
   name: 'gateway set-password',
   positionals: '<username>',
-  summary: 'Set a new password for a user; a lost one with --local, in the database, which needs no login',
+  summary: 'Set a new password for a user; --local replaces a lost one in the database, without a login',
   options: { ...PASSWORD_OPTION, ...ACCOUNT_CLIENT_OPTIONS },
   examples: [
     'gateway set-password admin --local',
