@@ -128,6 +128,16 @@ inBrowser('have no finding of axe in dialogs, results and at sign-in', async () 
   assert.equal(findings, []);
 });
 
+inBrowser('fail the check of axe for a control without a name', async () => {
+  const { page } = watched;
+  await open('activity');
+  await page.locator('input').evaluate((input) => {
+    input.removeAttribute('aria-label');
+    input.removeAttribute('placeholder');
+  });
+  assert.match((await axeFindings(page)).join(), /^label at /);
+});
+
 inBrowser('do not scroll sideways at 380, 768 and 1,024 px, and cut no cell off', async () => {
   const { page } = watched;
   const wide: string[] = [];
