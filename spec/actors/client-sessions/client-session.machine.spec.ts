@@ -93,6 +93,17 @@ test('ends at a request that finds it unbound when it may no longer move', async
   assert.is(session.seen.at(-1), 'ended');
 });
 
+test('when unbound, retries by itself only while its client listens', async () => {
+  for (const isListened of [false, true]) {
+    const { session, actor, clock } = start({ isListened });
+    actor.send({ type: 'lost' });
+    session.settling.reject('nobody');
+    await turn();
+    clock.increment(60_000);
+    assert.is(session.seen.at(-1), isListened ? 'moving' : 'unbound');
+  }
+});
+
 test('ends once, from every state, and aborts a move in progress', () => {
   for (const way of [[], ['lost'], ['upgrade']] as const) {
     const { session, actor } = start();
