@@ -85,6 +85,18 @@ test('opens at most as many conversations again while the old ones are still clo
   assert.is(refused(one), false);
 });
 
+test('relays messages outside of calls for processes, and over HTTP if the client can be asked', async () => {
+  const [web, pipe] = [await instanceOf('http'), await instanceOf('stdio', 'b')];
+  const leases = [
+    pool.lease(web, { ...guest('ann'), profile: ASKABLE }),
+    pool.lease(web, guest('ann')),
+    pool.lease(pipe, guest('ann')),
+  ];
+  await settled();
+  const found = leases.map(({ upstream }) => upstream instanceof StatelessUpstream);
+  assert.equal(found, [true, false, true]);
+});
+
 test('emits the conversations of one owner with one instance, present and future', async () => {
   const [one, other] = [await instanceOf('stdio'), await instanceOf('stdio', 'b')];
   const { conversation } = pool.lease(one, guest('ann'));
