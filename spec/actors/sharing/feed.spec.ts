@@ -94,6 +94,21 @@ test('above 10,000 resources gives each client its share, and the rest when ther
   assert.is(backend.open.length, 0);
 });
 
+test('subscribes to resources above the limit as soon as there is room', async () => {
+  const [many, other] = [
+    await want(...names('many', 10_000)),
+    await want('many:0', ...names('other', 9_999)),
+  ];
+  acknowledge();
+  acknowledge();
+  const before = Object(wanted().at(-1));
+  assert.equal([before.length, before.includes('other:9998')], [10_000, false]);
+  many.leave();
+  await turn();
+  assert.equal(wanted().at(-1), ['many:0', ...names('other', 9_999)]);
+  other.leave();
+});
+
 test('makes one subscription of simultaneous changes, and keeps the old one until the new one is acknowledged', async () => {
   const { received } = await want('x:0');
   const [first] = backend.exchanges;
