@@ -158,6 +158,11 @@ test('lists: follow an empty cursor like any other', async () => {
   assert.equal(asked[1]?.params, { cursor: '' });
 });
 
+test('lists: drop items that are not objects, and a field that is not an array', async () => {
+  const { ask } = book({ tools: [tool('a'), null, 'b', 3, [tool('c')]], nextCursor: '2' }, { tools: 'none' });
+  assert.equal(await gatherPages('tools', ask), [tool('a')]);
+});
+
 test('lists: refuse a repeated cursor, even one from an earlier page', async () => {
   const { ask, asked } = book(
     { tools: [tool('a')], nextCursor: 'x' },
