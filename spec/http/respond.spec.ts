@@ -1,6 +1,7 @@
 // Writing a reply, and disconnecting clients that do not read it.
 
 import * as assert from 'uvu/assert';
+import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { bytes, json, noContent } from '../../src/http/reply.ts';
 import { respond } from '../../src/http/respond.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
@@ -40,6 +41,22 @@ test('sends status, headers and the exact bytes once, and keeps the headers of e
     assert.equal(others, ['r1', 'one', '3', 'Origin']);
     app.close();
   }
+});
+
+test('sets the write timeout only if part of the reply waits in memory', async () => {
+  const limits: (number | undefined)[] = [];
+  const app = await startMiddlewares((context) => {
+    respond(context, bytes(200, context.path === '/large' ? LARGE : Buffer.from('{}')));
+    limits.push(context.req.socket.timeout);
+  });
+  await app.ask('GET', '/small');
+  await app.ask('GET', '/large');
+  // The timer fires fifteen times within the write timeout.
+  assert.equal(
+    limits.map((ms) => ms === HTTP_LIMITS.unreadAnswerMs / 15),
+    [false, true],
+  );
+  app.close();
 });
 
 test('disconnects a client that read only the first part soon after the write timeout, not after twice its time', async () => {
