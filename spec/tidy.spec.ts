@@ -1,4 +1,5 @@
-// Reads every file of the repository and checks it against the rules of helpers/tidy-rules.ts and tidy-layers.ts.
+// Reads every file of the repository and checks it against the rules of helpers/tidy-rules.ts and tidy-layers.ts. Each rule is also
+// shown a bad sample, because a check that cannot fail checks nothing.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
@@ -25,6 +26,46 @@ tidy('is read by the rules', () => {
   assert.ok([...repository.keys()].some((path) => path.startsWith('src/domain/')));
 });
 tidy.run();
+
+/** What each rule catches, in a repository of these files: the last one. */
+const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: string])[]>> = {
+  'imports go downward through the layers only': [
+    ['src/domain/a.ts', `import { b } from '../balancing/b.ts';`],
+  ],
+  'a library stays in its room': [['src/http/a.ts', `import { setup } from 'xstate';`]],
+  'a table lists every variant of its folder': [
+    ['src/transports/index.ts', `import { a } from './listed.ts';`],
+    ['src/transports/fastest.ts', 'export const fastest: TransportType = {};'],
+  ],
+  'every source file is imported': [['src/actors/forgotten.ts', '']],
+  'a source file starts with a comment that says what it owns': [['src/gateway.ts', 'const a = 1;']],
+  'a source file has at most 450 lines': [['src/gateway.ts', '// line\n'.repeat(451)]],
+  'no file is called utils': [['src/http/utils.ts', '']],
+  'nothing is cast through unknown': [['src/a.ts', 'f(a as unknown as B);']],
+  'the compiler is not silenced': [['spec/a.ts', '/* @ts-expect-error */']],
+  'nothing is left for later in a comment': [['src/a.ts', '// TODO mend']],
+  'actors set no timers': [['src/actors/a.ts', 'setTimeout(f, 1);']],
+  'no catch is empty': [['spec/a.ts', 'a().catch(() => {});']],
+  'a module keeps no state': [['src/a.ts', 'export const a = new Map();']],
+  'a unit spec does not wait for real time': [['spec/actors/a.spec.ts', 'await sleep(10);']],
+  'only the system tier needs servers, browsers and containers': [
+    ['spec/auth/a.spec.ts', `import { redis } from '../helpers/services.ts';`],
+  ],
+  'a spec takes its suite from helpers/suite.ts': [['spec/a.spec.ts', `import { suite } from 'uvu';`]],
+};
+const checking = suite('the rules');
+checking('catch their samples', () => {
+  const caught = rules.filter(({ name, check }) => {
+    const sources = (SAMPLES[name] ?? []).map((file) => readSource(...file));
+    const last = sources.at(-1);
+    return last && check(last, new Map(sources.map((source) => [source.path, source]))).length > 0;
+  });
+  assert.equal(
+    caught.map(({ name }) => name),
+    rules.map(({ name }) => name),
+  );
+});
+checking.run();
 
 const reading = suite('the reader of sources');
 reading('sees no code in comments, strings, templates and regular expressions', () => {
