@@ -158,6 +158,14 @@ test('a task whose instance was removed is gone, with and without a session', as
   assert.is((await asks('tasks/get', { taskId })).code, 404);
 });
 
+test('an owner that may not use the template any more gets no task of it', async () => {
+  await offer(['a/one', 'b/one']);
+  const { taskId } = await begin('a');
+  const confined = caller(ann.id, 'b');
+  for (const method of METHODS) assert.is((await ask(undefined, taskId, confined, method)).code, UNKNOWN);
+  assert.equal(askedOf('a/one'), []);
+});
+
 test('a task of another owner is unknown, and no instance is asked for it', async () => {
   await offer(['a/one', 'a/two']);
   const { taskId } = await begin('a');
