@@ -88,6 +88,17 @@ test('read only the prompt list of the instance that refused the arguments', asy
   ]);
 });
 
+test('read no prompt list when the error code is not about arguments', async () => {
+  let lists = 0;
+  const count = () => {
+    lists += 1;
+    return { prompts: [] };
+  };
+  await refuses('a', count, -32603);
+  assert.is((await errorOf(gateway.ask('t', GET))).code, 'TOOL_EXECUTION_FAILED');
+  assert.is(lists, 0);
+});
+
 test('read the further pages of a list from an instance that is drained meanwhile', async () => {
   const handler: InProcessHandler = ({ method, params }) => {
     if (method !== 'prompts/list') return { tools: [] };
