@@ -183,6 +183,17 @@ check('is restarted although its old session never finishes closing', async (har
   assert.is(harness.ref.state, 'healthy');
 });
 
+check('a second drain cancels a restart that waits while the instance is drained', async (harness) => {
+  const transport = await harness.healthy();
+  const caller = harness.call();
+  harness.ref.drain();
+  harness.ref.restart();
+  harness.ref.drain();
+  transport.last.result();
+  await harness.pass(LIMITS.drainMs);
+  assert.equal([harness.ref.state, transport.isClosed, caller.error], ['draining', false, undefined]);
+});
+
 check('is draining again after a restart while draining', async (harness) => {
   const transport = await harness.healthy();
   const caller = harness.call();
