@@ -172,6 +172,16 @@ test('create API keys that are accepted in either header until they are revoked'
   assert.is((await ask('DELETE', `/auth/api-keys/${id}`)).outcome, '404 API_KEY_NOT_FOUND');
 });
 
+test('remove duplicate permissions of an API key, and accept null for absent fields', async () => {
+  const { status, body } = await createKey({
+    ...{ permissions: ['tools:call', 'gateway:read', 'tools:call'], templates: null, expires_at: null },
+  });
+  assert.equal(
+    [status, body.permissions, body.templates, body.expires_at],
+    [201, ['tools:call', 'gateway:read'], null, null],
+  );
+});
+
 test('limit an API key to the current permissions of its owner', async () => {
   const { id } = await app.createUser('deputy', 'admin');
   const made = await app.as(await app.login('deputy'), 'POST', '/auth/api-keys', {
