@@ -186,6 +186,12 @@ test('PostgreSQL sets the meaning of backslashes and the timeouts on every conne
     assert.match(statement, part);
 });
 
+test('MySQL refuses every charset but utf8mb4', () => {
+  const charset = (name: string) => mysql.options(connectOptions(`mysql://h/x?charset=${name}`)).charset;
+  assert.is(charset('utf8mb4'), 'utf8mb4');
+  for (const name of ['latin1', '']) assert.throws(() => charset(name), /charset must be utf8mb4/);
+});
+
 test('MySQL sets the meaning of backslashes first on every connection, and uses none where that fails', async () => {
   const [first = '', second = ''] = await statementsOnConnect(mysql, 'mysql://h/x');
   assert.match(first, /^set session sql_mode = '[^']*STRICT_TRANS_TABLES/);

@@ -9,7 +9,7 @@ export const mysql: Database = {
   label: 'MySQL',
   schemes: ['mysql', 'mariadb'],
   driverPackage: '@mikro-orm/mysql',
-  urlOptions: ['ssl', 'socket'],
+  urlOptions: ['ssl', 'socket', 'charset'],
   isFile: false,
   defaultPort: 3306,
   insertsRows: true,
@@ -17,6 +17,9 @@ export const mysql: Database = {
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {
     const { host, port, user, password, name, options } = address;
     const socketPath = options.get('socket');
+    // URLs of SQLAlchemy often have it.
+    if ((options.get('charset') ?? 'utf8mb4') !== 'utf8mb4')
+      throw urlRefused('charset must be utf8mb4: no other one holds every text');
     return {
       host,
       port,
