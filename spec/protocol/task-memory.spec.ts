@@ -35,12 +35,14 @@ test('knows the tasks that only other owners began, by template', () => {
   assert.equal([memory.isOthers(EVE, '1'), memory.instancesOf(EVE, '1')], [false, ['one']]);
 });
 
-test('remembers 10,000 tasks, and forgets the least recently used one', () => {
+test('remembers 2,500 tasks of each owner, without the least recently used ones', () => {
   const memory = new TaskMemory();
-  for (let number = 0; number < 10_000; number += 1) memory.begun(ANN, `${number}`, 'a');
+  memory.begun(EVE, 'hers', 'a');
+  for (let number = 0; number < 2_500; number += 1) memory.begun(ANN, `${number}`, 'a');
   assert.equal(memory.instancesOf(ANN, '0'), ['a']);
   memory.begun(ANN, 'one more', 'a');
   assert.equal([memory.instancesOf(ANN, '0'), memory.instancesOf(ANN, '1')], [['a'], []]);
+  assert.is(memory.isOthers(ANN, 'hers'), true);
 });
 
 test('remembers the latest eight instances that gave the same id', () => {

@@ -8,9 +8,10 @@ import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import { aggregateInstance, type OwnInstance, splitInstance } from './aggregate/aggregate-names.ts';
 
-/** Tasks remembered, of all clients together. */
-const MOST_TASKS = 10_000;
-/** Instances remembered that gave the same task id. */
+/** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */
+const OWN_TASKS = 2_500;
+const OWNERS = 100;
+/** Instances remembered that gave one owner the same task id. */
 const MOST_LOCATIONS = 8;
 /** Longest id that is remembered, in characters. */
 const LONGEST_ID = 1_024;
@@ -21,34 +22,30 @@ export interface TaskScope {
   readonly template: string | undefined;
 }
 
-interface TaskLocation extends OwnInstance {
-  readonly ownerId: string;
-}
-
 /** The tasks that began at this node. Ids that cannot be remembered (`isTaskId`) belong to no owner. */
 export class TaskMemory {
-  /** By id, the latest location last: two instances may give the same id. */
-  readonly #known = new LruMap<readonly TaskLocation[]>(MOST_TASKS);
+  /** By owner, then by id: the instances, the latest last, because two instances may give the same id. */
+  readonly #owners = new LruMap<LruMap<readonly OwnInstance[]>>(OWNERS);
 
   begun({ ownerId, template }: TaskScope, taskId: string, instanceId: string): void {
-    const own = template === undefined ? splitInstance(instanceId) : { template, instanceId };
-    if (own === undefined || !isTaskId(taskId)) return;
-    const location = { ...own, ownerId };
-    const others = (this.#known.get(taskId) ?? []).filter((known) => !isSame(known, location));
-    this.#known.set(taskId, [...others.slice(1 - MOST_LOCATIONS), location]);
+    const location = template === undefined ? splitInstance(instanceId) : { template, instanceId };
+    if (location === undefined || !isTaskId(taskId)) return;
+    const own = this.#owners.get(ownerId) ?? new LruMap(OWN_TASKS);
+    const others = (own.get(taskId) ?? []).filter((known) => !isSame(known, location));
+    own.set(taskId, [...others.slice(1 - MOST_LOCATIONS), location]);
+    this.#owners.set(ownerId, own);
   }
 
   /** The instances at which the owner began a task of that id, named as at the path of the scope, the latest last. */
   instancesOf({ ownerId, template }: TaskScope, taskId: string): readonly string[] {
-    return this.#at(template, taskId)
-      .filter((location) => location.ownerId === ownerId)
-      .map((location) => (template === undefined ? aggregateInstance(location) : location.instanceId));
+    const locations = at(template, this.#owners.get(ownerId)?.get(taskId));
+    return locations.map((own) => (template === undefined ? aggregateInstance(own) : own.instanceId));
   }
 
   /** True when only other owners began a task of that id at the path. */
-  isOthers({ ownerId, template }: TaskScope, taskId: string): boolean {
-    const locations = this.#at(template, taskId);
-    return locations.length > 0 && locations.every((location) => location.ownerId !== ownerId);
+  isOthers(scope: TaskScope, taskId: string): boolean {
+    if (this.instancesOf(scope, taskId).length > 0) return false;
+    return [...this.#owners.values()].some((tasks) => at(scope.template, tasks.get(taskId)).length > 0);
   }
 
   /** Remembers the task that an exchange begins. */
@@ -58,11 +55,10 @@ export class TaskMemory {
       if (taskId !== undefined) this.begun(scope, taskId, instanceId);
     });
   }
+}
 
-  #at(template: string | undefined, taskId: string): readonly TaskLocation[] {
-    const locations = this.#known.get(taskId) ?? [];
-    return locations.filter((location) => template === undefined || template === location.template);
-  }
+function at(template: string | undefined, locations: readonly OwnInstance[] = []): readonly OwnInstance[] {
+  return locations.filter((location) => template === undefined || template === location.template);
 }
 
 export function isTaskId(taskId: unknown): taskId is string {
@@ -85,6 +81,6 @@ export function taskIdIn(result: JsonText): string | undefined {
   return resultType !== 'complete' && isTaskId(taskId) ? taskId : undefined;
 }
 
-function isSame(a: TaskLocation, b: TaskLocation): boolean {
-  return a.ownerId === b.ownerId && a.template === b.template && a.instanceId === b.instanceId;
+function isSame(a: OwnInstance, b: OwnInstance): boolean {
+  return a.template === b.template && a.instanceId === b.instanceId;
 }

@@ -96,7 +96,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${count(LIMITS.listItems)}, ${count(LIMITS.listPages)}`,
       'the list is cut, or the call fails',
     ],
-    ['Tasks whose instance and owner a node remembers', '10,000', 'the longest unused one is forgotten'],
+    [
+      'Tasks of one caller whose instance a node remembers; callers',
+      '2,500; 100',
+      'the longest unused is forgotten',
+    ],
   ],
   'Sessions and processes': [
     [
