@@ -190,6 +190,7 @@ export function readConfigFile(
 ): ReadonlyMap<string, FileValue> {
   const { document, lines } = parseYaml(text, fileName);
   const values = new Map<string, FileValue>();
+  const sections = keys.flatMap((key) => (key.includes('.') ? [key.slice(0, key.lastIndexOf('.'))] : []));
   if (document === null || document === undefined) return values;
   if (!isJsonObject(document))
     throw new ConfigError(`${fileName}: expected settings, one "key: value" per line`);
@@ -209,7 +210,9 @@ export function readConfigFile(
     else if (isSection && isJsonObject(value)) collect(value, `${key}.`);
     else if (isSection && value !== null) throw new ConfigError(`${sourceLine}: ${key} is a section`);
     else if (!isSection)
-      throw new ConfigError(`${sourceLine}: unknown key ${key}; the nearest is ${nearest(key, keys)}`);
+      throw new ConfigError(
+        `${sourceLine}: unknown key ${key}; the nearest is ${nearest(key, [...keys, ...sections])}`,
+      );
   }
 }
 
