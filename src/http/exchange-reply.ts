@@ -12,8 +12,8 @@ import {
   isFinal,
   type Tracker,
 } from '../domain/exchange.ts';
-import { JsonText } from '../domain/json.ts';
-import { LIST_METHODS, type ListField } from '../domain/mcp.ts';
+import { isFields, JsonText } from '../domain/json.ts';
+import { LIST_METHODS, type ListField, META } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ListResult } from '../gateway-types.ts';
 import { bytes, eventStream, type Reply, type StreamEvent } from './reply.ts';
@@ -37,7 +37,7 @@ export function exchangeReply(
 ): Reply | Promise<Reply> {
   if (!client.wantsEventStream) return resultReply({ gateway, template }, request, client, passThrough);
   const tracker = client.report(request);
-  const answers$ = gateway.exchange(template, exchangeOf(request, client, tracker)).pipe(
+  const answers$ = gateway.exchange(template, exchangeOf(withLogLevel(request), client, tracker)).pipe(
     tap({
       next: ({ event }) => isFinal(event) && tracker.ended(event),
       error: (thrown: unknown) => tracker.ended(failed(thrown)),
@@ -105,6 +105,13 @@ export function resultReply(
       reject(new ClientGone());
     });
   });
+}
+
+/** Modern servers send log messages only about requests that name a level. Source: MCP 2026-07-28 server/utilities/logging. */
+function withLogLevel(request: ExchangeRequest): ExchangeRequest {
+  const meta = request.params?._meta ?? {};
+  if (!isFields(meta)) return request;
+  return { ...request, params: { ...request.params, _meta: { [META.logLevel]: 'info', ...meta } } };
 }
 
 function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Tracker): ExchangeRequest {

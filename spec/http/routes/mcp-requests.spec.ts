@@ -5,6 +5,7 @@ import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ToolList, toolList } from '../../../src/http/routes/mcp-requests.ts';
 import type { InProcessHandler } from '../../../src/transports/transport.ts';
+import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { tools } from '../../fixtures/tools.ts';
@@ -82,6 +83,16 @@ for (const [template, id, name] of [
     assert.is((await call(template, { name: 'no such tool' })).outcome, '404 TOOL_NOT_FOUND');
   });
 }
+
+test('ask a modern server for log messages, of the level that the caller names', async () => {
+  const server = await startEverything({ era: 'modern' });
+  await app.gateway.register('modern', { endpoint: server.url }, { waitMs: 5_000 });
+  const streamed = async (_meta?: object) =>
+    (await call('modern', { name: 'test_logging_tool', _meta }, EVENTS)).text.match(/^event: .*$/gm);
+  assert.equal(await streamed(), ['event: log', 'event: result']);
+  assert.equal(await streamed({ 'io.modelcontextprotocol/logLevel': 'error' }), ['event: result']);
+  await server.close();
+});
 
 test('return a result unchanged, and send its events in the format that the client prefers', async () => {
   const result = {
