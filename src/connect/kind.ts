@@ -80,6 +80,8 @@ export interface ConnectKind {
   readonly documentation: readonly string[];
   /** The client reads no variables in its configuration: without `--key` the snippet has a placeholder for the key. */
   readonly needsKeyInFile?: boolean;
+  /** The client sends requests to the HTTP API, no MCP messages. */
+  readonly usesApi?: boolean;
 }
 
 /** Replaces the key where a client can read no variable. */

@@ -6,6 +6,7 @@ export const curl: ConnectKind = {
   name: 'curl',
   title: 'curl',
   transports: ['http'],
+  usesApi: true,
   language: 'sh',
   snippet: ({ template, url, key }) => {
     const base = `${url}/mcp/${template}`;
@@ -41,6 +42,7 @@ export const postman: ConnectKind = {
   name: 'postman',
   title: 'Postman',
   transports: ['http'],
+  usesApi: true,
   language: 'json',
   snippet: (connection) => JSON.stringify(collection(connection), null, 2),
   steps: (connection) => [

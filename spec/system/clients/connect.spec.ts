@@ -133,6 +133,15 @@ for (const [template, transport, program] of [
   });
 }
 
+test('--verify sends the request of a client of the HTTP API', async () => {
+  const { code, out, err } = await connect('far', '--llm', 'curl', '--verify');
+  assert.is(code, 0, err);
+  assert.match(out.split('\n').at(-1) ?? '', /^curl \(http\) works: \d+ tools \(.*\), \d+ ms$/);
+  const wrong = await connect('far', '--llm', 'postman', '--verify', '--key', 'sd_not_valid');
+  assert.is(wrong.code, 1);
+  assert.match(wrong.err, 'postman (http) does not work: The API key is not valid');
+});
+
 test('--verify starts the registered command', async () => {
   const { code, out } = await gateway.run('connect near --llm vscode --verify');
   assert.is(code, 0);

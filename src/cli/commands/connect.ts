@@ -230,16 +230,19 @@ async function verifyAll(
   integrations: readonly Integration[],
   env: Terminal['env'],
 ): Promise<readonly Integration[]> {
-  const { verify } = await import('../connect/verify.ts');
-  const outcomes = new Map<Connection, Verification | CommandFailure>();
-  for (const connection of new Set(integrations.map((each) => each.connection))) {
-    const outcome = await verify(connection, env).catch((error: unknown) => {
+  const { verify, verifyApi } = await import('../connect/verify.ts');
+  const wayOf = ({ kind, connection }: Integration) => (kind.usesApi ? 'api' : connection.transport);
+  const outcomes = new Map<string, Verification | CommandFailure>();
+  for (const each of integrations) {
+    if (outcomes.has(wayOf(each))) continue;
+    const begun = each.kind.usesApi ? verifyApi(each.connection, env) : verify(each.connection, env);
+    const outcome = await begun.catch((error: unknown) => {
       if (error instanceof CommandFailure) return error;
       throw error;
     });
-    outcomes.set(connection, outcome);
+    outcomes.set(wayOf(each), outcome);
   }
-  return integrations.map((each) => ({ ...each, outcome: outcomes.get(each.connection) }));
+  return integrations.map((each) => ({ ...each, outcome: outcomes.get(wayOf(each)) }));
 }
 
 function report(integrations: readonly Integration[], input: CommandInput, terminal: Terminal): number {
@@ -251,7 +254,8 @@ function report(integrations: readonly Integration[], input: CommandInput, termi
       const { server, protocolVersion, tools, ms } = outcome;
       const names = tools.length > NAMED_TOOLS ? [...tools.slice(0, NAMED_TOOLS), '…'] : tools;
       const list = tools.length === 0 ? 'no tools' : `${tools.length} tools (${names.join(', ')})`;
-      terminal.print(printable(`${what} works: ${server}, MCP ${protocolVersion}, ${list}, ${ms} ms`));
+      const seen = server === undefined ? [] : [server, `MCP ${protocolVersion}`];
+      terminal.print(printable(`${what} works: ${[...seen, list, `${ms} ms`].join(', ')}`));
     }
   }
   return integrations.some(({ outcome }) => outcome instanceof CommandFailure) ? 1 : 0;

@@ -13,11 +13,13 @@ import { fields, listOf } from '../answers.ts';
 import { Bridge } from '../bridge/bridge.ts';
 import { GatewayLink } from '../bridge/gateway-link.ts';
 import { CommandFailure } from '../failures.ts';
+import { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface Verification {
-  readonly server: string;
-  readonly protocolVersion: string;
+  /** Undefined for a client of the HTTP API. */
+  readonly server?: string;
+  readonly protocolVersion?: string;
   readonly tools: readonly string[];
   /** From the start to the last page of tools. */
   readonly ms: number;
@@ -44,6 +46,20 @@ export async function verify(connection: Connection, env: Terminal['env']): Prom
   } finally {
     await line.close();
   }
+}
+
+/** The same for a client of the HTTP API: lists the tools with one request. */
+export async function verifyApi(
+  { template, url, key }: Pick<Connection, 'template' | 'url' | 'key'>,
+  env: Terminal['env'],
+): Promise<Verification> {
+  const beganAtMs = performance.now();
+  const headers = key === undefined ? {} : headersOf(key, url, env);
+  const refused = (reason: string) => new CommandFailure(reason);
+  const gateway = new Remote(url, { headers, refused }, (_, work) => work(() => {}));
+  const answer = await gateway.request(`/mcp/${template}/tools/list`, { timeoutMs: VERIFY_MS });
+  const tools = listOf(fields(answer).tools).map(({ name }) => String(name));
+  return { tools, ms: Math.round(performance.now() - beganAtMs) };
 }
 
 interface ServerLine {
