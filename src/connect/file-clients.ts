@@ -46,7 +46,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     troubleshooting: [
       'The server is not listed: the file is not valid JSON, or the app was not quit. Settings, Developer shows the error.',
       'Its log is mcp-server-NAME.log, in ~/Library/Logs/Claude (macOS) or %APPDATA%\\Claude\\logs (Windows).',
-      '"not logged in" in the log: the key is missing; see step 3.',
+      '"not logged in" in the log: the key is missing from the snippet.',
     ],
     documentation: ['https://modelcontextprotocol.io/docs/develop/connect-local-servers'],
     needsKeyInFile: true,
