@@ -77,6 +77,13 @@ test('quote lines of the log as the program writes them', () => {
   );
 });
 
+test('serve the files of ./shared, never of the folder that holds the database', () => {
+  const exposing = [...PAGES, 'src/gateway.ts', 'examples/embed.ts'].filter((file) =>
+    /server-filesystem \.(?!\/)/.test(readFileSync(join(root, file), 'utf8')),
+  );
+  assert.equal(exposing, []);
+});
+
 test('the workflow runs the commands of .ci/run', () => {
   const commands = (text: string): readonly string[] =>
     text.match(/^(?: *- run: )?npm .*?(?=$| \|\|)/gm) ?? [];

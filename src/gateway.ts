@@ -48,7 +48,7 @@ import { importContents } from './registry-sync.ts';
  * VALIDATION_ERROR, which names each option that is unknown or has a wrong value.
  * @example
  * await using gateway = await createGateway();
- * await gateway.register('files', { command: 'npx -y @modelcontextprotocol/server-filesystem .' }, { waitMs: 10_000 });
+ * await gateway.register('files', { command: 'npx -y @modelcontextprotocol/server-filesystem ./shared' }, { waitMs: 10_000 });
  * const { result } = await gateway.call('files', 'list_allowed_directories');
  */
 export async function createGateway(options: GatewayOptions = {}): Promise<Gateway> {
