@@ -112,7 +112,7 @@ export class Gateway {
 
   /**
    * True while it accepts calls and knows which of its instances are healthy: each instance that was loaded at the start has
-   * opened or failed, or 10 seconds have passed since.
+   * opened or failed, or five seconds have passed since.
    */
   get isReady(): boolean {
     const isOver = performance.now() > this.#openingUntilMs;

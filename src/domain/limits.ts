@@ -96,7 +96,7 @@ export const LIMITS = {
   /** Replies to a backend that are under way; more are dropped. */
   repliesUnderWay: 64,
   /** Longest time after the start in which `/readyz` waits for the first openings of the loaded instances. */
-  firstOpeningsMs: 10_000,
+  firstOpeningsMs: 5_000,
   /** Longest handshake of a starting instance. */
   handshakeMs: 30_000,
   /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */
