@@ -1,6 +1,6 @@
 // The function that opens instances: it finds handlers that are registered later, and opens nothing in denied networks.
 
-import { writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
@@ -48,6 +48,20 @@ test('gives programs the environment of their template, which their own variable
     await errorOf(open(definition('a', { transport: 'stdio', template: 'demo', ...program }), signal))
   ).facts;
   assert.equal(stderr?.at(-1), 'metric undefined instance');
+});
+
+const asRoot = test.needs(process.getuid?.() === 0, 'only root can start programs as another user');
+
+asRoot('asks a program for its version as the user that runs it', async () => {
+  const command = join(folder, 'node');
+  await writeFile(command, '#!/bin/sh\necho "v$(id -u).$(id -g)"\n', { mode: 0o755 });
+  await chmod(folder, 0o755);
+  const definitions = new Map([['demo', { id: 'demo', requires: ['node>=70000'] }]]);
+  const user = { uid: 1234, gid: 5678, home: '/' };
+  const open = openerOf({ deniedNetworks: [], ...shared, definitions, user });
+  const instance = definition('a', { transport: 'stdio', template: 'demo', command, args: [] });
+  const { reason } = (await errorOf(open(instance, signal))).facts;
+  assert.match(String(reason), /--version" prints 1234\.5678$/);
 });
 
 test('starts no program whose template requires a program or version that is missing', async () => {

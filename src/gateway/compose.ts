@@ -27,7 +27,7 @@ import { Requirements } from '../templates/requirements.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { deniedBy } from '../transports/network-guard.ts';
 import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
-import { childEnvironment } from '../transports/stdio/child-process.ts';
+import { childEnvironment, environmentOf } from '../transports/stdio/child-process.ts';
 import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
@@ -134,7 +134,7 @@ export interface OpenerOptions
 
 /** Makes the function that opens instances. `handlers` may be added later: they are looked up when an instance is opened. */
 export function openerOf({ protectedPaths = [], definitions, ...options }: OpenerOptions): Open {
-  const requirements = new Requirements();
+  const requirements = new Requirements(options.user);
   return openingWith({
     ...options,
     reaper: new Reaper(),
@@ -148,7 +148,8 @@ export function openerOf({ protectedPaths = [], definitions, ...options }: Opene
       const rules = definitions?.get(definition.template);
       if (definition.command === undefined || rules === undefined) return launchOf(definition);
       const launched = launchOf(withTemplateEnvironment(definition, rules));
-      const environment = childEnvironment(launched.env, process.env, process.platform, options.passEnv);
+      const source = environmentOf(options.user);
+      const environment = childEnvironment(launched.env, source, process.platform, options.passEnv);
       const unmet = await requirements.unmet(rules.requires ?? [], launched, environment);
       if (unmet !== undefined) throw notStarted(unmet);
       return launched;

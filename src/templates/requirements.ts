@@ -3,6 +3,7 @@
 
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
+import type { ProgramUser } from '../domain/command.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 
 /** Runtimes that report their version, and the names of their programs. */
@@ -37,6 +38,12 @@ export type ProgramVariables = Readonly<Record<string, string>>;
 /** Checks the requirements of the templates of one gateway. The versions of runtimes are cached for a minute. */
 export class Requirements {
   readonly #answers = new Map<string, { readonly atMs: number; readonly version: Promise<Version> }>();
+  readonly #user: ProgramUser | undefined;
+
+  /** `user`: the one that programs run as; a program must not get more rights for the question about its version. */
+  constructor(user?: ProgramUser) {
+    this.#user = user;
+  }
 
   /** The reason why a program may not be started, as a clause about the first unmet requirement; undefined when it may. */
   async unmet(
@@ -73,7 +80,7 @@ export class Requirements {
     const kept = this.#answers.get(key);
     if (kept !== undefined && performance.now() - kept.atMs < KEPT_MS) return kept.version;
     if (this.#answers.size >= MOST_KEPT) this.#answers.clear();
-    const version = askVersion(program, environment);
+    const version = askVersion(program, environment, this.#user);
     this.#answers.set(key, { atMs: performance.now(), version });
     return version;
   }
@@ -104,8 +111,9 @@ function isAtLeast(version: readonly number[], least: readonly number[]): boolea
 }
 
 /** Never rejects. */
-function askVersion(program: string, environment: ProgramVariables): Promise<Version> {
-  const options = { env: environment, timeout: ANSWER_MS, killSignal: 'SIGKILL', windowsHide: true } as const;
+function askVersion(program: string, env: ProgramVariables, user?: ProgramUser): Promise<Version> {
+  const limits = { timeout: ANSWER_MS, killSignal: 'SIGKILL', windowsHide: true } as const;
+  const options = { ...limits, env, cwd: user?.home, uid: user?.uid, gid: user?.gid };
   return new Promise((resolve) => {
     execFile(program, ['--version'], options, (error, stdout, stderr) => {
       if (error?.code === 'ENOENT') return resolve(`program "${program}" not found`);

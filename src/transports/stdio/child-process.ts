@@ -187,16 +187,20 @@ const DRAIN_MS = 500;
 const FIRST_POLL_MS = 20;
 const LONGEST_POLL_MS = 320;
 
+/** The environment of the gateway, with the home folder of the user that programs run as. */
+export function environmentOf(user: ProgramUser | undefined, environment = process.env): NodeJS.ProcessEnv {
+  return user === undefined ? environment : { ...environment, HOME: user.home };
+}
+
 function start(
   { command, args, workingDir, env }: Program,
   { environment = process.env, passEnv, user }: ChildOptions,
 ): ChildProcess {
-  const source = user === undefined ? environment : { ...environment, HOME: user.home };
   return spawn(command, args, {
     cwd: workingDir ?? user?.home,
     uid: user?.uid,
     gid: user?.gid,
-    env: childEnvironment(env, source, process.platform, passEnv),
+    env: childEnvironment(env, environmentOf(user, environment), process.platform, passEnv),
     stdio: 'pipe',
     shell: false,
     windowsHide: true,
