@@ -17,7 +17,7 @@ import type { Database, Migrations } from './src/persistence/database.ts';
 import { DATABASES } from './src/persistence/database-url.ts';
 import { tablesFor } from './src/persistence/entities.ts';
 import { Sockets } from './src/persistence/mikro-orm-patches.ts';
-import { MIGRATIONS_TABLE } from './src/persistence/orm.ts';
+import { MIGRATIONS_TABLE, ormOptionsOf } from './src/persistence/orm.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('src/persistence/migrations', import.meta.url));
 
@@ -30,7 +30,7 @@ export async function offlineOptions(database: Database, folder = MIGRATIONS): P
     extensions: [Migrator],
     ensureDatabase: false,
     forceUtcTimezone: true,
-    ...database.options({
+    ...ormOptionsOf(database, {
       address: { ...address, options: new Map() },
       statementTimeoutMs: 5_000,
       connectTimeoutMs: 5_000,

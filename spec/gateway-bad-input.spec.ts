@@ -50,28 +50,29 @@ const ownProto: unknown = JSON.parse(`{"endpoint":"${endpoint}","__proto__":{"co
 /** Invalid instances, and the fields that the error names. The rules are in domain/registration.spec.ts. */
 const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: string])[] = [
   ...[undefined, null, 'x', []].map((input) => [`${input}`, input, 'instance'] as const),
-  ['an endpoint that is an URL', { endpoint: new URL(endpoint) }, 'instance.endpoint'],
   ['a list as command', { command: ['a', 'b'] }, 'instance.command'],
   ['a hole in args', { command: 'a', args: Array(1) }, 'instance.args.0'],
   ...[0, 1.5, 1_001, Number.NaN, null, '5'].map(
     (weight) => [`the weight ${weight}`, { endpoint, weight }, 'instance.weight'] as const,
   ),
   ['the transport in-process', { endpoint, transport: 'in-process' }, 'instance.transport'],
-  ...[null, [['a', 'b']], new Headers({ a: 'b' }), new Map([['a', 'b']])].map(
+  ...[null, [['a', 'b']]].map(
     (headers) => [`headers that are ${String(headers)}`, { endpoint, headers }, 'instance.headers'] as const,
   ),
   ['two lines in a header', { endpoint, headers: { a: 'b\nc' } }, 'instance.headers.a'],
   ['half a surrogate pair', { command: 'x', env_vars: { A: '\ud800' } }, 'instance.env_vars.A'],
   ['NUL in a word', { command: 'x', args: ['\0'] }, 'instance.args.0'],
   ...['../x', 'a\n', '__proto__', 5].map((id) => [`the id ${id}`, { endpoint, id }, 'instance.id'] as const),
-  ...[circle, { a: 1n }, [], new Map([['a', 1]]), { toJSON: () => 5 }].map(
+  ...[circle, { a: 1n }].map(
+    (metadata, index) => [`metadata without JSON ${index}`, { endpoint, metadata }, 'instance'] as const,
+  ),
+  ...[[], { toJSON: () => 5 }].map(
     (metadata, index) => [`metadata ${index}`, { endpoint, metadata }, 'instance.metadata'] as const,
   ),
   ['metadata that is nested too deeply', { endpoint, metadata: deep }, 'body'],
   ['fields of a prototype', ownProto, 'instance.__proto__'],
   ['an unknown field', { endpoint, wieght: 5 }, 'instance.wieght'],
   ['several at once', { endpoint: 5, id: 5 }, 'instance.id instance.endpoint'],
-  ['a text as function', { handler: 'x' }, 'instance.handler'],
   ['a function with an endpoint', { handler, endpoint }, 'instance.endpoint'],
   ['a function with a bad id', { handler, id: 'a/b' }, 'instance.id'],
 ];
@@ -101,10 +102,10 @@ test('a registration with an invalid template name, or with invalid settings, is
   for (const template of [undefined, 5, '', 'A', '../x', '__proto__', 'a'.repeat(129)])
     assert.is(await verdictOn('register', template, { endpoint }), 'VALIDATION_ERROR template_name');
   assert.equal(gateway.templates(), ['t']);
-  for (const loadBalancer of [{ timeout: Number.NaN }, { nope: 1 }])
+  for (const [field, value] of Object.entries({ timeout: Number.NaN, nope: 1 }))
     assert.is(
-      await verdictOn('register', 't', { endpoint }, { loadBalancer }),
-      'VALIDATION_ERROR load_balancer',
+      await verdictOn('register', 't', { endpoint }, { loadBalancer: { [field]: value } }),
+      `VALIDATION_ERROR load_balancer.${field}`,
     );
   assert.equal(await store.listInstances(), []);
 });
@@ -141,9 +142,9 @@ test('a change of an instance or a template with unknown or invalid fields is re
     ...[undefined, null, 'x', []].map((change) => [change, 'body'] as const),
     [{ weight: 'x' }, 'weight'],
     [{ weight: Number.NaN }, 'weight'],
-    [{ metadata: circle }, 'metadata'],
+    [{ metadata: circle }, 'body'],
     [{ metadata: null }, 'metadata'],
-    [{ metadata: new Map([['a', 1]]) }, 'metadata'],
+    [{ metadata: { large: 'x'.repeat(70_000) } }, 'metadata'],
     [{ id: 'other' }, 'id'],
     [{ weight: 5, endpoint }, 'endpoint'],
   ];
@@ -154,22 +155,13 @@ test('a change of an instance or a template with unknown or invalid fields is re
   const same = await gateway.changeInstance('t', 'ok', Object({ weight: undefined }));
   assert.equal({ ...same, updatedAt: before.updatedAt }, before);
   await gateway.changeTemplate('t', { timeout: 5 });
-  const settings = [
-    undefined,
-    null,
-    'x',
-    [],
-    { timeout: 'x' },
-    { timeout: -1 },
-    { strategy: 'x' },
-    { nope: 1 },
-  ];
-  for (const change of settings)
+  for (const change of [undefined, null, 'x', []])
     assert.is(await verdictOn('changeTemplate', 't', change), 'VALIDATION_ERROR load_balancer', `${change}`);
-  const wrong = Object({ strategy: 'secret', timeout: 0.5, retries: 3 });
+  const wrong = Object({ strategy: 'secret', timeout: Number.NaN, retries: 3 });
   const { facts } = await errorOf(gateway.changeTemplate('t', wrong));
-  const found = facts.items?.map(({ msg }) => msg.split(':')[0]);
-  assert.equal(new Set(found), new Set(['retries', 'strategy', 'timeout']));
+  const found = facts.items?.map(({ loc }) => loc.join('.'));
+  const fields = ['retries', 'strategy', 'timeout'].map((field) => `body.load_balancer.${field}`);
+  assert.equal(new Set(found), new Set(fields));
   assert.not.match(JSON.stringify(facts.items), 'secret');
   await ask('changeTemplate', 't', { timeout: undefined, max_retries: undefined });
   assert.equal(await store.listTemplates(), [{ name: 't', loadBalancer: { timeout: 5 } }]);
@@ -181,34 +173,30 @@ test('`on` refuses unknown events', async () => {
   assert.ok(gateway.on('registry.current'));
 });
 
-test('a request without a method, or with a timeout that is no time, is refused and not counted', async () => {
-  const method = 'tools/list';
-  for (const name of ['exchange', 'ask']) {
-    for (const wrong of [5, '', undefined])
-      assert.is(await verdictOn(name, 't', { method: wrong }), 'VALIDATION_ERROR method');
-    for (const timeoutMs of [Number.NaN, -1, 0, 'x'])
-      assert.is(await verdictOn(name, 't', { method }, { timeoutMs }), 'VALIDATION_ERROR timeoutMs');
-  }
-  for (const field of [undefined, 'nope'])
-    assert.is(await verdictOn('list', 't', field), 'VALIDATION_ERROR method');
+test('a request with a timeout that is no time is refused and not counted', async () => {
+  for (const timeoutMs of [Number.NaN, -1, 0, 'x'])
+    for (const name of ['exchange', 'ask'])
+      assert.is(
+        await verdictOn(name, 't', { method: 'tools/list' }, { timeoutMs }),
+        'VALIDATION_ERROR timeoutMs',
+      );
   assert.is(await verdictOn('call', 't', 'say', {}, { timeoutMs: Number.NaN }), 'VALIDATION_ERROR timeoutMs');
   assert.is(gateway.stats().totalRequests, 0);
 });
 
 /** Invalid options of a gateway, and the first issue of the error. */
 const GATEWAYS: readonly (readonly [options: unknown, issue: string])[] = [
-  [5, 'Input should be a valid dictionary'],
-  [{ polcy: {} }, 'polcy: Extra inputs are not permitted'],
+  [{ policy: { retries: 1 } }, 'policy.retries: Extra inputs are not permitted'],
   [{ policy: { strategy: 'bogus' } }, "policy.strategy: Input should be 'round_robin', "],
   [{ policy: { callTimeoutMs: '30' } }, 'policy.callTimeoutMs: Input should be a valid number'],
   [{ policy: { maxRetries: Number.NaN } }, 'policy.maxRetries: '],
   [{ graceMs: Number.POSITIVE_INFINITY }, 'graceMs: '],
   [{ sessions: { share: 0 } }, 'sessions.share: Input should be greater than 0'],
-  [{ stateKey: Buffer.alloc(8) }, 'stateKey: expected a Buffer of at least 32 bytes'],
+  [{ stateKey: Buffer.alloc(8) }, 'stateKey: expected at least 32 bytes'],
   [{ protectedPaths: [{ path: 'keys', what: 'the keys' }] }, 'protectedPaths.0: expected an absolute path'],
 ];
 
-test('createGateway refuses unknown and invalid options, and takes undefined ones as not set', async () => {
+test('createGateway refuses invalid options, and takes undefined ones as not set', async () => {
   for (const [options, issue] of GATEWAYS) {
     const error = await errorOf(Reflect.apply(createGateway, undefined, [options]));
     assert.is(error.code, 'VALIDATION_ERROR');

@@ -38,14 +38,14 @@ test('reports how to reach a listener on 0.0.0.0 from this machine', async () =>
   assert.equal(one.addresses, one.urls);
 });
 
-test('fails with one line when both default ports are taken', async () => {
+test('fails with a line for each default port when both are taken', async () => {
   const ports = [await takenPort(), await takenPort()];
-  const message = await messageOf(open(ports, { portsDefaulted: true }), ListenError);
-  assert.is(
-    message,
-    `ports ${ports.join(' and ')} on 127.0.0.1 are already in use; ` +
-      'choose another with --port <port>, or --port 0 for a free one',
+  const error = await open(ports, { portsDefaulted: true }).catch(String);
+  const lines = ports.map(
+    (port) =>
+      `port ${port} on 127.0.0.1 is already in use; choose another with --port <port>, or --port 0 for a free one`,
   );
+  assert.is(error, `ListenError: ${lines.join('\n')}`);
 });
 
 test('fails when a port that was asked for is taken, and leaves no other open', async () => {

@@ -67,7 +67,7 @@ test.run();
 const server = suite('claim of a node on a server');
 const NODE = 'web-1:8080';
 const claims: NodeClaim[] = [];
-server.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
+server.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }));
 server.after.each(async () => {
   for (const claim of claims.splice(0)) await claim.release();
   mock.timers.reset();

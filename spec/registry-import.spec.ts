@@ -71,11 +71,12 @@ test('sets up templates, with and without instances', async () => {
 
 test('reports an invalid entry, imports the others, and does not remove its instance', async () => {
   await importAll([entry('a', 'f1')]);
-  const bad = { ...entry('a', 'f2'), input: { id: 'a' } };
-  assert.equal(await importAll([bad, entry('b', 'f1', { weight: 4 })]), {
-    ...{ ...NOTHING, added: [b] },
-    skipped: [skipped('a', 'The instance has neither "endpoint" nor "command".')],
-  });
+  const entries = [{ ...entry('a', 'f2'), input: { id: 'a' } }, entry('b', 'f1', { weight: 4 })];
+  const refused = [skipped('a', 'The instance has neither "endpoint" nor "command".')];
+  for (const isDryRun of [true, false]) {
+    const report = await importContents(registry, { templates: [], entries }, { isDryRun });
+    assert.equal(report, { ...NOTHING, added: [b], skipped: refused });
+  }
   assert.equal(facts(), [
     ['a', 'file', 'f1', 1],
     ['b', 'file', 'f1', 4],

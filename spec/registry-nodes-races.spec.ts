@@ -154,6 +154,6 @@ async function isInStep({ database, nodes }: World): Promise<void> {
       );
     }
     for (const template of harness.fleet.templates)
-      assert.is(harness.fleet.group(template).pool.size, harness.fleet.refs(template).length);
+      assert.is(harness.fleet.group(template).pool.candidates.length, harness.fleet.refs(template).length);
   }
 }

@@ -16,9 +16,8 @@ import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../src/domain/exchange.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { startOtlp } from '../src/tracing/otlp.ts';
-import { otelVariables } from '../src/tracing/otlp-variables.ts';
 import { readTrace, traceFields } from '../src/tracing/spans.ts';
-import { Tracing } from '../src/tracing/tracing.ts';
+import { namesCollector, Tracing } from '../src/tracing/tracing.ts';
 import { startApp } from './helpers/http-app.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -107,8 +106,8 @@ test('reads trace contexts in the form of W3C, and no others', () => {
 
 test('are exported if the standard variables name a collector and do not disable it', () => {
   const named = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
-  assert.ok(otelVariables(named));
-  assert.ok(otelVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' }));
+  assert.ok(namesCollector(named));
+  assert.ok(namesCollector({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector:4318/v1/traces' }));
   for (const off of [
     ...[{}, { OTEL_EXPORTER_OTLP_ENDPOINT: ' ' }, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a' }],
     ...[
@@ -116,7 +115,7 @@ test('are exported if the standard variables name a collector and do not disable
       { ...named, OTEL_TRACES_EXPORTER: 'none' },
     ],
   ])
-    assert.is(otelVariables(off), undefined, JSON.stringify(off));
+    assert.is(namesCollector(off), false, JSON.stringify(off));
 });
 
 test('are all sampled, with a warning, when the sampler is invalid', async () => {

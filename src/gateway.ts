@@ -16,7 +16,7 @@ import { LIMITS } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { LoadBalancerChange, TemplateSettings } from './domain/template.ts';
-import { checkEventName, checkedOptions, refusalOfRequest } from './gateway/checked-input.ts';
+import { checkEventName, checkedOptions, refusalOfTimeout } from './gateway/checked-input.ts';
 import { composeGateway, type GatewayDeps } from './gateway/compose.ts';
 import type {
   CallResult,
@@ -45,7 +45,7 @@ import { importContents } from './registry-sync.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
- * VALIDATION_ERROR, which names each option that is unknown or has a wrong value.
+ * VALIDATION_ERROR, which names each option that has a wrong value.
  * @example
  * await using gateway = await createGateway();
  * await gateway.register('files', { command: 'npx -y @modelcontextprotocol/server-filesystem ./shared' }, { waitMs: 10_000 });
@@ -272,7 +272,7 @@ export class Gateway {
    * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT or SHUTTING_DOWN. Retries and failover: ADR 9, ADR 40.
    */
   exchange(template: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer> {
-    const refusal = refusalOfRequest(request, options);
+    const refusal = refusalOfTimeout(options);
     if (refusal !== undefined) return throwError(() => refusal);
     return this.#deps.dispatcher.exchange(template, request, options);
   }
@@ -354,7 +354,7 @@ export class Gateway {
 
   /** Whether the database answers. Resolves within 2 s and never rejects; the answer may be a second old. */
   databaseStatus(): Promise<DatabaseState> {
-    return this.#deps.database.read();
+    return this.#deps.readDatabase();
   }
 
   /**

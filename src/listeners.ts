@@ -69,20 +69,17 @@ export async function openListeners(
   serve: RequestListener,
   timeouts: ReceiveTimeouts = TIMEOUTS,
 ): Promise<Listeners> {
-  const perTurn = (waiting: number): number =>
-    waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY;
-  const scheduler = new TaskScheduler({ perTurn });
+  const scheduler = new TaskScheduler({
+    perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
+  });
   const wanted = listeners.map((listener) => new Listener(listener, serve, timeouts, scheduler));
   await Promise.all(wanted.map((listener) => listener.open()));
   const opened = wanted.filter(({ error }) => error === undefined);
   const failed = wanted.filter(({ error }) => error !== undefined);
-  const areAllTaken = failed.every(({ error }) => isTaken(error));
-  if (failed.length > 0 && !(portsDefaulted && areAllTaken && opened.length > 0)) {
+  const isUsable = portsDefaulted && opened.length > 0 && failed.every(({ error }) => isTaken(error));
+  if (failed.length > 0 && !isUsable) {
     await Promise.all(opened.map((listener) => listener.close(0)));
-    if (portsDefaulted && areAllTaken) throw failure(failed);
-    const failures = failed.map((listener) => failure([listener]));
-    const messages = failures.map(({ message }) => message);
-    throw new ListenError(messages.join('\n'), { cause: failures[0]?.cause });
+    throw new ListenError(failed.map(failureOf).join('\n'), { cause: failed[0]?.error });
   }
   return {
     urls: opened.map(({ url }) => url),
@@ -216,35 +213,26 @@ function close(response: ServerResponse): void {
 
 /** Node keeps the first `Host`, a proxy may keep the last. Source: RFC 9112 section 3.2. */
 function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
-  let hosts = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index];
-    if (name?.length === HOST.length && name.toLowerCase() === HOST) hosts += 1;
-  }
-  return hosts > 1;
+  return rawHeaders.findIndex(isHostName) !== rawHeaders.findLastIndex(isHostName);
 }
 
-const HOST = 'host';
+/** In a list of names and values. */
+function isHostName(text: string, index: number): boolean {
+  return index % 2 === 0 && text.length === 4 && text.toLowerCase() === 'host';
+}
 
 /** As Node answers headers that it cannot parse. */
 function refuseHeaders(response: ServerResponse, status: number): void {
   response.writeHead(status, { Connection: 'close', 'Content-Length': '0' }).end();
 }
 
-function failure(failed: readonly Listener[]): ListenError {
-  const ports = failed.map(({ wanted }) => wanted.port).join(' and ');
-  const [{ wanted, error } = {}] = failed;
-  const { host, port, label, portSource } = wanted ?? {};
-  const flag = label === 'metrics' ? '--metrics-' : '--';
-  const ways = `with ${flag}port <port>, or ${flag}port 0 for a free one`;
-  const advice =
-    portSource === undefined ? `choose another ${ways}` : `choose another in ${portSource}, or ${ways}`;
-  const refusal = (message: string) => new ListenError(message, { cause: error });
-  if (isTaken(error)) {
-    const subject = failed.length === 1 ? `port ${ports} on ${host} is` : `ports ${ports} on ${host} are`;
-    return refusal(`${subject} already in use; ${advice}`);
-  }
-  return refusal(`cannot listen on ${host} port ${port}: ${error?.message}; ${advice}`);
+function failureOf({ wanted: { host, port, label, portSource }, error }: Listener): string {
+  const problem = isTaken(error)
+    ? `port ${port} on ${host} is already in use`
+    : `cannot listen on ${host} port ${port}: ${error?.message}`;
+  const place = portSource === undefined ? '' : `in ${portSource}, or `;
+  const flag = label === 'metrics' ? '--metrics-port' : '--port';
+  return `${problem}; choose another ${place}with ${flag} <port>, or ${flag} 0 for a free one`;
 }
 
 function isTaken(error: NodeJS.ErrnoException | undefined): boolean {

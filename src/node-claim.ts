@@ -3,11 +3,12 @@
 
 import { hash, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { exhaustMap, interval } from 'rxjs';
 import { ConfigError } from './config/config-error.ts';
+import { settlesWithin } from './domain/clock.ts';
 import { reasonOf } from './domain/errors.ts';
 import { lockFile } from './persistence/file-lock.ts';
 import type { SettingStore } from './persistence/store.ts';
-import { withTimeout } from './persistence/with-timeout.ts';
 
 export interface NodeClaim {
   release(): Promise<void>;
@@ -60,13 +61,9 @@ export async function claimNodeOfServer(
   if (!(await settings.exchange(name, before, nextRow())))
     throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, EXPIRY_NOTE));
 
-  let isReleased = false;
-  let timer: NodeJS.Timeout | undefined;
   let isReported = false;
-  let heartbeat = Promise.resolve();
   const sendHeartbeat = async (): Promise<void> => {
     const now = await settings.read(name).catch(() => null);
-    if (isReleased) return;
     // While the database is unavailable no other process can claim the node either. The next heartbeat reads the result of this one.
     if (now === undefined || (now !== null && rowOf(now).holder === holder)) {
       await settings.exchange(name, now, nextRow()).catch(() => false);
@@ -76,26 +73,25 @@ export async function claimNodeOfServer(
         `${rowOf(now).who} has taken over the node "${nodeId}": stop one of the two, because both run the programs of the node`,
       );
     }
-    if (!isReleased) scheduleHeartbeat();
   };
-  const scheduleHeartbeat = (): void => {
-    timer = setTimeout(() => {
-      heartbeat = sendHeartbeat();
-    }, HEARTBEAT_MS).unref();
-  };
-  scheduleHeartbeat();
+  let heartbeat = Promise.resolve();
+  const heartbeats = interval(HEARTBEAT_MS)
+    .pipe(
+      exhaustMap(() => {
+        heartbeat = sendHeartbeat();
+        return heartbeat;
+      }),
+    )
+    .subscribe();
   const deleteRow = async (): Promise<void> => {
     await heartbeat;
     const now = await settings.read(name);
     if (now !== undefined && rowOf(now).holder === holder) await settings.exchange(name, now, undefined);
   };
   return {
-    release: () => {
-      isReleased = true;
-      clearTimeout(timer);
-      return withTimeout(deleteRow(), RELEASE_MS).catch(() => {
-        // The database is unavailable: the row expires.
-      });
+    release: async () => {
+      heartbeats.unsubscribe();
+      await settlesWithin(deleteRow(), RELEASE_MS); // else the database is unavailable: the row expires
     },
   };
 }
@@ -131,11 +127,8 @@ interface Row {
 const EXPIRY_NOTE = ` (the claim of a killed process expires after ${EXPIRY_MS / 1_000} s)`;
 
 /** Only this file writes such rows. */
-function rowOf(text: string | undefined): Pick<Row, 'holder' | 'who'> {
-  const { holder, who }: Partial<Record<string, unknown>> = Object(
-    text === undefined ? {} : JSON.parse(text),
-  );
-  return { holder: String(holder), who: String(who) };
+function rowOf(text = '{}'): Row {
+  return JSON.parse(text);
 }
 
 function inUse(processName: string, nodeId: string, more: string): string {

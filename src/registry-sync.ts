@@ -105,7 +105,9 @@ async function synchronize(
         // Operators set weight and metadata of a deployment, which has none.
         const { weight, metadata } = source === 'sync' ? (existing ?? {}) : {};
         const written = { ...definedFields({ weight, metadata }), ...input, id };
-        if (!isDryRun) await registry.register(template, written, { source, fingerprint, container });
+        const options = { source, fingerprint, container };
+        if (isDryRun) await registry.draft(template, written, options);
+        else await registry.register(template, written, options);
         report[existing === undefined ? 'added' : 'changed'].push(instance);
       } catch (thrown) {
         skip(reasonAgainst(thrown));

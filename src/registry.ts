@@ -23,7 +23,7 @@ import {
 } from './domain/template.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
-import { ActiveRegistry, type ActiveRegistryDeps, type StoredRegistry } from './registry/active-registry.ts';
+import { ActiveRegistry, type ActiveRegistryDeps } from './registry/active-registry.ts';
 import { ChangeQueue } from './registry/change-queue.ts';
 import {
   checkedInstance,
@@ -38,6 +38,8 @@ import { type AddressCheck, deniedAddress } from './transports/network-guard.ts'
 
 /** Attempts to find a server id that no other node took meanwhile. */
 const SERVER_ID_ATTEMPTS = 3;
+/** Longest time in which a change is repeated because other nodes overtake it, in ms. */
+const MERGE_MS = 10_000;
 
 interface RegistryDeps extends ActiveRegistryDeps {
   readonly store: Store;
@@ -71,7 +73,7 @@ export class Registry {
 
   /** Starts the stored instances that this node runs, and applies the changes of other nodes from now on. */
   async load(): Promise<void> {
-    await this.#queue.take(() => this.#reload((stored) => this.#active.load(stored)));
+    await this.#queue.take(() => this.#reload(true));
     if (this.#deps.storeChanges$ !== undefined) this.#follower.follow(this.#deps.storeChanges$);
   }
 
@@ -107,10 +109,13 @@ export class Registry {
     return { definition, replaced, state, healthy, reason };
   }
 
-  /** The definition that `register` would store, under a new id, after the same checks. Stores nothing. Errors as of `register`. */
-  async draft(template: string, written: InstanceInput): Promise<InstanceDefinition> {
-    const { id: _, ...input } = checkedInstance(template, written, {});
-    const definition = this.#define(template, input, {});
+  /** The definition that `register` would store, after the same checks. Stores nothing. Errors as of `register`. */
+  async draft(
+    template: string,
+    written: InstanceInput,
+    options: RegisterOptions = {},
+  ): Promise<InstanceDefinition> {
+    const definition = this.#define(template, checkedInstance(template, written, options), options);
     await this.#refuseExposing(definition);
     return definition;
   }
@@ -121,8 +126,7 @@ export class Registry {
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
-      // The tombstone needs the present fingerprint.
-      if (this.#active.find(template, id)?.source !== 'api') await this.#refresh();
+      await this.#refresh(); // the tombstone needs the present fingerprint
       const { fingerprint } = this.#deps.fleet.member(template, id).definition;
       await this.#remove(template, id, fingerprint);
     });
@@ -141,18 +145,19 @@ export class Registry {
   /** Changes weight or metadata of a running instance. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR. */
   async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
+    const untilMs = performance.now() + MERGE_MS;
     return this.#change(async () => {
-      for (;;) {
+      do {
         const revision = await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
         const before = this.#deps.fleet.member(template, id).definition;
         const definition = { ...before, ...change, updatedAt: new Date().toISOString() };
         const isDone =
-          definition.transport === 'in-process' ||
-          (await this.#write(this.#store.saveInstance(definition, revision)));
+          definition.transport === 'in-process' || (await this.#store.saveInstance(definition, revision));
         if (!isDone) continue; // another node was faster
         this.#active.update(definition);
         return definition;
-      }
+      } while (performance.now() < untilMs);
+      throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
     });
   }
 
@@ -190,7 +195,7 @@ export class Registry {
     return this.#change(async () => {
       await this.#refresh();
       this.#active.refuseNonEmpty(template);
-      if (!(await this.#write(this.#store.deleteTemplate(template)))) {
+      if (!(await this.#store.deleteTemplate(template))) {
         // It was not stored, or another node has just registered an instance in it.
         await this.#refresh();
         this.#active.refuseNonEmpty(template);
@@ -217,16 +222,6 @@ export class Registry {
     }
   }
 
-  /** For a query that changes nothing. */
-  #query<T>(query: Promise<T>): Promise<T> {
-    return this.#queue.within(query);
-  }
-
-  /** For the query that makes the change: without an answer the change may have happened. */
-  #write<T>(query: Promise<T>): Promise<T> {
-    return this.#queue.within(query, 'unknown');
-  }
-
   /**
    * Applies the changes of other nodes before a change on top of them; resolves with their revision, undefined without other nodes.
    * Costs one query when there are no changes.
@@ -237,13 +232,13 @@ export class Registry {
     return this.#revision;
   }
 
-  async #reload(apply = (stored: StoredRegistry) => this.#active.apply(stored)): Promise<void> {
-    const revision = await this.#query(this.#store.revision());
+  async #reload(isStart = false): Promise<void> {
+    const revision = await this.#store.revision();
     if (revision === this.#revision) return;
     // In this order: a template is stored before its instances.
-    const instances = await this.#query(this.#store.listInstances());
-    const templates = await this.#query(this.#store.listTemplates());
-    apply({ templates, instances });
+    const instances = await this.#store.listInstances();
+    const templates = await this.#store.listTemplates();
+    this.#active.apply({ templates, instances }, isStart);
     this.#revision = revision;
   }
 
@@ -291,8 +286,8 @@ export class Registry {
       const { id } = definition;
       try {
         // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
-        if (options.handler === undefined) await this.#write(this.#store.saveInstance(definition));
-        else await this.#write(this.#store.deleteInstance(template, id));
+        if (options.handler === undefined) await this.#store.saveInstance(definition);
+        else await this.#store.deleteInstance(template, id);
         return definition;
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || attempt === SERVER_ID_ATTEMPTS) throw thrown;
@@ -302,7 +297,7 @@ export class Registry {
   }
 
   async #remove(template: string, id: string, fingerprint?: string): Promise<void> {
-    await this.#write(this.#store.deleteInstance(template, id, fingerprint));
+    await this.#store.deleteInstance(template, id, fingerprint);
     this.#active.remove(template, id);
   }
 
@@ -313,7 +308,7 @@ export class Registry {
     await this.#refresh();
     if (this.#active.hasSettings(template, change)) return false;
     const before = this.#deps.fleet.has(template) ? this.#active.settings(template).loadBalancer : {};
-    await this.#write(this.#store.saveTemplate({ name: template, loadBalancer: change }));
+    await this.#store.saveTemplate({ name: template, loadBalancer: change });
     this.#active.applySettings(template, changedSettings(before, change));
     return true;
   }

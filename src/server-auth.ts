@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
-import { type Auth, createAuth } from './auth/auth.ts';
+import { createAuth } from './auth/auth.ts';
 import { ensureFirstAdmin, type FirstAdmin, forgetInitialPassword } from './auth/first-admin.ts';
 import { Passwords } from './auth/passwords.ts';
 import { secretWarning } from './auth/signing-secret.ts';
@@ -18,14 +18,6 @@ interface Announcements {
   readonly notices: readonly string[];
 }
 
-export interface ServerAuth {
-  readonly auth: Auth;
-  /** Creates the first admin if there is none; does nothing while authentication is off. Throws ConfigError. */
-  ensureAdmin(): Promise<Announcements>;
-  /** Also deletes the first password of accounts in memory, which end with this process. */
-  close(): Promise<void>;
-}
-
 export async function openServerAuth(
   config: Config,
   { store, initialPasswordFile: passwordFile, signingSecret }: Storage,
@@ -34,7 +26,7 @@ export async function openServerAuth(
     readonly log: Logger;
     readonly isTerminal: boolean;
   },
-): Promise<ServerAuth> {
+) {
   const { storeChanges$, log, isTerminal } = options;
   const passwords = new Passwords();
   const signing = await signingSecret();
@@ -58,6 +50,7 @@ export async function openServerAuth(
       ),
   });
   const warnings = [secretWarning(signing)].filter((warning) => warning !== undefined);
+  /** Creates the first admin if there is none; does nothing while authentication is off. Throws ConfigError. */
   const ensureAdmin = async (): Promise<Announcements> => {
     if (!config.authEnabled) return { warnings: [], notices: [] };
     const configuredPassword = config.adminPassword;
@@ -66,6 +59,7 @@ export async function openServerAuth(
     const { notices, ...announced } = announce(await ensureFirstAdmin(request));
     return { warnings: [...warnings, ...announced.warnings], notices };
   };
+  /** Also deletes the first password of accounts in memory, which end with this process. */
   const close = async (): Promise<void> => {
     await auth.close();
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);

@@ -2,14 +2,15 @@
 // order. The command line handles signals and exit codes.
 
 import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';
 import {
   distinctUntilChanged,
   NEVER,
   type Observable,
-  pairwise,
   type Subscription,
   share,
+  skip,
   startWith,
 } from 'rxjs';
 import type { Auth } from './auth/auth.ts';
@@ -23,16 +24,16 @@ import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp, type HttpApp } from './http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { metricsListener } from './metrics/prometheus.ts';
-import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
+import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { describeDatabase } from './persistence/database-url.ts';
 import { fileExposureOf } from './persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
 import { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
 import { openServerAuth } from './server-auth.ts';
-import { openStorage, type Storage } from './storage.ts';
+import { openStorage } from './storage.ts';
 import { readCatalogue } from './templates/catalogue.ts';
 import type { Otlp } from './tracing/otlp.ts';
-import { otelVariables } from './tracing/otlp-variables.ts';
+import { namesCollector } from './tracing/tracing.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   /** URL of the listener that serves metrics without credentials, if any. */
@@ -108,10 +109,12 @@ async function start(
   const scrapes = await openScrapes(config, () => metrics, log);
   onUndo(async () => scrapes?.close(0));
   const nodeId = nodeIdOf(config, listeners.urls);
-  const { file } = describeDatabase(config.databaseUrl, folder);
+  const { kind, file } = describeDatabase(config.databaseUrl, folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
-  const fileClaim = file !== undefined && existsSync(file) ? await claimNodeOfFile(file, nodeId) : undefined;
-  onUndo(async () => fileClaim?.release());
+  if (file !== undefined && existsSync(dirname(file))) {
+    const claim = await claimNodeOfFile(file, nodeId);
+    onUndo(() => claim.release());
+  }
   const storage = await openStorage(config, {
     folder,
     migrations: 'apply',
@@ -120,8 +123,11 @@ async function start(
   const { store } = storage;
   onUndo(() => store.close());
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
-  const claim = fileClaim ?? (await claimNode(storage, nodeId, log));
-  if (claim !== fileClaim) onUndo(async () => claim?.release());
+  // No other process can reach a database in memory.
+  if (kind !== 'memory' && kind !== 'sqlite') {
+    const claim = await claimNodeOfServer(store.settings, nodeId, { onNotice: (line) => log.warn(line) });
+    onUndo(() => claim.release());
+  }
   // One watch for all subscribers. No other process writes a store in memory.
   const storeChanges$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
   const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal });
@@ -238,23 +244,12 @@ async function openScrapes(
 
 /** Starts to send traces if the standard variables name a collector. */
 async function otlpOf(log: Logger): Promise<Otlp | undefined> {
-  const variables = otelVariables(process.env);
-  return variables && (await import('./tracing/otlp.ts')).startOtlp(variables, log);
+  if (!namesCollector(process.env)) return undefined;
+  return (await import('./tracing/otlp.ts')).startOtlp(process.env, log);
 }
 
 function nodeIdOf({ nodeId, nodeHost }: Config, [first = '']: readonly string[]): string {
   return nodeHost === undefined ? nodeId : `${nodeHost}:${new URL(first).port}`;
-}
-
-/** Undefined for a database in memory, which no other process can reach. */
-async function claimNode(
-  { file, store }: Storage,
-  nodeId: string,
-  log: Logger,
-): Promise<NodeClaim | undefined> {
-  if (file !== undefined) return claimNodeOfFile(file, nodeId);
-  if (store.kind === 'memory' || store.kind === 'sqlite') return undefined;
-  return claimNodeOfServer(store.settings, nodeId, { onNotice: (line) => log.warn(line) });
 }
 
 /** Logs once when the database becomes unavailable, with the reason, and once when it is available again. */
@@ -266,9 +261,9 @@ export function logDatabase(
     .pipe(
       startWith({ kind: 'answered' } as const),
       distinctUntilChanged((before, now) => (before.kind === 'away') === (now.kind === 'away')),
-      pairwise(),
+      skip(1),
     )
-    .subscribe(([, change]) => {
+    .subscribe((change) => {
       if (change.kind === 'away')
         log.error(
           { reason: change.reason },

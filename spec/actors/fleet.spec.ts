@@ -162,6 +162,29 @@ test('restarts a crashed instance with a program only after the old session has 
   assert.is(harness.ref('a').state, 'healthy');
 });
 
+test('restarts an instance that crashed while its session opened only after that has closed', async () => {
+  const transports: ScriptedTransport[] = [];
+  harness.open = async () => {
+    const transport = new ScriptedTransport({ capabilities: {} });
+    transport.closesSlowly = transports.push(transport) === 1;
+    return transport;
+  };
+  let readings = 0;
+  harness.now = () => {
+    readings += 1;
+    if (readings === 4) throw new Error('the clock broke'); // the machine takes the session over
+    return Date.now();
+  };
+  const ref = harness.fleet.add(definition('a', { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' }));
+  await settled();
+  assert.equal([ref.state, transports.map(({ isClosed }) => isClosed)], ['stopped', [true]]);
+  await pass(5_000);
+  assert.equal([harness.ref('a').state, transports.length], ['starting', 1]);
+  transports[0]?.finishClosing();
+  await settled();
+  assert.equal([harness.ref('a').state, transports.length], ['healthy', 2]);
+});
+
 for (const isLost of [false, true]) {
   const when = isLost ? ' while it waited to restart the shared process' : '';
   test(`closes only after the dedicated processes of an instance that crashed${when}`, async () => {
@@ -316,7 +339,7 @@ test('an instance that moves to another node leaves here, and is reported as sto
   harness.events.length = 0;
   const there = harness.fleet.addForeign(foreign('a'));
   await settled();
-  assert.equal([harness.fleet.members('t'), harness.fleet.group('t').pool.size], [[there], 0]);
+  assert.equal([harness.fleet.members('t'), harness.fleet.group('t').pool.candidates.length], [[there], 0]);
   assert.equal([here.state, transport.isClosed], ['stopped', true]);
   const found = harness.events.map(({ type }) => type);
   assert.equal(found, ['instance.draining', 'instance.stopped']);

@@ -66,6 +66,7 @@ simulateTime(test, () => {
   calls = new ParkedCalls(untimedScheduler());
   backend = new ScriptedTransport();
 });
+test.after.each(() => calls.close());
 
 /** One exchange with instance `a`. */
 function answers(): Observable<Answer> {

@@ -11,6 +11,7 @@ import type { Role, User } from '../../src/domain/account.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
+import { CHANGES_ONLY } from '../helpers/anonymous-auth.ts';
 
 export const SECRET = new TextEncoder().encode('the secret of the specs, long enough');
 export const START_MS = Date.parse('2030-05-06T07:08:09.250Z');
@@ -88,8 +89,9 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
     secret: SECRET,
     tokenLifetimeMs: LIFETIME_MS,
     limits: { userPerHour: 1_000, apiKeyPerHour: 5_000 },
+    auditSettings: CHANGES_ONLY,
     storeChanges$: reports$ ?? storeChanges$,
-    log: { warn: (...args: unknown[]) => void warnings.push(args) },
+    log: { info: () => {}, warn: (...args: unknown[]) => void warnings.push(args) },
     now: clock.now,
     passwords,
     onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),

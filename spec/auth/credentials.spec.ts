@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { newUser } from '../../src/auth/accounts.ts';
 import { isSecretOf, KeyUse, newKey, parseKey } from '../../src/auth/api-keys.ts';
 import { Passwords, passwordIssues } from '../../src/auth/passwords.ts';
-import { keyPrincipal, keyStatus, userStatus } from '../../src/auth/permissions.ts';
+import { keyPrincipal, statusOf } from '../../src/auth/permissions.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { type ApiKey, ROLES, SCOPES, type Scope, type User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
@@ -291,11 +291,11 @@ permissions('a key may use the templates that both it and its owner may use', ()
 
 permissions('the stamp of a key is the stamp of its owner, and ends when the key expires', () => {
   const { id: userId } = user;
-  const { stamp } = userStatus(user);
-  assert.equal(userStatus(user), { userId, stamp, endsAtMs: Number.POSITIVE_INFINITY });
+  const { stamp } = statusOf(user);
+  assert.equal(statusOf(user), { userId, stamp, endsAtMs: Number.POSITIVE_INFINITY });
   const expiring = { ...key, ownerId: userId, expiresAt: at };
-  assert.equal(keyStatus(expiring, user), { userId, stamp, endsAtMs: Date.parse(at) });
-  assert.equal(keyStatus(key, undefined), { stamp: '', endsAtMs: Number.POSITIVE_INFINITY });
+  assert.equal(statusOf(user, expiring), { userId, stamp, endsAtMs: Date.parse(at) });
+  assert.equal(statusOf(undefined, key), { stamp: '', endsAtMs: Number.POSITIVE_INFINITY });
 });
 
 permissions.run();

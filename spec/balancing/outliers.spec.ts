@@ -16,13 +16,13 @@ const test = suite('outliers');
 class Bench {
   readonly reported: string[] = [];
   readonly pool: Pool<TestCandidate>;
-  readonly #changes$ = new Subject<PoolChange<TestCandidate>>();
+  readonly changes$ = new Subject<PoolChange<TestCandidate>>();
   readonly #byId = new Map<string, TestCandidate>();
   readonly #alarms = new Set<{ readonly atMs: number; readonly ring: () => void }>();
   nowMs = 1_000_000;
 
   constructor(...ids: string[]) {
-    this.pool = new Pool(this.#changes$, STRATEGIES.round_robin, {
+    this.pool = new Pool(this.changes$, STRATEGIES.round_robin, {
       now: () => this.nowMs,
       alarm: (waitMs, ring) => {
         const alarm = { atMs: this.nowMs + waitMs, ring };
@@ -43,11 +43,11 @@ class Bench {
 
   up(arriving: TestCandidate): void {
     this.#byId.set(arriving.id, arriving);
-    this.#changes$.next({ kind: 'up', candidate: arriving });
+    this.changes$.next({ kind: 'up', candidate: arriving });
   }
 
   down(id: string): void {
-    this.#changes$.next({ kind: 'down', id });
+    this.changes$.next({ kind: 'down', id });
   }
 
   at(id: string): TestCandidate {
@@ -245,7 +245,7 @@ test('silence is reported once per call, and no timer is left when all is answer
   bench.pass(1_000);
   assert.is(bench.timers, 0);
   bench.pool.outliers.sent(bench.at('a'));
-  bench.pool.close();
+  bench.changes$.complete();
   assert.is(bench.timers, 0);
 });
 

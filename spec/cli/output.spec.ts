@@ -1,6 +1,7 @@
 // The output of commands: tables, facts and JSON, and the characters that may reach a terminal.
 
 import * as assert from 'uvu/assert';
+import { shownReasonOf, shownStateOf } from '../../src/cli/answers.ts';
 import { detailLines, duration, json, printable, stateWord, table } from '../../src/cli/output.ts';
 import { suite } from '../helpers/suite.ts';
 import { recordingTerminal } from './recording-terminal.ts';
@@ -94,6 +95,14 @@ test('prints JSON that a program can read back', () => {
   const hostile = { a: 'b\u202ec\u009bd\u{1f600}' };
   assert.match(json(hostile), 'b\\u202ec\\u009bd\u{1f600}');
   assert.equal(JSON.parse(json(hostile)), hostile);
+});
+
+test('shows a healthy instance that is ejected as ejected, with the reason', () => {
+  const ejection = { reason: '5 calls in a row failed', until: '2026-01-01T00:00:05.000Z' };
+  const states = [{ state: 'healthy' }, { state: 'healthy', ejection }, { state: 'unhealthy', ejection }];
+  assert.equal(states.map(shownStateOf), ['healthy', 'ejected', 'unhealthy']);
+  const reasons = [{ reason: null, ejection }, { reason: 'It broke.', ejection: null }, {}];
+  assert.equal(reasons.map(shownReasonOf), [ejection.reason, 'It broke', '']);
 });
 
 test.run();

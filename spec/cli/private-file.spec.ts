@@ -1,15 +1,25 @@
 // Files with secrets: how they are replaced.
 
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { replaceFile, writePrivateFile } from '../../src/cli/private-file.ts';
+import { keepOwner, replaceFile, writePrivateFile } from '../../src/cli/private-file.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('private file');
 const onPosix = test.needs(process.platform !== 'win32', 'Windows has no modes');
+
+const asRoot = test.needs(process.getuid?.() === 0, 'only root gives files to others');
 
 const folder = folderOfEach(test);
 
@@ -19,6 +29,15 @@ onPosix('replaces a link instead of writing through it', () => {
   symlinkSync(target, path);
   writePrivateFile(path, 'secret');
   assert.equal([readFileSync(target, 'utf8'), readFileSync(path, 'utf8')], ['of somebody else', 'secret']);
+});
+
+asRoot('gives no target of a link to the owner of the original', () => {
+  const [original, target, link] = [folder('original'), folder('target'), folder('link')];
+  for (const path of [original, target]) writeFileSync(path, '');
+  chownSync(original, 1234, 1234);
+  symlinkSync(target, link);
+  keepOwner(original, link);
+  assert.equal([statSync(target).uid, lstatSync(link).uid], [0, 1234]);
 });
 
 test('calls the check right before the replacement, and keeps the old file when it returns false', () => {

@@ -2,6 +2,7 @@
 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Cancelled } from '../../src/cli/failures.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
 
 export interface RecordingTerminal extends Terminal {
@@ -61,7 +62,9 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
     canAsk: options.answers !== undefined,
     askHidden: async (question) => {
       questions.push(question);
-      return answers.shift();
+      const answer = answers.shift();
+      if (answer === undefined) throw new Cancelled();
+      return answer;
     },
     readLine: async () => options.line,
   };

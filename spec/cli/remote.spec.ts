@@ -6,7 +6,14 @@ import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/dae
 import { CommandInput } from '../../src/cli/command.ts';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
-import { answersAsGateway, gatewayOf, type Remote, StreamBroken, seekGateway } from '../../src/cli/remote.ts';
+import {
+  answeringUrl,
+  answersAsGateway,
+  findGateway as find,
+  gatewayOf,
+  type Remote,
+  StreamBroken,
+} from '../../src/cli/remote.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { messageOf, rejects } from '../helpers/outcome.ts';
 import { fetchFor } from '../helpers/replaced-fetch.ts';
@@ -75,6 +82,8 @@ test('shows the health of an unhealthy gateway, and fails for other requests', a
   const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }));
   assert.equal(await remote.health(), { status: 'unhealthy' });
   await rejects(remote.request('/gateway/health'), CommandFailure, /no reason given \(status 503\)/);
+  const starting = await serveJson(503, { detail: 'It is starting.', error_code: 'SHUTTING_DOWN' });
+  await rejects((await findGateway(starting)).health(), GatewayRefusal, /^It is starting \(SHUTTING_DOWN\)$/);
   const other = await findGateway(await serveJson(200, {}));
   await rejects(other.health(), CommandFailure, /^http:\S+ is not a gateway: its health has no status$/);
 });
@@ -106,7 +115,7 @@ test('uses the first default address where a gateway answers, and sends no crede
       : Response.json({ status: 'healthy', build: '1' });
   });
   const env = { STAGEDOOR_API_KEY: 'planted' };
-  await (await seekGateway(recordingTerminal({ env })))?.request('/servers');
+  await (await find(undefined, recordingTerminal({ env })))?.request('/servers');
   assert.equal(seen, [
     [`${DEFAULT_URLS[0]}/gateway/health`, null],
     [`${DEFAULT_URLS[1]}/gateway/health`, null],
@@ -123,7 +132,7 @@ test('tries the gateway of this folder first, if its address is on loopback', as
   const urls = ['http://127.0.0.2:9001', 'http://[::1]:9001', 'http://127.example.test', 'http://192.0.2.1'];
   for (const url of urls) {
     writeDaemon(filesIn(folder()), { pid: 1, url, words: [], folder: folder(), graceMs: 0 });
-    await seekGateway(recordingTerminal({ folder: folder() }));
+    await answeringUrl(recordingTerminal({ folder: folder() }));
   }
   assert.equal(asked, [urls[0], ...DEFAULT_URLS, urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS, ...DEFAULT_URLS]);
 });

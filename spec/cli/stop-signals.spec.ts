@@ -42,19 +42,13 @@ test('reports up to 100 uncaught errors, and requests the stop at the first', as
   assert.is(errors.length, 100);
 });
 
-test('survives a failing error report, and does not report errors of the report', async () => {
+test('survives a failing error report', async () => {
   const source = new EventEmitter();
-  let reports = 0;
-  const stop = listenForStop(
-    () => {
-      reports += 1;
-      source.emit('uncaughtException', new Error('caused by the report'));
-      throw new Error('the report failed');
-    },
-    { source },
-  );
+  const failing = () => {
+    throw new Error('the report failed');
+  };
+  const stop = listenForStop(failing, { source });
   assert.not.throws(() => source.emit('uncaughtException', new Error('one')));
-  assert.is(reports, 1);
   assert.is((await stop.first).kind, 'error');
 });
 

@@ -178,23 +178,18 @@ prompt('returns the typed text and shows only the question', async () => {
   assert.equal((await type('\r'))[0], '');
 });
 
-prompt('is cancelled by Ctrl-C, after a new line', async () => {
-  const { input, said, answer } = ask();
-  input.write('half\u0003');
-  assert.instance(await thrownBy(answer), Cancelled);
-  assert.is(said(), 'Password: \n');
-});
-
-prompt('is undefined after Ctrl-D or the end of the input', async () => {
-  assert.equal((await type('\u0004'))[0], undefined);
-  const { input, said, answer } = ask();
-  input.end();
-  assert.equal([await answer, said()], [undefined, 'Password: \n']);
+prompt('is cancelled by Ctrl-C, Ctrl-D and the end of the input, after a new line', async () => {
+  for (const keys of ['half\u0003', '\u0004', '']) {
+    const { input, said, answer } = ask();
+    input.end(keys);
+    assert.instance(await thrownBy(answer), Cancelled);
+    assert.is(said(), 'Password: \n');
+  }
 });
 
 prompt.run();
 
-async function type(keys: string): Promise<[string | undefined, string]> {
+async function type(keys: string): Promise<[string, string]> {
   const { input, said, answer } = ask();
   input.write(keys);
   return [await answer, said()];

@@ -1,5 +1,4 @@
-// The actors that an inspector of a gateway sees: sessions of clients, their dedicated conversations and parked calls, too, in
-// one system.
+// The actors that an inspector of a gateway sees: sessions of clients and their dedicated conversations, too, in one system.
 
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
@@ -51,16 +50,6 @@ test('shows the sessions of clients, with their state, in one system, until they
   assert.equal([new Set(ids).size, roots.size], [ids.length, 1], 'no two have the same id');
   await gateway.close({ graceMs: 0 });
   assert.equal(new Set([...sessions, ...own].map(statusOf)), new Set(['done']));
-});
-
-test('shows a call that waits for its client, until it is over', async () => {
-  const { answer } = await postTo(gateway, { template: 't', ...ASKING });
-  assert.is(Object(answer.result).resultType, 'input_required');
-  const [actor] = actorsOf('parked call');
-  const { status, value, context } = Object(actor?.getSnapshot());
-  assert.equal([status, value, context.ownerId], ['active', 'parked', 'anonymous']);
-  await gateway.close({ graceMs: 0 });
-  assert.is(statusOf(actor), 'done');
 });
 
 test.run();

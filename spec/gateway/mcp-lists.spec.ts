@@ -129,4 +129,16 @@ test('lists no tools of a template without instances', async () => {
   assert.equal(await client.tools(), []);
 });
 
+test('serves no list of a removed server in the name of its successor', async () => {
+  const { modern } = await listening(ALL);
+  const list = async () =>
+    answerIn(await send(gateway, 'POST', { ...modernRequest('tools/list'), template: 'a' }));
+  assert.ok((await list()).result);
+  await gateway.deregister('a', 'one');
+  await add('a', 'two', 'write');
+  gateway.drain('a', 'two');
+  assert.is((await list()).result, undefined);
+  assert.equal(await modern.tools(), []);
+});
+
 test.run();

@@ -70,15 +70,6 @@ test('an omitted tool is logged again for another reason, and for another instan
   assert.equal(reasons(), [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
 });
 
-test('an omitted tool is not logged again when its instance restarts', async () => {
-  backend.pages = [[good, bad('object')]];
-  await register('a');
-  const { lists } = backend;
-  await restart('a');
-  assert.ok(backend.lists > lists);
-  assert.equal(reasons(), [`a: ${BAD}`]);
-});
-
 test('arguments of an omitted tool are in no log line and no event', async () => {
   const secret = 'k9-argument-k9';
   backend.pages = [[good, bad('object')]];
@@ -140,11 +131,6 @@ function reasons(): string[] {
 async function register(id: string, index = 0): Promise<void> {
   const { url = '', backend: listing = backend } = servers[index] ?? {};
   await listedAnew(listing, () => gateway.register('t', { id, endpoint: url }, { waitMs: 5_000 }));
-}
-
-/** Restarts an instance; resolves when its tools are known again. */
-async function restart(id: string): Promise<void> {
-  await listedAnew(backend, () => gateway.restart('t', id));
 }
 
 /** The gateway lists tools in the background; the list is complete when it reports an unknown tool as not found. */

@@ -5,6 +5,8 @@ import { NEVER } from 'rxjs';
 import { Auth } from '../../src/auth/auth.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 
+export const CHANGES_ONLY = { recordsCalls: false, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
+
 /** Every caller is the anonymous admin. Accounts exist in memory only. */
 export function anonymousAuth(): Auth {
   return new Auth({
@@ -13,7 +15,8 @@ export function anonymousAuth(): Auth {
     secret: randomBytes(32),
     tokenLifetimeMs: 3_600_000,
     limits: { userPerHour: 1_000, apiKeyPerHour: 5_000 },
+    auditSettings: CHANGES_ONLY,
     storeChanges$: NEVER,
-    log: { warn: () => {} },
+    log: { info: () => {}, warn: () => {} },
   });
 }

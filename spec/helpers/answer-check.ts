@@ -38,7 +38,8 @@ export function answerCheck(document: Node): AnswerCheck {
     // A path can match both a literal path and a path with parameters, like `/mcp/sse`.
     const operation = fitting.find(({ operations }) => name in operations)?.operations[name];
     if (operation === undefined) return besides(answer, OTHER_METHODS, bodies);
-    const described = nodeAt(asNode(operation), 'responses')[status];
+    const responses = nodeAt(asNode(operation), 'responses');
+    const described = responses[status] ?? responses.default;
     if (described === undefined) return [`the status ${status} is not documented`];
     const { headers = {}, content = {} } = resolve(described);
     return [

@@ -1,4 +1,4 @@
-// A store in memory whose methods can be made to fail, delay or hang. Several of them over one memory stand for several
+// A store in memory whose methods can be made to fail or delay. Several of them over one memory stand for several
 // nodes on one database.
 
 import { setImmediate as turn } from 'node:timers/promises';
@@ -17,13 +17,10 @@ class Failures {
   readonly calls: StoreMethod[] = [];
   /** The delay of every method, in turns of the event loop. */
   turns = () => 0;
-  /** A method that never answers. */
-  hanging: StoreMethod | undefined;
 
   async run(method: StoreMethod, work: () => unknown): Promise<unknown> {
     this.calls.push(method);
     for (let left = this.turns(); left > 0; left -= 1) await turn();
-    if (this.hanging === method) await new Promise(() => {});
     const hasFailed = this.failing.has(method); // checked first: it is the answer to this call that is lost
     if (hasFailed && !this.losesAnswers) throw this.failure(method);
     const answer = await work();

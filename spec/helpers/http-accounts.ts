@@ -13,6 +13,7 @@ import type { GatewayOptions } from '../../src/gateway-types.ts';
 import type { AppOptions } from '../../src/http/app.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
+import { CHANGES_ONLY } from './anonymous-auth.ts';
 import { type Answer, type AppFixture, type Ask, startApp } from './http-app.ts';
 
 /** Headers that authenticate a caller. */
@@ -54,7 +55,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const {
     limits = { userPerHour: 1_000, apiKeyPerHour: 5_000 },
     store = new MemoryStore(),
-    auditSettings,
+    auditSettings = CHANGES_ONLY,
     passwordCost = 4,
     ...app
   } = options;
@@ -63,7 +64,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const auth = new Auth({
     ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, auditSettings },
     storeChanges$: NEVER,
-    log: { warn: () => {} },
+    log: { info: () => {}, warn: () => {} },
   });
   const past = new Tokens({ secret, lifetimeMs: HOUR_MS, now: () => Date.now() - 2 * HOUR_MS });
   const createUser = (username: string, role: Role = 'user', templates?: readonly string[]) =>

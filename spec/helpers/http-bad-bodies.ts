@@ -36,8 +36,8 @@ export const BAD_BODIES: readonly BadBody[] = [
     bytes: Buffer.from(JSON.stringify({ name: 'x'.repeat(SPEC_BODY_BYTES) })),
     outcome: '413 PAYLOAD_TOO_LARGE',
   },
-  ...['text/plain', 'application/json; charset=utf-16', '', `application/json${' '.repeat(16_000)}x`].map(
-    (type) => ofHeaders(`the media type "${type.slice(0, 60)}"`, { 'content-type': type }),
+  ...['text/plain', '', `application/json${' '.repeat(16_000)}x`].map((type) =>
+    ofHeaders(`the media type "${type.slice(0, 60)}"`, { 'content-type': type }),
   ),
   ofHeaders('a compressed body', { 'content-encoding': 'gzip' }),
 ];

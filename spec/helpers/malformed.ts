@@ -170,7 +170,7 @@ function badForm(target: Target, dice: Dice) {
 function badBodyHeaders(target: Target, { example }: NonNullable<Target['body']>, dice: Dice) {
   const header = dice.pick<readonly [string, string]>([
     ['Content-Type', 'text/plain'],
-    ['Content-Type', 'application/json; charset=utf-16'],
+    ['Content-Type', 'application/jsonp'],
     ['Content-Type', 'multipart/form-data; boundary=x'],
     ['Content-Type', ';;;'],
     ['Content-Type', `application/${'x'.repeat(9_000)}`],

@@ -237,7 +237,7 @@ export interface Opening {
   readonly signal: AbortSignal;
   /** Resolves the opening, by default with a new transport, and returns it. Only the first settlement counts. */
   succeed(transport?: ScriptedTransport): ScriptedTransport;
-  fail(reason?: string): void;
+  fail(reason?: string, stderr?: readonly string[]): void;
   /** Reports that the program was started, with its facts so far. */
   start(diagnostics: TransportDiagnostics): void;
 }
@@ -263,9 +263,9 @@ export class ScriptedOpener {
   ): Promise<Transport> => {
     const { promise, resolve, reject } = Promise.withResolvers<Transport>();
     let isSettled = false;
-    const fail = (reason = 'connection refused'): void => {
+    const fail = (reason = 'connection refused', stderr: readonly string[] = []): void => {
       isSettled = true;
-      reject(unavailable(reason, 'no'));
+      reject(backendUnavailable(reason, { delivered: 'no', stderr }));
     };
     const succeed = (transport = new ScriptedTransport()): ScriptedTransport => {
       if (!isSettled) this.transports.push(transport);

@@ -18,8 +18,10 @@ const endpoint = 'http://127.0.0.1:1';
 const tool = (more: object) => ({ server_id: 'one', tool_name: 'x', ...more });
 const completion = { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: 'a' } };
 
+type Case = readonly [body: unknown, issue: string];
+
 /** By request: a body (a string is a form; undefined is no body), and field and kind of the first issue. */
-const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: string])[]>> = {
+const TABLE: Readonly<Record<string, readonly Case[]>> = {
   'POST /auth/api-keys': [
     [{ ...key, name: undefined }, 'body.name missing'],
     [{ ...key, permissions: [] }, 'body.permissions too_short'],
@@ -31,7 +33,12 @@ const TABLE: Readonly<Record<string, readonly (readonly [body: unknown, issue: s
   'POST /auth/users': [
     [{ ...user, username: undefined }, 'body.username missing'],
     [{ ...user, password: 'ü'.repeat(37) }, 'body.password string_too_long'],
-    [{ ...user, username: 'a b' }, 'body.username string_pattern_mismatch'],
+    ...['', '.ada', 'a b', 'ü', 'a'.repeat(65)].map((username): Case => {
+      return [{ ...user, username }, 'body.username string_pattern_mismatch'];
+    }),
+    ...['', '@', 'a@', '@b', 'a b@c', 'a@b@c', 'a\u001bb@c', 'a\u202eb@c', 'a@b\u2066'].map((email): Case => {
+      return [{ ...user, email }, 'body.email string_pattern_mismatch'];
+    }),
     [{ ...user, role: 'root' }, 'body.role enum'],
     [{ ...user, role: 'user', is_superuser: true }, 'body.is_superuser value_error'],
     [{ ...user, templates: ['Bad'] }, 'body.templates.0 string_pattern_mismatch'],

@@ -42,7 +42,7 @@ for (const [what, before, now, onDemo, onAll] of [
   ['that gained all templates', ADA, ALL, undefined, FORBIDDEN],
   ['that is restricted to a template', ALL, ADA, undefined, FORBIDDEN],
   ['that is no longer an admin', ADMIN, ADA, undefined, FORBIDDEN],
-  ['that became an admin', ADA, ADMIN, undefined, undefined],
+  ['that became an admin', ADA, ADMIN, undefined, FORBIDDEN],
 ] as const satisfies readonly (readonly [string, Principal, Principal | GatewayError, ...unknown[]])[])
   test(`of a caller ${what}: ${onDemo ?? 'allowed'} for its template, ${onAll ?? 'allowed'} for all templates`, async () => {
     for (const waits of [false, true]) {

@@ -3,7 +3,7 @@
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
-import { type AppFixture, appFor } from '../helpers/http-app.ts';
+import { type AppFixture, appFor, headersOf } from '../helpers/http-app.ts';
 import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 import { withRawServer } from '../transports/raw-server.ts';
@@ -40,6 +40,7 @@ test('begins only with the console header: other logins set no cookie', async ()
   assert.equal([wrong.status, wrong.headers.get('set-cookie')], [401, null]);
 });
 
+const PRIVATE = ['x-ratelimit-limit', 'cache-control'];
 test('has the permissions and the rate limit of its user', async () => {
   const { cookie } = await signIn();
   const as = (method: string, path: string, body?: unknown) =>
@@ -48,8 +49,10 @@ test('has the permissions and the rate limit of its user', async () => {
   assert.is((await as('GET', '/auth/users')).status, 403);
   const called = await as('POST', '/mcp/demo/tools/call', { name: 'echo', arguments: { message: 'hi' } });
   assert.is(called.status, 200);
-  const limits = (await as('HEAD', '/gateway/registry')).headers.get('x-ratelimit-limit');
-  assert.is(limits, '1000');
+  for (const [method, path] of [
+    ...[['HEAD', '/gateway/registry'] as const, ['GET', '/nope'] as const, ['PUT', '/stats'] as const],
+  ])
+    assert.equal(headersOf(await as(method, path), ...PRIVATE), ['1000', 'no-store'], path);
 });
 
 test('is refused with 401 without the console header', async () => {

@@ -4,8 +4,13 @@ import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/error-catalogue.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type HttpContext, whenGone } from '../../src/http/request.ts';
-import { type EventStreamOptions, EventStreams } from '../../src/http/sse/event-stream.ts';
-import { HttpMcpReply, HttpMcpStream, soleEvent } from '../../src/http/sse/mcp-reply.ts';
+import {
+  type EventStreamOptions,
+  EventStreams,
+  OpenStream,
+  soleEvent,
+} from '../../src/http/sse/event-stream.ts';
+import { HttpMcpReply } from '../../src/http/sse/mcp-reply.ts';
 import { headersOf } from '../helpers/http-app.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, untilClosed } from '../helpers/http-raw.ts';
@@ -131,13 +136,12 @@ const streaming = suite('event streams of the MCP endpoint');
 /** Serves a stream; `opened` has it once its head was written, with a promise of its client's disconnect. */
 async function serveStream(options?: EventStreamOptions) {
   const streams = new EventStreams(options);
-  const opened = Promise.withResolvers<{ stream: HttpMcpStream; gone: Promise<void> }>();
+  const opened = Promise.withResolvers<{ stream: OpenStream; gone: Promise<void> }>();
   const app = await startMiddlewares((context) => {
     const { res: response } = context;
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     const gone = Promise.withResolvers<void>();
     whenGone(response, gone.resolve);
-    opened.resolve({ stream: new HttpMcpStream(context, streams), gone: gone.promise });
+    opened.resolve({ stream: new OpenStream(context, streams), gone: gone.promise });
   });
   const listen = async () => {
     const socket = await openRaw(app.port);
@@ -150,7 +154,7 @@ async function serveStream(options?: EventStreamOptions) {
 }
 
 /** The events that were sent, without the chunk framing of HTTP. */
-async function eventsOf(send: (stream: HttpMcpStream) => void): Promise<string> {
+async function eventsOf(send: (stream: OpenStream) => void): Promise<string> {
   const app = await serveStream();
   const answer = app.ask('GET', '/');
   const { stream } = await app.opened;
@@ -186,7 +190,7 @@ streaming('of one event are the same from a string and from bytes, at any size a
   const long = JSON.stringify({ text: 'ü'.repeat(100_000) });
   for (const [data, expected] of [
     ['{"a":"ü"}', '{"a":"ü"}'],
-    ['{\r\n"a":\r1\n}', '{\ndata: "a":\ndata: 1\ndata: }'],
+    ['{\r\n"a":\r1\n}', '{  "a": 1 }'],
     [long, long],
   ] as const) {
     const event = `event: message\ndata: ${expected}\n\n`;
@@ -198,7 +202,7 @@ streaming('ignore writes after their end', async () => {
   const text = await eventsOf((stream) => {
     stream.end();
     stream.send({ data: '{}' });
-    stream.comment('late');
+    stream.keepAlive();
     stream.end();
   });
   assert.is(text, '');

@@ -14,7 +14,7 @@ let app: AppFixture;
 let reached = Promise.withResolvers<() => void>();
 
 test.before.each(async () => {
-  mock.timers.enable({ apis: ['setInterval'] });
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   app = await startApp();
   const fixture = fixtureHandler('one');
   await app.serve('demo', 'one', (request, context) =>

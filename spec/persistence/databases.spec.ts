@@ -8,6 +8,7 @@ import { mysql } from '../../src/persistence/databases/mysql.ts';
 import { oracle } from '../../src/persistence/databases/oracle.ts';
 import { postgresql } from '../../src/persistence/databases/postgresql.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
+import { ormOptionsOf } from '../../src/persistence/orm.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -144,11 +145,11 @@ test('take host, port, user, password and name from the URL', () => {
     [oracle, 'oracle://ada@h/?service_name=S&tls=true', { clientUrl: 'tcps://h:1521/S?connect_timeout=5' }],
   ];
   for (const [database, url, expected] of cases) {
-    const options = database.options(connectOptions(url));
+    const options = ormOptionsOf(database, connectOptions(url));
     for (const [name, value] of Object.entries(expected))
       assert.equal(Reflect.get(options, name), value, `${url}: ${name}`);
   }
-  assert.is(postgresql.options(connectOptions('postgresql://h/x')).pool?.max, 10);
+  assert.is(ormOptionsOf(postgresql, connectOptions('postgresql://h/x')).pool?.max, 10);
 });
 
 test('encrypt connections by the options of the URL, and refuse invalid options', () => {

@@ -9,17 +9,6 @@ import { connect } from './connect-options.ts';
 
 const test = suite('ORM');
 
-test('knows when its database last answered', async () => {
-  const { connection, lastAnswerAt, close } = await connect('sqlite://');
-  const heardAt = lastAnswerAt();
-  await connection.execute('select nonsense').catch(() => undefined);
-  assert.is(lastAnswerAt(), heardAt);
-  const askedAt = performance.now();
-  await connection.execute('select 1');
-  assert.ok(lastAnswerAt() >= askedAt && lastAnswerAt() <= performance.now());
-  await close();
-});
-
 for (const end of ['close', 'destroy'] as const) {
   test(`opens no connection for a statement after ${end}`, async () => {
     const { connection, ...orm } = await connect('sqlite://');

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
+import { NOT_UNICODE } from '../../src/domain/text.ts';
 import { InstanceRecord } from '../../src/http/routes/instances.ts';
 import { FIELD_NAMES, readEntry, TRANSPORT_WORDS } from '../../src/persistence/registry-entry.ts';
 import { suite } from '../helpers/suite.ts';
@@ -144,11 +145,8 @@ test('refuses an invalid entry, and names the field as it was written', () => {
       "here.command: The command cannot be split into words: the ' at character 5 is never closed",
     ],
     [{}, 'here: The instance has neither "endpoint" nor "command".'],
-    [{ command: 'r\0' }, 'here: a text holds a NUL character or half of a surrogate pair'],
-    [
-      { command: 'r', metadata: { '\ud800': 1 } },
-      'here: a text holds a NUL character or half of a surrogate pair',
-    ],
+    [{ command: 'r\0' }, `here.command: ${NOT_UNICODE.msg}`],
+    [{ command: 'r', metadata: { '\ud800': 1 } }, `here.metadata: ${NOT_UNICODE.msg}`],
   ];
   for (const [value, problem] of cases) assert.equal(read(value), { problems: [problem] });
 });
@@ -172,7 +170,7 @@ test('refuses an entry that contains itself', () => {
   const metadata: Record<string, unknown> = {};
   metadata.again = metadata;
   assert.equal(read({ command: 'run', metadata }).problems, [
-    'here: something is nested deeper than 128 levels',
+    'here: Value error, nested deeper than 128 levels',
   ]);
 });
 

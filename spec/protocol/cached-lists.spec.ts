@@ -22,7 +22,7 @@ test.after.each(() => mock.timers.reset());
 const TOOLS: ExchangeRequest = { method: 'tools/list' };
 
 /** A cache whose loads the spec answers. */
-function caching(memory = new ListMemory()) {
+function caching(memory = new ListMemory(), template = 't') {
   const present = { nowMs: 0, hasPeers: true };
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
@@ -33,6 +33,7 @@ function caching(memory = new ListMemory()) {
     isThere: (id) => !gone.has(id),
     now: () => present.nowMs,
     memory,
+    template,
   });
   const load = (): Observable<Answer> => {
     const source = new Subject<Answer>();
@@ -115,6 +116,12 @@ test('serves a stale list for ten minutes when no instance answers, and none whe
   changes$.next('tools');
   present.hasPeers = false;
   assert.match(String(failing()), 'No instance of "t"');
+  present.hasPeers = true;
+  assert.equal(failing(), [{ tools: [] }]);
+  present.hasPeers = false;
+  changes$.next('tools');
+  present.hasPeers = true;
+  assert.match(String(failing()), 'No instance of "t"', 'it may be the list of another server');
 });
 
 test('notifies sessions of changed lists as far as the handshake announced it', () => {
@@ -240,7 +247,7 @@ test('caches no error, and no list that is too large', () => {
 
 test('the lists of all templates share one budget, and the least recently used list is dropped', () => {
   const memory = new ListMemory(4 * 1024 + 200);
-  const [a, b] = [caching(memory), caching(memory)];
+  const [a, b] = [caching(memory), caching(memory, 'u')];
   for (const { ask, answer } of [a, b]) {
     for (const who of ['ada', 'bo']) {
       ask(who);

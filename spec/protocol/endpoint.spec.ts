@@ -1,7 +1,7 @@
 // How requests are classified by protocol era, and which ones are refused before that.
 
 import * as assert from 'uvu/assert';
-import { classifyRequest } from '../../src/protocol/endpoint.ts';
+import { readModernMessage } from '../../src/protocol/endpoint.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 import { VERSION } from './modern/modern-harness.ts';
@@ -19,7 +19,8 @@ const notification = (method: string, params?: object) => ({ jsonrpc: '2.0', met
 /** The era, or status and code of the refusal. */
 function eraOf(body: unknown, version?: string): string {
   try {
-    return classifyRequest(JSON.parse(JSON.stringify(body)), { 'mcp-protocol-version': version }).era;
+    const message = readModernMessage(JSON.parse(JSON.stringify(body)), { 'mcp-protocol-version': version });
+    return message === undefined ? 'legacy' : 'modern';
   } catch (thrown) {
     if (!(thrown instanceof RpcFailure)) throw thrown;
     return `${thrown.status} ${thrown.error.code}`;

@@ -7,7 +7,7 @@ import { serverNotFound } from '../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
-import type { ListField, Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
+import type { Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
 import type {
   Backends,
   McpSession,
@@ -175,7 +175,6 @@ export class SessionlessExchange extends SessionExchange {
 
 export class ScriptedBackends implements Backends {
   readonly exchanges: SessionlessExchange[] = [];
-  readonly listChanged$ = new Subject<ListField>();
   readonly changes$ = new Subject<ServerNotification>();
   /** The open subscriptions. */
   readonly wanted: WantedChanges[] = [];

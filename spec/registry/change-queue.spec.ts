@@ -1,55 +1,19 @@
 // Changes one after the other over a store that may not answer. Time is simulated.
 
-import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom, timer } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { ChangeQueue } from '../../src/registry/change-queue.ts';
 import { pass } from '../helpers/failing-backend.ts';
-import { codeOf, errorOf } from '../helpers/outcome.ts';
+import { codeOf } from '../helpers/outcome.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('change queue');
-const NEVER = new Promise<never>(() => {});
 let turns = new ChangeQueue();
 
 simulateTime(test, () => {
   turns = new ChangeQueue(() => Date.now());
-});
-
-test('ends a change whose store never answers after 10 s, and nothing of it runs any more', async () => {
-  let hasGoneOn = false;
-  let answer = (_: string): void => {};
-  const late = new Promise<string>((resolve) => {
-    answer = resolve;
-  });
-  const stuck = codeOf(
-    turns.take(async () => {
-      await turns.within(late);
-      hasGoneOn = true;
-    }),
-  );
-  await pass(1);
-  const next = codeOf(turns.take(async () => 'next'));
-  await pass(9_998);
-  assert.is(await Promise.race([stuck, turn('open')]), 'open');
-  await pass(1);
-  assert.equal([await stuck, await next], ['DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE']);
-  assert.is(await turns.take(async () => 'later'), 'later');
-  answer('too late');
-  await turn();
-  assert.is(hasGoneOn, false);
-});
-
-test('a change that timed out may have happened, and one that never began has not', async () => {
-  const stuck = errorOf(turns.take(() => turns.within(NEVER, 'unknown')));
-  const waiting = errorOf(turns.take(async () => 'begun'));
-  await pass(10_000);
-  assert.equal([(await stuck).delivered, (await waiting).delivered], ['unknown', 'no']);
-  const reading = errorOf(turns.take(() => turns.within(NEVER)));
-  await pass(10_000);
-  assert.is((await reading).delivered, 'no');
 });
 
 test('a change in the queue of a silent database does not wait for all changes before it', async () => {

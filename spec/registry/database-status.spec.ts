@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { DatabaseStatus } from '../../src/registry/database-status.ts';
+import { type DatabaseState, databaseStatus } from '../../src/registry/database-status.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -11,7 +11,7 @@ const test = suite('database status');
 const NEVER = new Promise<never>(() => {});
 let pings = 0;
 let ping: () => Promise<void> = async () => {};
-let status: DatabaseStatus;
+let status: () => Promise<DatabaseState>;
 
 simulateTime(test, () => {
   pings = 0;
@@ -22,11 +22,11 @@ simulateTime(test, () => {
       return ping();
     },
   };
-  status = new DatabaseStatus(store, () => Date.now());
+  status = databaseStatus(store, () => Date.now());
 });
 
 test('pings once for all callers, and not again within a second', async () => {
-  const flood = () => Promise.all(Array.from({ length: 1_000 }, () => status.read()));
+  const flood = () => Promise.all(Array.from({ length: 1_000 }, () => status()));
   assert.equal(new Set(await flood()), new Set(['connected']));
   mock.timers.tick(999);
   await flood();
@@ -38,25 +38,25 @@ test('pings once for all callers, and not again within a second', async () => {
 
 test('is disconnected when a ping fails, and connected when one succeeds again', async () => {
   ping = () => Promise.reject(new Error('connection refused'));
-  assert.is(await status.read(), 'disconnected');
+  assert.is(await status(), 'disconnected');
   ping = async () => {};
-  assert.is(await status.read(), 'disconnected', 'within the second');
+  assert.is(await status(), 'disconnected', 'within the second');
   mock.timers.tick(1_000);
-  assert.is(await status.read(), 'connected');
+  assert.is(await status(), 'connected');
 });
 
 test('waits 2 s for a database that does not answer, and pings it again later', async () => {
   ping = () => NEVER;
-  const first = status.read();
+  const first = status();
   await turn();
   mock.timers.tick(1_999);
   assert.is(await Promise.race([first, turn('open')]), 'open');
-  const joined = status.read();
+  const joined = status();
   mock.timers.tick(1);
   assert.equal([await first, await joined, pings], ['disconnected', 'disconnected', 1]);
   ping = async () => {};
   mock.timers.tick(1_000);
-  assert.is(await status.read(), 'connected');
+  assert.is(await status(), 'connected');
 });
 
 test.run();

@@ -4,7 +4,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { instanceInputOf, launchOf, resolveLaunch } from '../../src/templates/launch.ts';
+import { instanceInputOf, launchOf } from '../../src/templates/launch.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
@@ -40,7 +40,7 @@ async function install(
 /** The resolved command line without the folder; undefined if it is unchanged. */
 function resolved(...[command = '', ...args]: string[]): string[] | undefined {
   const launch = { command, args };
-  const result = resolveLaunch(launch, { from: join(folder, 'src', 'deep'), node: 'NODE' });
+  const result = launchOf(launch, { from: join(folder, 'src', 'deep'), node: 'NODE' });
   if (result === launch) return undefined;
   const modules = join(folder, 'node_modules');
   return [result.command, ...result.args].map((word) => word.replace(modules, '').replaceAll('\\', '/'));

@@ -38,7 +38,7 @@ function backend(answers: Answers) {
   const notified: string[] = [];
   const counts = new Map<string, number>();
   const channel: HandshakeChannel = {
-    request: async ({ method, params }, era) => {
+    request: async ({ method, params }, { era }) => {
       received.push({ method, era, params });
       const count = counts.get(method) ?? 0;
       counts.set(method, count + 1);

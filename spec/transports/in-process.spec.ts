@@ -5,17 +5,15 @@ import { inProcess } from '../../src/transports/in-process.ts';
 import type { InProcessHandler, Transport } from '../../src/transports/transport.ts';
 import {
   callTool,
-  failure,
   instanceDefinition,
   openOptions,
   refusal,
   see,
   transportConformance,
 } from '../conformance/transport.ts';
-import { openFor } from '../conformance/upstream.ts';
+import { everyCapability } from '../conformance/upstream.ts';
 import { objectOr } from '../fixtures/wire.ts';
 import { fixtureHandler } from '../helpers/function-backend.ts';
-import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('in-process transport');
@@ -124,39 +122,9 @@ test('drops a notification that comes after the answer', async () => {
   assert.is(events.length, 1);
 });
 
-test('opens conversations with the same function that end independently', async () => {
-  let count = 0;
-  const transport = await open((_, { notify }) => {
-    count += 1;
-    notify('notifications/tools/list_changed', {});
-    return { count };
-  });
-  const profile = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: {} };
-  const { signal } = new AbortController();
-  const [one, two] = [
-    await openFor(transport, profile),
-    await openFor(transport, { ...profile, protocolVersion: '2026-07-28' }),
-  ];
-  const found = [one, two].map(({ peer }) => peer.protocolVersion);
-  assert.equal(found, ['2025-03-26', '2025-11-25']);
-  const received: string[] = [];
-  for (const [name, conversation] of Object.entries({ transport, one, two })) {
-    conversation.messages$.subscribe({
-      next: () => received.push(name),
-      complete: () => received.push(`${name} completed`),
-    });
-  }
-  const { events } = await see(one.exchange({ method: 'ping' }));
-  assert.equal(events[0]?.kind === 'result' && events[0].result.value, { count: 1 });
-  assert.equal(received.splice(0), ['transport', 'one', 'two']);
-  one.notify('notifications/roots/list_changed', {});
-  await one.close();
-  assert.equal(failure((await see(one.exchange({ method: 'ping' }))).end)?.delivered, 'no');
-  assert.is((await see(two.exchange({ method: 'ping' }))).end, 'completed');
-  assert.equal(received.splice(0), ['one completed', 'transport', 'two']);
-  await transport.close();
-  assert.equal(received, ['two completed', 'transport completed']);
-  assert.is(await codeOf(transport.openUpstream(profile, signal)), 'BACKEND_UNAVAILABLE');
+test('has one conversation for all clients', async () => {
+  const transport = await open(() => ({}));
+  assert.is(await transport.openUpstream(everyCapability, new AbortController().signal), undefined);
 });
 
 test('does not open without a function, nor when the opening was aborted', async () => {

@@ -1,7 +1,7 @@
 // Detects changed lists of a template: an instance sends a notice, the first instance connects, the server of a new session differs
 // from all others, or the last session of its kind ends. While no instance is healthy the lists count as unchanged.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { endWith, ignoreElements, merge, type Observable, Subject, takeUntil } from 'rxjs';
 import type { GatewayEvent } from '../domain/events.ts';
 import { canonicalText } from '../domain/json.ts';
@@ -76,9 +76,7 @@ function without(some: Listings, others: Listings): Peer[] {
 function kindOf({ era, greeting }: Peer): Listing['kind'] {
   if (era === 'bare') return Symbol(); // it does not describe itself
   try {
-    return createHash('sha256')
-      .update(`${era} ${canonicalText(greeting)}`)
-      .digest('base64');
+    return hash('sha256', `${era} ${canonicalText(greeting)}`);
   } catch {
     return Symbol(); // nested too deeply to be serialized
   }

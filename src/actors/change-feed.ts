@@ -1,5 +1,5 @@
-// Changes on the instances of a template, for clients that opted in to them: list changes, and resource updates, for which it
-// subscribes at the backends while there are subscribers. The endpoint checks permissions.
+// Changes on the instances of a template, for clients that subscribe to them: list changes, and resource updates, for which it
+// subscribes at the backends while there are subscribers. The endpoint checks permissions, and which changes a client opted in to.
 
 import {
   catchError,
@@ -27,7 +27,6 @@ import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS } from '../domain/limits.ts';
 import {
   announcesUpdates,
-  changedList,
   LIST_NOTICES,
   type ListField,
   type Peer,
@@ -52,7 +51,6 @@ export interface ChangeFeedDeps {
 }
 
 interface ChangeSubscriber extends StatelessClient {
-  readonly lists: ReadonlySet<ListField>;
   readonly uris: ReadonlySet<string>;
 }
 
@@ -73,23 +71,20 @@ export class ChangeFeed {
   }
 
   /**
-   * List changes and updates of the named resources, of all present and future instances of the template. Cold: backends are
-   * subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
+   * Changes of all lists and updates of the named resources, of all present and future instances of the template. Cold: backends
+   * are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
    */
   changes(
     template: string,
     owner: { readonly id: string },
     profile: ClientProfile,
-    { lists, resources }: WantedChanges,
+    { resources }: Pick<WantedChanges, 'resources'>,
   ): Observable<ServerNotification> {
     return defer(() => {
       const changed$ = this.#deps.listChanges(template).pipe(share());
       const closed$ = changed$.pipe(ignoreElements(), endWith(true));
-      const uris = new Set([...resources].slice(0, LIMITS.subscriptionsPerClient));
-      const messages$ = this.#instanceMessages(template, { owner, profile, lists, uris });
-      return merge(changed$.pipe(filter(isOneOf(lists)), map(listChanged)), messages$).pipe(
-        takeUntil(closed$),
-      );
+      const messages$ = this.#instanceMessages(template, { owner, profile, uris: resources });
+      return merge(changed$.pipe(map(listChanged)), messages$).pipe(takeUntil(closed$));
     });
   }
 
@@ -124,25 +119,9 @@ export class ChangeFeed {
     if (peer.era !== 'modern' && isNetworked(ref.definition))
       return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
     const updates$ = isWanted ? updatesOf(ref.feed, uris) : EMPTY;
-    return peer.era === 'modern' ? updates$ : merge(updates$, this.#processMessages(ref, client, uris));
-  }
-
-  /** Messages of the processes that are dedicated to this owner. */
-  #processMessages(
-    ref: InstanceRef,
-    { owner, lists }: ChangeSubscriber,
-    uris: ReadonlySet<string>,
-  ): Observable<ServerNotification> {
-    const isWanted = isOneOf(lists);
-    return this.#deps.pool.ofOwner(ref, owner).pipe(
-      mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY),
-      map((message) => {
-        const list = changedList(message.method);
-        if (list === undefined) return message;
-        return isWanted(list) ? listChanged(list) : undefined;
-      }),
-      filter((message) => message !== undefined),
-    );
+    if (peer.era === 'modern') return updates$;
+    const processes$ = this.#deps.pool.ofOwner(ref, client.owner);
+    return merge(updates$, processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY)));
   }
 
   /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the session of the instance. */
@@ -172,10 +151,6 @@ export class ChangeFeed {
 
 function updatesOf(feed: Feed | undefined, uris: ReadonlySet<string>): Observable<ServerNotification> {
   return feed?.messages(uris).pipe(filter(({ method }) => method === UPDATED)) ?? EMPTY;
-}
-
-function isOneOf(lists: ReadonlySet<ListField>): (list: ListField) => boolean {
-  return (list) => lists.has(list) || (list === 'resources' && lists.has('resourceTemplates'));
 }
 
 function listChanged(list: ListField): ServerNotification {

@@ -55,13 +55,7 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
     }
     const observer = typeof listener === 'function' ? { next: listener } : listener;
     return subscribe({
-      next: (value) => {
-        try {
-          observer.next?.(value);
-        } catch (thrown) {
-          warn(thrown);
-        }
-      },
+      next: (value) => attempt(() => observer.next?.(value)),
       error: (error) => attempt(() => observer.error?.(error)),
       complete: () => attempt(() => observer.complete?.()),
     });
@@ -73,13 +67,7 @@ function attempt(listener: () => void): void {
   try {
     listener();
   } catch (thrown) {
-    warn(thrown);
+    const warning = thrown instanceof Error ? thrown : new Error(String(thrown));
+    process.emitWarning(warning, 'StagedoorListenerWarning');
   }
-}
-
-function warn(thrown: unknown): void {
-  process.emitWarning(
-    thrown instanceof Error ? thrown : new Error(String(thrown)),
-    'StagedoorListenerWarning',
-  );
 }

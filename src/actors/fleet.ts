@@ -1,30 +1,28 @@
 // All instances of a gateway, by template and by server id: spawns their actors, feeds each template's pool, emits their events.
 // Instances of other nodes are only listed. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
+import { once } from 'node:events';
 import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
-import type { ActorInspection } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
-import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
+import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
+import type { Open } from '../transports/opening.ts';
 import { ForeignInstance, Group, type Member } from './group.ts';
-import { type ActorSystemOptions, InstanceSupervisor, type Running } from './instance-supervisor.ts';
+import { type ActorSystemOptions, InstanceSupervisor } from './instance-supervisor.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 
 export interface FleetOptions
   extends Clock,
-    Pick<ActorSystemOptions, 'clock'>,
-    Pick<InstanceActorInput, 'open' | 'random'> {
-  readonly dedicatedBounds?: InstanceActorInput['dedicatedBounds'];
+    ActorSystemOptions,
+    Pick<InstanceActorInput, 'open' | 'random' | 'dedicatedBounds'> {
   readonly emit: (event: GatewayEvent) => void;
-  /** Gets the inspection events of all actors. It must not throw. Default: none. */
-  readonly inspect?: ((event: ActorInspection) => void) | undefined;
 }
 
 export class Fleet {
@@ -35,17 +33,16 @@ export class Fleet {
   readonly #deletedTemplates = new Set<string>();
   readonly #byServerId = new Map<string, Member>();
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
-  readonly #leaving = new Map<InstanceRef, Promise<void>>();
-  readonly #crashed = new Map<InstanceRef, Promise<void>>();
+  readonly #ending = new Map<InstanceRef, Promise<void>>();
   readonly #listChanges = new Subject<ListChange>();
   #isClosing = false;
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#supervisor = new InstanceSupervisor((running, error) => this.#afterCrash(running, error), options);
+    this.#supervisor = new InstanceSupervisor((ref, error) => this.#afterCrash(ref, error), options);
   }
 
-  /** The parent of the actors of sessions and parked calls. */
+  /** The parent of the actors of client sessions. */
   get root(): AnyActorRef {
     return this.#supervisor.root;
   }
@@ -105,12 +102,12 @@ export class Fleet {
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissPredecessor(template, id);
-    const { emit, open, now, alarm, random, dedicatedBounds } = this.#options;
-    const input = { definition, policy: group.policy, open, now, alarm, random, dedicatedBounds };
-    const ref = this.#supervisor.start(input, this.#predecessorsOf(definition));
+    const { emit, now, alarm, random, dedicatedBounds } = this.#options;
+    const open = this.#openerOf(definition);
+    const input = { definition, policy: group.policy, open, now, alarm, random, emit, dedicatedBounds };
+    const ref = this.#supervisor.start(input);
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
-    ref.upstreamEvents$.subscribe(emit); // also with a successor: each opening is followed by an end
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
       if (!this.#hasSuccessor(ref)) emit(stateEvent(ref, state));
@@ -185,30 +182,26 @@ export class Fleet {
 
   /** Exchanges under way, including those of instances that leave. */
   get inFlight(): number {
-    return this.#serving().reduce((sum, ref) => sum + ref.carried, 0);
+    return [...this.all(), ...this.#ending.keys()].reduce((sum, ref) => sum + ref.carried, 0);
   }
 
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
-    for (const ref of this.#leaving.keys()) ref.leave(graceMs); // they get no more time than others
+    for (const ref of this.#ending.keys()) ref.leave(graceMs); // they get no more time than others
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
-    await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
+    await Promise.all(this.#ending.values());
     for (const group of this.#groups.values()) group.close();
     this.#supervisor.stop();
     this.#listChanges.complete();
-  }
-
-  #serving(): InstanceRef[] {
-    return [...this.all(), ...this.#leaving.keys()];
   }
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
     if (this.#hasSuccessor(ref)) return;
     const event = emissionEvent(ref, emission);
     if (event !== undefined) this.#options.emit(event);
-    if (emission.type === 'listChanged') {
+    if (emission.type === 'list.changed') {
       this.#listChanges.next({ template: ref.template, list: emission.list });
     }
   }
@@ -234,30 +227,54 @@ export class Fleet {
     this.#unlist(member);
     if (!(member instanceof InstanceRef)) return Promise.resolve();
     const stopped = firstValueFrom(member.state$.pipe(filter((state) => state === 'stopped')));
-    const ended = tracked(this.#leaving, member, stopped);
+    const ended = this.#track(member, stopped);
     member.leave(withinMs);
     return ended;
+  }
+
+  /**
+   * Opens the transports of an instance, the first when the programs before it on its endpoint have ended. Always with this
+   * definition: transports keep state by its identity, and a changed one differs in weight or metadata only.
+   */
+  #openerOf(definition: InstanceDefinition): Open {
+    const open: Open = (_, signal, opener) => this.#options.open(definition, signal, opener);
+    const before = this.#predecessorsOf(definition);
+    if (before === undefined) return open;
+    return async (_, signal, opener) => {
+      await Promise.race([before, once(signal, 'abort')]);
+      if (signal.aborted) throw openingCancelled();
+      return open(definition, signal, opener);
+    };
   }
 
   /** The end of the programs that still serve the endpoint of this program; undefined without any. */
   #predecessorsOf({ endpoint, command }: InstanceDefinition): Promise<unknown> | undefined {
     if (endpoint === undefined || command === undefined) return undefined;
-    const ends = [...this.#leaving, ...this.#crashed]
+    const ends = [...this.#ending]
       .filter(([{ definition }]) => definition.endpoint === endpoint && definition.command !== undefined)
       .map(([, end]) => end);
     return ends.length === 0 ? undefined : Promise.all(ends);
   }
 
   /** An actor crashed through a fault of the gateway: the instance is started again, unless it was replaced meanwhile. */
-  #afterCrash({ ref, openings }: Running, error: unknown): void {
+  #afterCrash(ref: InstanceRef, error: unknown): void {
     const { template, id } = ref;
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
-    void tracked(this.#crashed, ref, Promise.all([openings.close(), ref.endLeases()]));
+    void this.#track(ref, ref.endAfterCrash());
     this.#options.alarm(LIMITS.restartFirstMs, () => {
       if (this.find(template, id) !== ref) return;
       this.#unlist(ref);
       this.add(ref.definition);
     });
+  }
+
+  /** Resolves at the end of an instance, which may be dismissed and crash. */
+  #track(ref: InstanceRef, end: Promise<unknown>): Promise<void> {
+    const ended: Promise<void> = Promise.all([this.#ending.get(ref), end]).then(() => {
+      if (this.#ending.get(ref) === ended) this.#ending.delete(ref);
+    });
+    this.#ending.set(ref, ended);
+    return ended;
   }
 
   /** Events under its id are about its successor. */
@@ -280,20 +297,6 @@ function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
 /** The event for an emission besides a state; undefined for an emission that is not published. */
 export function emissionEvent(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
   const fields = eventOf(ref);
-  if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fields };
-  if (emission.type === 'restarting') return { ...emission, type: 'instance.restarting', ...fields };
-  if (emission.type === 'toolOmitted') return { ...emission, type: 'tool.omitted', ...fields };
+  if (emission.type !== 'list.changed') return { ...emission, ...fields };
   return emission.list === 'tools' ? { type: 'tools.changed', ...fields } : undefined;
-}
-
-function tracked(
-  map: Map<InstanceRef, Promise<void>>,
-  ref: InstanceRef,
-  end: Promise<unknown>,
-): Promise<void> {
-  const ended = end.then(() => {
-    map.delete(ref);
-  });
-  map.set(ref, ended);
-  return ended;
 }

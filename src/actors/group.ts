@@ -60,7 +60,7 @@ export class Group {
 
   /** Most calls that may wait, in proportion to the instances that are up. */
   get maxQueueLength(): number {
-    return this.pool.size * LIMITS.queuedPerInstance;
+    return this.pool.candidates.length * LIMITS.queuedPerInstance;
   }
 
   setPolicy(policy: BalancerPolicy): void {
@@ -95,7 +95,6 @@ export class Group {
 
   close(): void {
     this.#changes.complete();
-    this.pool.close();
     this.queue.reconsider();
   }
 

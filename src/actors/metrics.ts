@@ -83,8 +83,8 @@ export interface InstanceCounts {
   /** The sum of the times of exchanges with an answer. */
   answeredMs: number;
   /** `failure`: after one. `request`: as planned. */
-  readonly restarts: Map<'failure' | 'request', number>;
-  readonly probes: Map<'passed' | 'failed', number>;
+  readonly restarts: Record<'failure' | 'request', number>;
+  readonly probes: Record<'passed' | 'failed', number>;
   ejections: number;
 }
 
@@ -117,7 +117,7 @@ export class Metrics {
   summary(): MetricsSummary {
     const { requests, failures } = tallyOf(this.#all.exchanges);
     const instances = [...this.#instances].map(([id, counts]) => [id, metricsOf(counts)] as const);
-    const { passed = 0, failed = 0 } = Object.fromEntries(this.#all.probes);
+    const { passed, failed } = this.#all.probes;
     return {
       uptimeSeconds: Math.floor((Date.now() - this.#startedAtMs) / 1000),
       totalRequests: this.#started,
@@ -170,16 +170,15 @@ export class Metrics {
         increment(this.#template(event.template)?.retries, event.code);
         break;
       case 'probe.finished':
-        for (const counts of this.#countsOf(event))
-          increment(counts.probes, event.passed ? 'passed' : 'failed');
+        for (const { probes } of this.#countsOf(event)) probes[event.passed ? 'passed' : 'failed'] += 1;
         this.#lastProbeAtMs = event.atMs;
         break;
       case 'instance.ejected':
         for (const counts of this.#countsOf(event)) counts.ejections += 1;
         break;
       case 'instance.restarting':
-        for (const counts of this.#countsOf(event))
-          increment(counts.restarts, event.isPlanned ? 'request' : 'failure');
+        for (const { restarts } of this.#countsOf(event))
+          restarts[event.isPlanned ? 'request' : 'failure'] += 1;
         break;
       case 'instance.starting':
         // Only registered instances: a call that ends after the deregistration must not add an entry.
@@ -287,19 +286,11 @@ function newTemplateCounts(): TemplateCounts {
 
 /** Each reason and result begins at 0, so that graphs show it. */
 function newInstanceCounts(): InstanceCounts {
-  return {
-    exchanges: new Map(),
-    answeredMs: 0,
-    restarts: new Map([
-      ['failure', 0],
-      ['request', 0],
-    ]),
-    probes: new Map([
-      ['passed', 0],
-      ['failed', 0],
-    ]),
-    ejections: 0,
-  };
+  const [restarts, probes] = [
+    { failure: 0, request: 0 },
+    { passed: 0, failed: 0 },
+  ];
+  return { exchanges: new Map(), answeredMs: 0, restarts, probes, ejections: 0 };
 }
 
 /** A request fails by an error answer, without an answer, or without an instance for it. */

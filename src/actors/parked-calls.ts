@@ -1,14 +1,13 @@
 // The calls of modern clients whose legacy backend asks its client: a table that finds them for their owner and bounds their number,
-// and for each call its open questions, the buffered messages and the current subscriber. A machine decides when the client gets the
-// questions, and how long it may take to answer. A call without questions passes through.
+// and for each call its open questions, the buffered messages and the current subscriber. A call without questions passes through.
 //
-//   gathering ── 5 ms ──► parked (asks) ── resumed ──► running ── asked ──► gathering …
-//                           │ 10 min ──► ended (expires)                  over, from anywhere ──► ended
+//   gathering ── 5 ms ──► parked: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
+//                           │ 10 min ──► ended
 
 import { randomBytes } from 'node:crypto';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
-import { type Actor, type AnyActorRef, createActor, setup } from 'xstate';
 import type { ClientQuestion, ClientReply, ServerRequest } from '../domain/client.ts';
+import { type Alarm, alarmOf } from '../domain/clock.ts';
 import { backendUnavailable, callCutOff } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { type Answer, isFinal } from '../domain/exchange.ts';
@@ -18,7 +17,6 @@ import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { parkingRefusal } from './instances/call-counter.ts';
 import { MessageBuffer } from './message-buffer.ts';
-import { CLIENT_ACTORS } from './template.machine.ts';
 
 /** Random bytes of an id, 144 bits: the owner of a call resumes it by its id. */
 const ID_BYTES = 18;
@@ -29,14 +27,14 @@ export interface CallOwner {
 
 export class ParkedCalls {
   readonly #scheduler: TaskScheduler;
-  readonly #root: AnyActorRef | undefined;
+  readonly #alarm: Alarm;
   readonly #calls = new Map<string, ParkedCall>();
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
 
-  /** `scheduler`: spreads the end of many calls. `root`: the parent of their actors. Default: none, which only specs use. */
-  constructor(scheduler = new TaskScheduler(), root?: AnyActorRef) {
+  /** `scheduler`: spreads the end of many calls. */
+  constructor(scheduler = new TaskScheduler()) {
     this.#scheduler = scheduler;
-    this.#root = root;
+    this.#alarm = alarmOf(scheduler);
   }
 
   /** The number of calls that wait, or waited before and have not ended. */
@@ -122,7 +120,7 @@ export class ParkedCalls {
     const gone = () => {
       if (this.#calls.delete(id)) this.#shares.release(owner.id);
     };
-    const parked = new ParkedCall(id, owner.id, call, source, subscriber, gone, this.#root);
+    const parked = new ParkedCall(id, owner.id, call, source, subscriber, gone, this.#alarm);
     this.#calls.set(id, parked);
     this.#shares.take(owner.id);
     return parked;
@@ -136,6 +134,8 @@ const NO_REPLY: ClientReply = {
   error: { code: RPC.internalError, message: 'The client did not answer.' },
 };
 
+/** Questions within this time reach the client together, in ms. */
+const GATHERING_MS = 5;
 /** Most open questions of one call; further ones are answered with NO_REPLY. */
 const MOST_OPEN = 64;
 
@@ -145,7 +145,9 @@ class ParkedCall {
   readonly #call: string;
   readonly #source: Subscription;
   readonly #gone: () => void;
-  readonly #actor: Actor<typeof parkedCallMachine>;
+  readonly #alarm: Alarm;
+  /** Cancels the present wait: for further questions, or for the client. Undefined while the call runs. */
+  #disarm: (() => void) | undefined;
   readonly #open = new Map<string, ServerRequest>();
   #instanceId = '';
   #lastKey = 0;
@@ -156,7 +158,7 @@ class ParkedCall {
   #subscriber: CallSubscriber | undefined;
   #isOver = false;
 
-  /** `source` is the exchange; `gone` is called once, when the call is over; `root` is the parent of its actor. */
+  /** `source` is the exchange; `gone` is called once, when the call is over. */
   constructor(
     id: string,
     ownerId: string,
@@ -164,7 +166,7 @@ class ParkedCall {
     source: Subscription,
     subscriber: CallSubscriber,
     gone: () => void,
-    root: AnyActorRef | undefined,
+    alarm: Alarm,
   ) {
     this.id = id;
     this.ownerId = ownerId;
@@ -172,12 +174,7 @@ class ParkedCall {
     this.#source = source;
     this.#subscriber = subscriber;
     this.#gone = gone;
-    this.#actor = createActor(parkedCallMachine, {
-      id: CLIENT_ACTORS.parkedCall,
-      ...(root && { parent: root }),
-      input: { ownerId, ask: () => this.#sendQuestions(), expire: () => this.cancel() },
-    });
-    this.#actor.start();
+    this.#alarm = alarm;
   }
 
   /** True while there is no subscriber: the client is expected to return. */
@@ -208,7 +205,7 @@ class ParkedCall {
   /** Delivers the buffered messages, then what follows from the replies. Questions without a reply are asked again. */
   resume(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
     this.#subscriber = subscriber;
-    this.#actor.send({ type: 'resumed' });
+    this.#endWait();
     for (const answer of this.#buffered.takeAll()) subscriber.next(answer);
     if (this.#end !== undefined) this.#deliverEnd(subscriber, this.#end);
     else if (!subscriber.closed) this.#answerQuestions(replies);
@@ -243,7 +240,7 @@ class ParkedCall {
     }
     this.#lastKey += 1;
     this.#open.set(`request-${this.#lastKey}`, request);
-    this.#actor.send({ type: 'asked' }); // has an effect only while the call runs; otherwise the question goes with the others
+    this.#gather();
   }
 
   #answerQuestions(replies: ReadonlyMap<string, ClientReply>): void {
@@ -253,12 +250,24 @@ class ParkedCall {
       this.#open.delete(key);
       request.answer(reply);
     }
-    if (this.#open.size > 0) this.#actor.send({ type: 'asked' });
+    if (this.#open.size > 0) this.#gather();
   }
 
-  #sendQuestions(): void {
+  /** Without effect unless the call runs: otherwise the question goes with the others, or in the next round. */
+  #gather(): void {
+    if (this.#subscriber !== undefined) this.#disarm ??= this.#alarm(GATHERING_MS, () => this.#park());
+  }
+
+  #endWait(): void {
+    this.#disarm?.();
+    this.#disarm = undefined;
+  }
+
+  /** Sends the questions to the client, ends its request, and waits for its return. */
+  #park(): void {
     const subscriber = this.#subscriber;
     this.#subscriber = undefined;
+    this.#disarm = this.#alarm(LIMITS.parkedCallMs, () => this.cancel());
     const requests = new Map([...this.#open].map(([key, { method, params }]) => [key, { method, params }]));
     subscriber?.next({ kind: 'asked', id: this.id, instanceId: this.#instanceId, requests });
     subscriber?.complete();
@@ -287,49 +296,7 @@ class ParkedCall {
 
   #dispose(): void {
     this.#buffered.takeAll();
-    this.#actor.send({ type: 'over' });
+    this.#endWait();
     this.#gone();
   }
 }
-
-/** The owner of the call, and the actions of the machine. */
-interface ParkedCallActions {
-  readonly ownerId: string;
-  /** Sends the questions to the client, and ends its request. */
-  readonly ask: () => void;
-  /** Ends the exchange: the client did not return in time. */
-  readonly expire: () => void;
-}
-
-type ParkedCallEvent = { readonly type: 'asked' } | { readonly type: 'resumed' } | { readonly type: 'over' };
-
-/** Questions within this time reach the client together, in ms. */
-const GATHERING_MS = 5;
-
-const parkedCallMachine = setup({
-  types: {
-    context: {} as ParkedCallActions,
-    events: {} as ParkedCallEvent,
-    input: {} as ParkedCallActions,
-  },
-  delays: { gathered: GATHERING_MS, forgotten: LIMITS.parkedCallMs },
-  actions: {
-    ask: ({ context }) => context.ask(),
-    expire: ({ context }) => context.expire(),
-  },
-}).createMachine({
-  id: 'parked call',
-  context: ({ input }) => input,
-  initial: 'gathering',
-  on: { over: '.ended' },
-  states: {
-    gathering: { after: { gathered: 'parked' } },
-    parked: {
-      entry: 'ask',
-      on: { resumed: 'running' },
-      after: { forgotten: { target: 'ended', actions: 'expire' } },
-    },
-    running: { on: { asked: 'gathering' } },
-    ended: { type: 'final' },
-  },
-});

@@ -1,7 +1,7 @@
 // The supervisor of a template spawns its instance actors, releases them when they are done, and survives their crashes. There is
 // one per template, because spawning thousands of actors under one parent is quadratic. The root of a gateway spawns the
-// supervisors; two gateways in one process have separate roots. The actors of sessions and parked calls have the root as parent but
-// are not among its children: their owners end them.
+// supervisors; two gateways in one process have separate roots. The actors of client sessions have the root as parent but are not
+// among its children: their owners end them.
 //
 //   template   supervising ── instance.add ──► (spawns)     xstate.done / xstate.error ──► (stops and forgets the child)
 //   root       running ── template.open ──► (spawns)        xstate.error ──► an uncaught error, because nothing could replace a
@@ -35,14 +35,6 @@ export type TemplateActor = ActorRefFrom<typeof templateMachine>;
 const templateMachine = setup({
   types: { events: {} as TemplateEvent, emitted: {} as TemplateEmission },
   actors: { instance: instanceMachine },
-  actions: {
-    /** A crashed machine leaves its children running. Closing the session answers its callers and ends its process. */
-    closeSession: ({ event, self }) => {
-      if (!('actorId' in event)) return;
-      const crashed = self.getSnapshot().children[event.actorId]?.getSnapshot();
-      crashed?.children.session?.send({ type: 'close' });
-    },
-  },
 }).createMachine({
   id: 'template',
   initial: 'supervising',
@@ -62,7 +54,6 @@ const templateMachine = setup({
         },
         'xstate.error.actor.*': {
           actions: [
-            'closeSession',
             stopChild(({ event }) => event.actorId),
             emit(({ event }) => ({
               type: 'instance.crashed' as const,
@@ -78,8 +69,8 @@ const templateMachine = setup({
 
 type RootEvent = { readonly type: 'template.open'; readonly template: string } | ErrorActorEvent;
 
-/** Ids of the actors of clients, which no template can have. One per kind, for the reason of ACTOR_ID in conversation.ts. */
-export const CLIENT_ACTORS = { session: 'client session', parkedCall: 'parked call' } as const;
+/** The id of the actors of client sessions, which no template can have. The same for all, like ACTOR_ID in conversation.ts. */
+export const SESSION_ACTOR_ID = 'client session';
 
 export const rootMachine = setup({
   types: { events: {} as RootEvent },

@@ -1,26 +1,11 @@
-// Manages users and API keys: checks, hashes and stores them, and notifies the authenticator of changes. HTTP authorizes the caller and
-// writes the audit log; the store applies the rules that need a transaction.
+// Manages users and API keys: hashes and stores them, and notifies the authenticator of changes. The routes authorize the caller, check
+// the fields by their schemas and write the audit log; the store applies the rules that need a transaction.
 
 import { randomUUID } from 'node:crypto';
-import Type from 'typebox';
-import { Check } from 'typebox/schema';
-import {
-  type ApiKey,
-  Email,
-  KeyName,
-  KeyPermissions,
-  type Role,
-  type Scope,
-  TemplateList,
-  type User,
-  Username,
-  usernameKey,
-} from '../domain/account.ts';
+import { type ApiKey, type Role, type Scope, type User, usernameKey } from '../domain/account.ts';
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
-import type { ValidationItem } from '../domain/errors.ts';
 import { definedFields } from '../domain/json.ts';
-import { hasInvisible, isCleanText, timestampOf } from '../domain/text.ts';
-import { compileShape } from '../domain/validation.ts';
+import { timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { MOST_FOUND } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
@@ -103,11 +88,7 @@ export class Accounts {
 
   /** VALIDATION_ERROR, DUPLICATE_USERNAME. */
   async createUser(input: NewUser): Promise<User> {
-    const isName = Check(Username, input.username);
-    refuse([
-      ...(isName ? [] : [item('username', 'string_pattern_mismatch', USERNAME_RULE)]),
-      ...fieldIssues(input),
-    ]);
+    checkPassword(input.password);
     const user = newUser(input, await this.#options.passwords.hash(input.password), this.#options.now());
     await this.#store.insertUser(user);
     return user;
@@ -115,8 +96,8 @@ export class Accounts {
 
   /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A change of password, role or activity voids all tokens. */
   async changeUser(id: string, change: UserUpdate): Promise<User> {
-    refuse(fieldIssues(change));
     const { email, password, role, templates, isActive } = change;
+    if (password !== undefined) checkPassword(password);
     const before = await this.user(id);
     const passwordHash = password === undefined ? undefined : await this.#options.passwords.hash(password);
     const isVoid =
@@ -129,8 +110,7 @@ export class Accounts {
       ...(isVoid ? { credentialsChangedAt: at } : {}),
       updatedAt: at,
     });
-    const isHarmless = [password, role, templates, isActive].every((field) => field === undefined);
-    if (!isHarmless) this.#options.onChange({ userId: id });
+    if (isVoid || templates !== undefined) this.#options.onChange({ userId: id });
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;
   }
@@ -165,7 +145,7 @@ export class Accounts {
   /** Only this result contains the key itself. VALIDATION_ERROR. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
     const nowMs = this.#options.now();
-    const expiresAt = checkNewApiKey(input, nowMs);
+    const expiresAt = input.expiresAt === undefined ? undefined : checkedExpiry(input.expiresAt, nowMs);
     const owner = input.ownerId === undefined ? undefined : await this.user(input.ownerId);
     const { key, id, secretHash } = newKey();
     const apiKey: ApiKey = {
@@ -231,56 +211,18 @@ function viewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyV
   return { apiKey, isActive: !isExpired && isOwned, createdBy: owner?.username ?? null };
 }
 
-// The checks of accounts, with the messages of the API. HTTP checks shapes by its own schemas first; the
-// command line on the database has only these checks.
-
-const permissionsShape = compileShape(Type.Object({ permissions: KeyPermissions }), 'body');
-const KEY_NAME_RULE = 'String should have 1 to 128 characters, none of them NUL';
-const USERNAME_RULE =
-  'String should be up to 64 letters, digits, dots, hyphens, underscores and @, and start with a letter or a digit';
-
-/** The time of expiry in UTC. VALIDATION_ERROR with all issues. `nowMs`: since 1970. */
-function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
-  const expiresAtMs = input.expiresAt === undefined ? undefined : timestampOf(input.expiresAt);
-  const isName = Check(KeyName, input.name) && isCleanText(input.name);
-  refuse([
-    ...(isName ? [] : [item('name', 'string_pattern_mismatch', KEY_NAME_RULE)]),
-    ...permissionsShape.issues({ permissions: input.permissions }),
-    ...templateIssues(input.templates),
-    ...expiryIssues(expiresAtMs, nowMs),
-  ]);
-  return expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString();
+/** The time of expiry in UTC. VALIDATION_ERROR. `nowMs`: since 1970. */
+function checkedExpiry(text: string, nowMs: number): string {
+  const atMs = timestampOf(text);
+  if (atMs > nowMs) return new Date(atMs).toISOString();
+  const loc = ['body', 'expires_at'];
+  if (!Number.isNaN(atMs))
+    throw validationFailed([{ loc, msg: 'Input should be in the future', type: 'datetime_future' }]);
+  const msg = 'Input should be a valid datetime with an offset, such as 2030-01-31T12:00:00Z';
+  throw validationFailed([{ loc, msg, type: 'datetime_parsing' }]);
 }
 
-function fieldIssues({ email, password, templates }: UserUpdate): ValidationItem[] {
-  const isEmail = email === undefined || (Check(Email, email) && isCleanText(email) && !hasInvisible(email));
-  return [
-    ...(isEmail ? [] : [item('email', 'value_error', 'Value error, this is not an e-mail address')]),
-    ...(password === undefined ? [] : passwordIssues(password)),
-    ...templateIssues(templates),
-  ];
-}
-
-function templateIssues(templates: readonly string[] | null | undefined): ValidationItem[] {
-  if (templates === undefined || templates === null || Check(TemplateList, templates)) return [];
-  return [
-    item('templates', 'value_error', 'Value error, templates are at most 1000 different template names'),
-  ];
-}
-
-function expiryIssues(expiresAtMs: number | undefined, nowMs: number): ValidationItem[] {
-  if (expiresAtMs === undefined) return [];
-  if (Number.isNaN(expiresAtMs)) {
-    const msg = 'Input should be a valid datetime with an offset, such as 2030-01-31T12:00:00Z';
-    return [item('expires_at', 'datetime_parsing', msg)];
-  }
-  return expiresAtMs > nowMs ? [] : [item('expires_at', 'datetime_future', 'Input should be in the future')];
-}
-
-function refuse(items: readonly ValidationItem[]): void {
-  if (items.length > 0) throw validationFailed(items);
-}
-
-function item(field: string, type: string, msg: string): ValidationItem {
-  return { loc: ['body', field], msg, type };
+function checkPassword(password: string): void {
+  const issues = passwordIssues(password);
+  if (issues.length > 0) throw validationFailed(issues);
 }

@@ -4,6 +4,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
 import {
   type AuditEntry,
   type AuditedCall,
@@ -28,7 +29,7 @@ const FLUSH_MS = 1_000;
 const BUFFER_ENTRIES = 10_000;
 /**
  * Most kept changes, the newest. A trim counts all entries: it runs at the first write, after the larger of
- * this many entries and this share of the kept calls, and hourly while entries are deleted by age.
+ * this many entries and this share of the kept calls, and when an hour has passed.
  */
 const KEPT_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
@@ -36,8 +37,6 @@ const TRIM_EVERY_SHARE = 0.05;
 const TRIM_MS = 3_600_000;
 /** Bytes of arguments that are digested in one turn of the event loop: about 1 ms. */
 const DIGESTED_BYTES = 1_000_000;
-/** Shortest time between two lines about dropped entries, in ms. */
-const COMPLAINT_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 type NewEntry = Omit<AuditEntry, 'id' | 'at'>;
@@ -60,23 +59,14 @@ export interface AuditQuery extends AuditFilter {
 }
 
 /** Which calls are recorded, and how long entries are kept. */
-export interface AuditSettings {
-  readonly recordsCalls: boolean;
-  /** The beginning of the arguments is stored in addition to their digest. */
-  readonly storesArguments: boolean;
-  /** Number of calls that are kept, the newest. */
-  readonly keptCalls: number;
-  /** Age at which entries are deleted; 0: never. */
-  readonly keptDays: number;
-}
+export type AuditSettings = Config['audit'];
 
 export interface AuditOptions {
   readonly store: AuditStore;
   readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Default: no calls, and no limit by age. */
-  readonly settings?: AuditSettings | undefined;
+  readonly settings: AuditSettings;
 }
 
 interface Undigested extends Stamp {
@@ -104,18 +94,16 @@ export class AuditLog {
   /** Calls that are not written yet, digested or not. */
   #waitingCalls = 0;
   #dropped = 0;
-  #silentUntilMs = Number.NEGATIVE_INFINITY;
-  #sinceTrim = Number.POSITIVE_INFINITY;
+  #sinceTrim = 0;
+  #nextTrimMs = 0;
   #isClosed = false;
-  #trimTimer: NodeJS.Timeout | undefined;
 
-  constructor({ store, log, now, settings = CHANGES_ONLY }: AuditOptions) {
+  constructor({ store, log, now, settings }: AuditOptions) {
     this.#store = store;
     this.#log = log;
     this.#now = now;
     this.#settings = settings;
-    const share = settings.recordsCalls ? settings.keptCalls * TRIM_EVERY_SHARE : 0;
-    this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, share);
+    this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, settings.keptCalls * TRIM_EVERY_SHARE);
     this.#nextId = timeOrderedIds(now);
   }
 
@@ -171,7 +159,6 @@ export class AuditLog {
     this.#endBlock();
     await this.#flusher.close();
     this.#isClosed = true;
-    clearInterval(this.#trimTimer); // not before the last writing, which may start it
     const lost = this.#changes.length + this.#waitingCalls + this.#dropped;
     if (lost > 0) this.#log.warn({ entries: lost }, 'entries of the audit log were lost');
   }
@@ -211,10 +198,7 @@ export class AuditLog {
 
   #drop(): void {
     this.#dropped += 1;
-    const now = this.#now();
-    if (now < this.#silentUntilMs) return;
-    this.#silentUntilMs = now + COMPLAINT_MS;
-    this.#log.warn({ entries: this.#dropped }, 'the audit log cannot be written: entries are dropped');
+    if (this.#dropped === 1) this.#log.warn('the audit log cannot be written: entries are dropped');
   }
 
   /**
@@ -232,9 +216,8 @@ export class AuditLog {
     if (this.#dropped > 0) {
       this.#log.warn({ entries: this.#dropped }, 'entries of the audit log were dropped');
       this.#dropped = 0;
-      this.#silentUntilMs = Number.NEGATIVE_INFINITY;
     }
-    if (this.#sinceTrim >= this.#trimEvery) await this.#trim();
+    if (this.#sinceTrim >= this.#trimEvery || this.#now() >= this.#nextTrimMs) await this.#trim();
     return !this.#calls.isEmpty;
   }
 
@@ -266,23 +249,16 @@ export class AuditLog {
 
   async #trim(): Promise<void> {
     this.#sinceTrim = 0;
+    this.#nextTrimMs = this.#now() + TRIM_MS;
     const { keptCalls, keptDays } = this.#settings;
-    if (keptDays > 0) this.#trimTimer ??= setInterval(() => void this.#trim(), TRIM_MS).unref();
     const from = keptDays === 0 ? undefined : idAt(this.#now() - keptDays * DAY_MS);
     try {
       await this.#store.trim({ changes: KEPT_CHANGES, calls: keptCalls, from });
     } catch {
-      // The next of the following writes, or the next hour, tries again: a longer log does no harm for a while.
+      // A later trim tries again: a longer log does no harm for a while.
     }
   }
 }
-
-const CHANGES_ONLY: AuditSettings = {
-  recordsCalls: false,
-  storesArguments: false,
-  keptCalls: Number.MAX_SAFE_INTEGER,
-  keptDays: 0,
-};
 
 /** Arguments as received: objects are kept as text, except those made in this process. */
 function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | undefined {

@@ -25,11 +25,10 @@ export interface AuthOptions {
   readonly secret: Uint8Array;
   readonly tokenLifetimeMs: number;
   readonly limits: HourlyLimits;
-  /** Default: no calls are recorded. */
-  readonly auditSettings?: AuditSettings | undefined;
+  readonly auditSettings: AuditSettings;
   /** Never errors; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
-  readonly log: Pick<Logger, 'warn'>;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Milliseconds since 1970. Default Date.now. */
   readonly now?: () => number;
   /** The instance that first-admin.ts also uses. Default: a new one of cost 12. */
@@ -95,8 +94,7 @@ export class Auth {
     this.#shared = shared;
     this.#login = (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle });
     this.#storeChanges = options.storeChanges$.subscribe(({ kind }) => {
-      authenticator.onStoreChange(kind);
-      revalidator.onStoreChange(kind);
+      if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
     });
   }
 

@@ -14,11 +14,9 @@ import {
   type AccountStatus,
   type HourlyLimits,
   isActive,
-  keyEndsAtMs,
   keyPrincipal,
-  keyStatus,
+  statusOf,
   userPrincipal,
-  userStatus,
 } from './permissions.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -56,7 +54,7 @@ export interface AuthenticatorOptions {
   readonly now: () => number;
   readonly keyUse: KeyUse;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
-  readonly revalidator: { track(identity: Identity, queriedAtMs: number, isLate: boolean): void };
+  readonly revalidator: { track(identity: Identity, isLate: boolean): void };
 }
 
 /** The same text for unknown, revoked and wrong keys, so that it does not reveal which ids exist. */
@@ -111,8 +109,11 @@ export class Authenticator {
     this.invalidate({ userId });
   }
 
-  onStoreChange(change: StoreChange): void {
-    if (this.#cache.onStoreChange(change, this.#options.now())) this.#discardQueries();
+  /** True when earlier verifications became stale. */
+  onStoreChange(change: StoreChange): boolean {
+    const isChange = this.#cache.onStoreChange(change, this.#options.now());
+    if (isChange) this.#discardQueries();
+    return isChange;
   }
 
   async #samePrincipal(token: string, key: string): Promise<Principal> {
@@ -151,20 +152,23 @@ export class Authenticator {
       const identity = await (isKey(credential)
         ? this.#verifyKey(credential)
         : this.#verifyToken(credential));
-      const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
+      const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined };
       // The accounts changed meanwhile: only the waiting requests use the answer, and the next request verifies again.
       const isLate = epoch !== this.#epoch;
       if (!isLate) this.#cache.entries.set(digest, cached);
-      this.#options.revalidator.track(identity, verifiedAtMs, isLate);
+      this.#options.revalidator.track(identity, isLate);
       return this.#use(cached, verifiedAtMs);
     } catch (error) {
-      const isAway = hasCode(error, 'DATABASE_UNAVAILABLE');
+      if (!hasCode(error, 'DATABASE_UNAVAILABLE')) {
+        this.#cache.entries.delete(digest);
+        throw error;
+      }
       const nowMs = this.#options.now();
+      this.#cache.onStoreChange('away', nowMs);
       // A revocation on this node removes the entry from the cache.
       const isStillKnown = before !== undefined && this.#cache.entries.peek(digest) === before;
-      if (isAway && isStillKnown && this.#cache.mayServe(before, nowMs)) return this.#use(before, nowMs);
-      if (!isAway) this.#cache.entries.delete(digest);
-      throw error;
+      if (!isStillKnown || this.#cache.freshnessOf(before, nowMs) === 'expired') throw error;
+      return this.#use(before, nowMs);
     }
   }
 
@@ -176,7 +180,7 @@ export class Authenticator {
     if (!isCurrent || (await accounts.isTokenEnded(userId, id)))
       throw invalidCredentials('The token is no longer valid; log in again');
     const principal = userPrincipal(user, limits);
-    return { principal, expiresAtMs, status: userStatus(user) };
+    return { principal, expiresAtMs, status: statusOf(user) };
   }
 
   async #verifyKey(text: string): Promise<Identity> {
@@ -185,16 +189,12 @@ export class Authenticator {
     if (parts === undefined) throw invalidCredentials(WRONG_KEY);
     const [key] = await accounts.findApiKeys([parts.id]);
     if (key === undefined || !isSecretOf(parts.secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
-    const expiresAtMs = keyEndsAtMs(key);
-    if (expiresAtMs <= this.#options.now()) throw keyExpired();
     const [owner] = key.ownerId === undefined ? [] : await accounts.findUsers([key.ownerId]);
+    const status = statusOf(owner, key);
+    if (status.endsAtMs <= this.#options.now()) throw keyExpired();
     if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
-    return {
-      principal: keyPrincipal(key, owner, this.#options.limits),
-      expiresAtMs,
-      keyId: key.id,
-      status: keyStatus(key, owner),
-    };
+    const principal = keyPrincipal(key, owner, this.#options.limits);
+    return { principal, expiresAtMs: status.endsAtMs, keyId: key.id, status };
   }
 
   /** Later requests do not use pending answers, which may be older than the change. */
@@ -245,8 +245,6 @@ export interface Verified {
   readonly verifiedAtMs: number;
   /** Set after a change of the store: the last time at which nothing had changed. */
   staleSinceMs: number | undefined;
-  /** Set when the store did not answer: the earliest time of the next query. */
-  retryAtMs: number;
 }
 
 /** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
@@ -256,26 +254,22 @@ export type Freshness = 'fresh' | 'stale' | 'expired';
 const LONGEST_UNCHECKED_MS = 10_000;
 /** Longest use of an entry after the last confirmation by the store. */
 const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
-const RETRY_MS = 1_000;
 const ENTRIES = 10_000;
 
 export class CredentialCache<V extends Verified> {
   /** `maxSize` and not `max`, which reserves memory for all entries at once. */
   readonly entries = new LRUCache<string, V>({ maxSize: ENTRIES, sizeCalculation: () => 1 });
   #isUnavailable = false;
-  #hasAnswered = false;
-  #lastAnswerMs = 0;
+  #lastAnswerMs: number | undefined;
 
   /**
    * Handles a change of the store. True when all entries became stale: after a change, and after the first answer, which does not
    * confirm earlier verifications.
    */
   onStoreChange(change: StoreChange, nowMs: number): boolean {
-    const isFirstAnswer = change === 'answered' && !this.#hasAnswered;
-    const isChange = change === 'changed' || isFirstAnswer;
-    if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#confirmedAtMs(entry);
-    this.#hasAnswered ||= change !== 'away';
     this.#isUnavailable = change === 'away';
+    const isChange = change === 'changed' || (change === 'answered' && this.#lastAnswerMs === undefined);
+    if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#confirmedAtMs(entry);
     if (!this.#isUnavailable) this.#lastAnswerMs = nowMs;
     return isChange;
   }
@@ -283,21 +277,12 @@ export class CredentialCache<V extends Verified> {
   freshnessOf(entry: V, nowMs: number): Freshness {
     // The absolute value, because a clock that was set back makes the age negative.
     const ageMs = Math.abs(nowMs - this.#confirmedAtMs(entry));
-    const isCurrent = entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS;
-    if (isCurrent && !this.#isUnavailable) return 'fresh';
-    const mustNotAsk = this.#isUnavailable || nowMs < entry.retryAtMs;
-    if (ageMs > LONGEST_UNAVAILABLE_MS) return mustNotAsk ? 'expired' : 'stale';
-    return mustNotAsk ? 'fresh' : 'stale';
-  }
-
-  /** Called when the store did not answer for a stale entry: true when the entry may still be used. */
-  mayServe(entry: V, nowMs: number): boolean {
-    entry.retryAtMs = nowMs + RETRY_MS;
-    return Math.abs(nowMs - this.#confirmedAtMs(entry)) <= LONGEST_UNAVAILABLE_MS;
+    if (this.#isUnavailable) return ageMs > LONGEST_UNAVAILABLE_MS ? 'expired' : 'fresh';
+    return entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS ? 'fresh' : 'stale';
   }
 
   /** Time at which the store last confirmed the entry. */
   #confirmedAtMs({ staleSinceMs, verifiedAtMs }: V): number {
-    return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastAnswerMs);
+    return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastAnswerMs ?? 0);
   }
 }

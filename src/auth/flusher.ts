@@ -1,7 +1,7 @@
 // Write-behind for a buffer: after a delay, one write at a time, and again after a failure. The owner writes
 // and handles failures (audit.ts, api-keys.ts).
 
-import { withTimeout } from '../persistence/with-timeout.ts';
+import { settlesWithin } from '../domain/clock.ts';
 
 /** Longest wait of close() for a running write, in ms. */
 const CLOSE_MS = 2_000;
@@ -12,8 +12,9 @@ export class Flusher {
   readonly #delayMs: number;
   readonly #write: () => Promise<boolean>;
   #timer: NodeJS.Timeout | undefined;
-  #underWay: Promise<void> | undefined;
-  /** The write after `#underWay`. */
+  /** The last write, which may have ended. */
+  #last: Promise<void> = Promise.resolve();
+  /** A write that has not begun. */
   #next: Promise<void> | undefined;
   #isClosed = false;
 
@@ -32,39 +33,24 @@ export class Flusher {
 
   /** Writes at once, or after the running write, which may not contain everything. Never rejects. */
   now(): Promise<void> {
-    if (this.#underWay === undefined) return this.#begin();
     // One write for all calls during a write: otherwise each would wait for the writes of the others.
-    this.#next ??= this.#underWay.then(() => this.#begin());
+    this.#next ??= this.#last = this.#last.then(async () => {
+      this.#next = undefined;
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+      if (await this.#write()) this.later();
+    });
     return this.#next;
   }
 
   /** As `now`, for a reader: resolves after 1 s at the latest. */
-  beforeReading(): Promise<void> {
-    return this.#nowWithin(READ_MS);
+  async beforeReading(): Promise<void> {
+    await settlesWithin(this.now(), READ_MS);
   }
 
   /** A last write, bounded in time; the timer starts no more writes. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#nowWithin(CLOSE_MS);
-  }
-
-  #nowWithin(ms: number): Promise<void> {
-    return withTimeout(this.now(), ms).catch(() => undefined); // it continues in the background
-  }
-
-  #begin(): Promise<void> {
-    this.#next = undefined;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#underWay = this.#writeOnce();
-    return this.#underWay;
-  }
-
-  async #writeOnce(): Promise<void> {
-    const hasPending = await this.#write();
-    // Waiting callers have the promise of the next write, which begins in this tick.
-    if (this.#next === undefined) this.#underWay = undefined;
-    if (hasPending) this.later();
+    await settlesWithin(this.now(), CLOSE_MS);
   }
 }

@@ -87,27 +87,17 @@ export interface AccountStatus {
   readonly endsAtMs: number;
 }
 
-export function userStatus(user: User): AccountStatus {
-  return { userId: user.id, stamp: stampOf(user), endsAtMs: Number.POSITIVE_INFINITY };
-}
-
-/** A key never changes, but the permissions of its owner limit it. */
-export function keyStatus(key: ApiKey, owner: User | undefined): AccountStatus {
-  const endsAtMs = keyEndsAtMs(key);
+/**
+ * Of a user, or of a key with its owner: a key never changes, but the permissions of its owner limit it. A change of password, role or
+ * activity changes `credentialsChangedAt`.
+ */
+export function statusOf(owner: User | undefined, key?: ApiKey): AccountStatus {
+  const endsAtMs = key?.expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(key.expiresAt);
   if (owner === undefined) return { stamp: '', endsAtMs };
-  return { userId: owner.id, stamp: stampOf(owner), endsAtMs };
-}
-
-/** Ms since 1970; infinite for a key without expiry. */
-export function keyEndsAtMs({ expiresAt }: ApiKey): number {
-  return expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+  const { id: userId, credentialsChangedAt, templates } = owner;
+  return { userId, stamp: `${credentialsChangedAt} ${templates?.join() ?? '*'}`, endsAtMs };
 }
 
 export function isActive(user: User | undefined): user is User {
   return user?.isActive === true;
-}
-
-/** A change of password, role or activity changes `credentialsChangedAt`. */
-function stampOf({ credentialsChangedAt, templates }: User): string {
-  return `${credentialsChangedAt} ${templates?.join() ?? '*'}`;
 }

@@ -1,22 +1,19 @@
-// Counts in Redis. While Redis is unavailable no request waits for it: each call returns at once, a background check
-// detects its return, and the log gets one warning a minute. The URL contains a password and is never logged.
+// Counts in Redis. While Redis is unavailable no request waits for it: a command without an answer closes the connection, without a
+// connection each call returns at once, and the log gets one warning a minute. The URL contains a password and is never logged.
 
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { ConfigError } from '../config/config-error.ts';
+import { messageOf } from '../domain/errors.ts';
 import type { Window } from './rate-limiter.ts';
 import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
 
 /** Longest wait of a request for Redis. */
 const COMMAND_MS = 250;
-/** Time without an answer after which a connection is closed: a proxy may have dropped it. */
-const SILENCE_MS = 1_000;
 const CONNECT_MS = 2_000;
 const RECONNECT_LONGEST_MS = 1_000;
-/** Interval of the checks after Redis did not answer. */
-const CHECK_MS = 1_000;
 const WARNING_MS = 60_000;
 
 /**
@@ -40,7 +37,7 @@ return {sum, ttl}`;
 export interface RedisCounterOptions {
   /** `redis://` or `rediss://`. */
   readonly url: string;
-  readonly log: Pick<Logger, 'warn'>;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -52,7 +49,6 @@ export async function openRedisCounter(options: RedisCounterOptions): Promise<Sh
   const { Redis: Connection } = await import('ioredis');
   const redis = new Connection(options.url, {
     commandTimeout: COMMAND_MS,
-    socketTimeout: SILENCE_MS,
     connectTimeout: CONNECT_MS,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -69,10 +65,9 @@ class RedisCounter implements SharedCounter {
   readonly #redis: Redis;
   /** By limit: there are two, of users and of keys. */
   readonly #limiters = new Map<number, RateLimiterRedis>();
-  readonly #log: Pick<Logger, 'warn'>;
+  readonly #log: RedisCounterOptions['log'];
   readonly #now: () => number;
-  #isUnavailable = false;
-  #nextCheckAtMs = 0;
+  #isAway = false;
   #nextWarningAtMs = 0;
 
   constructor(redis: Redis, { log, now }: RedisCounterOptions) {
@@ -81,9 +76,6 @@ class RedisCounter implements SharedCounter {
     this.#now = now;
     // A lost connection is an event here and a failed command in add(), which handles it.
     redis.on('error', (error: unknown) => this.#onFailure(error));
-    redis.on('ready', () => {
-      this.#isUnavailable = false;
-    });
   }
 
   /** Resolves when Redis is connected, or known to be unavailable. */
@@ -98,18 +90,20 @@ class RedisCounter implements SharedCounter {
   }
 
   async add(key: string, count: number, limit: number): Promise<Window | undefined> {
-    if (this.#isUnavailable) {
-      this.#checkLater();
-      this.#warn('still unavailable');
-      return undefined;
-    }
+    let answer: RateLimiterRes;
     try {
-      return windowOf(await this.#limiterOf(limit).consume(key, count));
-    } catch (error) {
-      if (error instanceof RateLimiterRes) return windowOf(error);
-      this.#onFailure(error);
-      return undefined;
+      answer = await this.#limiterOf(limit).consume(key, count);
+    } catch (thrown) {
+      // A refusal is a rejection with the same kind of answer.
+      if (!(thrown instanceof RateLimiterRes)) {
+        this.#onFailure(thrown);
+        return undefined;
+      }
+      answer = thrown;
     }
+    if (this.#isAway) this.#log.info('Redis answers again: rate limits are shared with the other gateways');
+    this.#isAway = false;
+    return { count: answer.consumedPoints, endsInMs: answer.msBeforeNext };
   }
 
   #limiterOf(limit: number): RateLimiterRedis {
@@ -132,41 +126,28 @@ class RedisCounter implements SharedCounter {
   }
 
   #onFailure(error: unknown): void {
-    if (!this.#isUnavailable) this.#nextCheckAtMs = this.#now() + CHECK_MS;
-    this.#isUnavailable = true;
-    this.#warn(reasonOf(error));
-  }
-
-  #checkLater(): void {
-    const nowMs = this.#now();
-    if (nowMs < this.#nextCheckAtMs) return;
-    this.#nextCheckAtMs = nowMs + CHECK_MS; // the previous check has ended: COMMAND_MS is less
-    this.#redis.ping().then(
-      () => {
-        this.#isUnavailable = false;
-      },
-      (error: unknown) => this.#warn(reasonOf(error)),
-    );
-  }
-
-  #warn(reason: string): void {
+    this.#isAway = true;
+    // It reconnects by itself: a frozen Redis, or a proxy that dropped the connection, delays no further request.
+    if (messageOf(error) === TIMED_OUT && this.#redis.stream.writable) this.#redis.disconnect(true);
     const nowMs = this.#now();
     if (nowMs < this.#nextWarningAtMs) return;
     this.#nextWarningAtMs = nowMs + WARNING_MS;
-    this.#log.warn({ reason }, 'Redis does not answer: rate limits are counted by this process alone');
+    this.#log.warn(
+      { reason: reasonOf(error) },
+      'Redis does not answer: rate limits are counted by this process alone',
+    );
   }
 }
 
-function windowOf({ consumedPoints, msBeforeNext }: RateLimiterRes): Window {
-  return { count: consumedPoints, endsInMs: msBeforeNext };
-}
+/** Message of the client for an answer that did not come within COMMAND_MS. */
+const TIMED_OUT = 'Command timed out';
 
 /** The code of the error. Its message may contain the command, and with it the password of the URL. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error ? error.code : undefined;
   if (typeof code === 'string') return code;
-  if (error.message === 'Command timed out') return `no answer within ${COMMAND_MS} ms`;
+  if (error.message === TIMED_OUT) return `no answer within ${COMMAND_MS} ms`;
   // Errors of Redis begin with a code: NOAUTH, WRONGPASS, READONLY, LOADING.
   return /^[A-Z]{3,16}\b/.exec(error.message)?.[0] ?? error.name;
 }

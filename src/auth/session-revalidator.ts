@@ -1,19 +1,19 @@
 // Periodically checks that the principals with open sessions and streams may keep them, because an idle session sends
-// no requests that would be checked. The cache in authenticator.ts decides when to query the store. Source: ADR 35.
+// no requests that would be checked. Source: ADR 35.
 
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { hasCode } from '../domain/errors.ts';
 import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
 import { type AccountChange, idsBehind } from './accounts.ts';
-import { CredentialCache, type Identity, type StoreChange, type Verified } from './authenticator.ts';
-import { type AccountStatus, isActive, keyStatus, userStatus } from './permissions.ts';
+import type { Identity } from './authenticator.ts';
+import { type AccountStatus, isActive, statusOf } from './permissions.ts';
 
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */
 const CHECK_MS = 2_000;
+const STATUSES = 10_000;
 const USER = 'user:';
 const KEY = 'key:';
-
-type Tracked = Verified & AccountStatus;
 
 export interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
@@ -26,13 +26,13 @@ export interface SessionRevalidatorOptions {
 
 export class SessionRevalidator {
   readonly #options: SessionRevalidatorOptions;
-  /** By id of the principal. For a dropped principal, deletion and expiry are still detected, but not changes. */
-  readonly #tracked = new CredentialCache<Tracked>();
-  #open: (() => Iterable<string>) | undefined;
+  /** Of verified principals, by id. A principal without one is queried at each check. `max` would reserve memory for all. */
+  readonly #statuses = new LRUCache<string, AccountStatus>({ maxSize: STATUSES, sizeCalculation: () => 1 });
+  #open: () => Iterable<string> = () => [];
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;
-  /** Number of changes: an answer to a query that began before a change may be older than the change. */
-  #epoch = 0;
+  /** Statuses may be older than the last change: the next check queries all principals. */
+  #isDue = false;
 
   constructor(options: SessionRevalidatorOptions) {
     this.#options = options;
@@ -41,46 +41,52 @@ export class SessionRevalidator {
   /** Checks the principals that `open` names by id, until `close`. */
   watch(open: () => Iterable<string>): void {
     this.#open = open;
-    this.#timer ??= setInterval(() => void this.check(), CHECK_MS).unref();
+    this.#timer ??= setInterval(() => void this.#check(), CHECK_MS).unref();
   }
 
   /**
    * Records a verified principal; `isLate` when the accounts changed during the query. Revokes a principal
    * whose status differs from the previous one: its sessions were opened under that one.
    */
-  track({ principal: { id }, status }: Identity, queriedAtMs: number, isLate: boolean): void {
-    const before = this.#tracked.entries.get(id);
-    if (before !== undefined && before.verifiedAtMs > queriedAtMs) return;
-    this.#remember(id, status, queriedAtMs, isLate);
+  track({ principal: { id }, status }: Identity, isLate: boolean): void {
+    const before = this.#statuses.get(id);
+    this.#statuses.set(id, status);
+    this.#isDue ||= isLate;
     if (before !== undefined && before.stamp !== status.stamp) this.#options.onChange(id);
   }
 
   /** An account was changed on this node: revokes its principal and the tracked keys of the user. */
   changed(change: AccountChange): void {
-    this.#epoch += 1;
     const concerned = new Set(['userId' in change ? `${USER}${change.userId}` : `${KEY}${change.keyId}`]);
     if ('userId' in change)
-      for (const [id, { userId }] of this.#tracked.entries.entries())
+      for (const [id, { userId }] of this.#statuses.entries())
         if (userId === change.userId) concerned.add(id);
     for (const id of concerned) this.#revoke(id);
   }
 
-  onStoreChange(change: StoreChange): void {
-    if (!this.#tracked.onStoreChange(change, this.#options.now())) return;
-    this.#epoch += 1;
-    void this.check();
+  /** Accounts may have changed on another node. */
+  storeChanged(): void {
+    this.#isDue = true;
+    void this.#check();
   }
 
-  /** Checks now, unless a check is running. Never rejects. */
-  async check(): Promise<void> {
-    if (this.#isChecking || this.#open === undefined) return;
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Revokes expired principals and, unless a query is running, those whose account changed. Never rejects. */
+  async #check(): Promise<void> {
+    const ids = this.#unexpired();
+    const stale = ids.filter((id) => this.#isDue || !this.#statuses.has(id));
+    if (this.#isChecking || stale.length === 0) return;
     this.#isChecking = true;
+    this.#isDue = false;
     try {
-      const stale = this.#staleOf(this.#open());
       for (let first = 0; first < stale.length; first += MOST_FOUND)
         await this.#query(stale.slice(first, first + MOST_FOUND));
     } catch (thrown) {
-      // The store logs its unavailability elsewhere; the next check queries the rest.
+      this.#isDue = true;
+      // The store logs its unavailability elsewhere.
       if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
         this.#options.log.warn({ err: thrown }, 'the accounts of open sessions cannot be checked');
     } finally {
@@ -88,33 +94,24 @@ export class SessionRevalidator {
     }
   }
 
-  close(): void {
-    clearInterval(this.#timer);
-  }
-
-  /** The principals to query; expired ones are revoked at once. */
-  #staleOf(open: Iterable<string>): string[] {
+  /** The open principals with an account, without expired ones, which are revoked. */
+  #unexpired(): string[] {
     const nowMs = this.#options.now();
-    return [...open].filter((id) => {
-      const tracked = this.#tracked.entries.get(id);
-      if (tracked === undefined) return id.startsWith(USER) || id.startsWith(KEY);
-      if (tracked.endsAtMs > nowMs) return this.#tracked.freshnessOf(tracked, nowMs) === 'stale';
-      this.#revoke(id);
-      return false;
+    return [...this.#open()].filter((id) => {
+      const { endsAtMs = nowMs + 1 } = this.#statuses.get(id) ?? {};
+      if (endsAtMs <= nowMs) this.#revoke(id);
+      return endsAtMs > nowMs && (id.startsWith(USER) || id.startsWith(KEY));
     });
   }
 
   async #query(ids: readonly string[]): Promise<void> {
-    const epoch = this.#epoch;
-    const queriedAtMs = this.#options.now();
-    const before = new Map(ids.map((id) => [id, this.#tracked.entries.get(id)]));
+    const before = new Map(ids.map((id) => [id, this.#statuses.get(id)]));
     const found = await this.#statusesOf(ids);
-    for (const [id, tracked] of before) {
-      if (this.#tracked.entries.get(id) !== tracked) continue; // changed meanwhile: left to the next check
+    for (const [id, known] of before) {
+      if (this.#statuses.get(id) !== known) continue; // changed meanwhile: left to the next check
       const status = found.get(id);
-      const isOther = tracked !== undefined && tracked.stamp !== status?.stamp;
-      if (status === undefined || isOther) this.#revoke(id);
-      if (status !== undefined) this.#remember(id, status, queriedAtMs, epoch !== this.#epoch);
+      if (status === undefined || (known !== undefined && known.stamp !== status.stamp)) this.#revoke(id);
+      if (status !== undefined) this.#statuses.set(id, status);
     }
   }
 
@@ -125,21 +122,16 @@ export class SessionRevalidator {
     const named = [...idsBehind(USER, ids), ...keys.flatMap(({ ownerId }) => ownerId ?? [])];
     const users = await accounts.findUsers([...new Set(named)]);
     const active = new Map(users.filter(isActive).map((user) => [user.id, user]));
-    const ofUsers = [...active.values()].map((user) => [`${USER}${user.id}`, userStatus(user)] as const);
+    const ofUsers = [...active.values()].map((user) => [`${USER}${user.id}`, statusOf(user)] as const);
     const ofKeys = keys
       .filter(({ ownerId }) => ownerId === undefined || active.has(ownerId))
-      .map((key) => [`${KEY}${key.id}`, keyStatus(key, active.get(key.ownerId ?? ''))] as const)
+      .map((key) => [`${KEY}${key.id}`, statusOf(active.get(key.ownerId ?? ''), key)] as const)
       .filter(([, { endsAtMs }]) => endsAtMs > now());
     return new Map([...ofUsers, ...ofKeys]);
   }
 
-  #remember(id: string, status: AccountStatus, verifiedAtMs: number, isStale: boolean): void {
-    const staleSinceMs = isStale ? verifiedAtMs : undefined;
-    this.#tracked.entries.set(id, { ...status, verifiedAtMs, staleSinceMs, retryAtMs: 0 });
-  }
-
   #revoke(id: string): void {
-    this.#tracked.entries.delete(id);
+    this.#statuses.delete(id);
     this.#options.onChange(id);
   }
 }

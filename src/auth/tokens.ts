@@ -67,32 +67,20 @@ export class Tokens {
 
   /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */
   async read(token: string): Promise<TokenClaims> {
-    const { sub, jti, exp, credentials_at: credentialsAt } = await verified(token, this.#key, this.#now());
-    const isOurs = isId(sub) && isId(jti) && typeof exp === 'number';
-    if (!isOurs || typeof credentialsAt !== 'number') throw invalidCredentials();
-    return { userId: sub, id: jti, credentialsAtMs: credentialsAt, expiresAtMs: exp * 1000 };
-  }
-}
-
-function isId(claim: unknown): claim is string {
-  return typeof claim === 'string' && ID.test(claim);
-}
-
-async function verified(
-  token: string,
-  key: KeyObject,
-  nowMs: number,
-): Promise<Readonly<Record<string, unknown>>> {
-  try {
-    const { payload } = await jwtVerify(token, key, {
+    const options = {
       algorithms: [ALGORITHM],
       issuer: ISSUER,
       requiredClaims: ['sub', 'iat', 'exp', 'jti'],
-      currentDate: new Date(nowMs),
+      currentDate: new Date(this.#now()),
+    };
+    const { payload } = await jwtVerify(token, this.#key, options).catch((thrown: unknown) => {
+      // No cause: some errors of the library contain the claims.
+      throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
     });
-    return payload;
-  } catch (error) {
-    // No cause: some errors of the library contain the claims.
-    throw error instanceof JWTExpired ? tokenExpired() : invalidCredentials();
+    const { sub = '', jti = '', exp = 0, credentials_at: credentialsAtMs } = payload;
+    // jose does not check the types of the ids.
+    const areIds = [sub, jti].every((id) => typeof id === 'string' && ID.test(id));
+    if (!areIds || typeof credentialsAtMs !== 'number') throw invalidCredentials();
+    return { userId: sub, id: jti, credentialsAtMs, expiresAtMs: exp * 1000 };
   }
 }

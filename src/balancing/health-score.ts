@@ -1,8 +1,10 @@
 // The health of an instance as one number, and its averages, which actors/instances/call-counter.ts records.
 
-/** The two averages of a score: see Candidate. */
+/** The two averages of a score. */
 export interface Measured {
+  /** Exponentially weighted share of calls and probes that were answered, 0 to 1; 1 before the first. */
   readonly successRate: number;
+  /** Exponentially weighted time to the answer, in ms; undefined before the first. */
   readonly latencyMs: number | undefined;
 }
 
@@ -21,13 +23,11 @@ const RELIABLE_WITHIN = 0.1;
  * A candidate that never answered scores 0. An unknown latency, of the candidate or of the pool, costs nothing: a new instance
  * gets calls, which measure it. Source: ADR 7.
  */
-export function healthScore(candidate: Measured, bestLatencyMs: number | undefined): number {
-  const success = Math.min(1, Math.max(0, candidate.successRate));
-  const { latencyMs } = candidate;
+export function healthScore({ successRate, latencyMs }: Measured, bestLatencyMs: number | undefined): number {
   if (latencyMs === undefined || bestLatencyMs === undefined || latencyMs <= bestLatencyMs) {
-    return 100 * success;
+    return 100 * successRate;
   }
-  return (100 * success * (bestLatencyMs + LATENCY_NOISE_MS)) / (latencyMs + LATENCY_NOISE_MS);
+  return (100 * successRate * (bestLatencyMs + LATENCY_NOISE_MS)) / (latencyMs + LATENCY_NOISE_MS);
 }
 
 /**

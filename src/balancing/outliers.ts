@@ -39,7 +39,6 @@ export type CallVerdict = 'answered' | 'failed' | 'neither';
 export interface SentCall<C> {
   readonly record: CandidateRecord<C>;
   readonly atMs: number;
-  readonly order: number;
   isAnswered: boolean;
   /** Its silence was reported. */
   isSilent: boolean;
@@ -60,10 +59,22 @@ export interface OutlierOptions<C> extends Clock {
   readonly silent: (candidate: C) => void;
 }
 
+interface CandidateRecord<C> {
+  readonly candidate: C;
+  /** Answered calls, and failed ones. */
+  readonly outcomes: RecentCounts;
+  failuresInARow: number;
+  /** The newest calls without a message, in the order in which they were sent. */
+  readonly unanswered: SentCall<C>[];
+  /** Doublings of the next ejection. */
+  level: number;
+  inSinceMs: number;
+}
+
 interface Out extends Ejection {
   readonly isAvoided: boolean;
-  /** The time of its last choice for a trial. */
-  offeredAtMs: number;
+  /** When it may be chosen for a trial, in ms of the clock. */
+  offerAtMs: number;
   trial: Pick<SentCall<unknown>, 'atMs'> | undefined;
 }
 
@@ -71,7 +82,7 @@ export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
   /** Records live as long as the candidate: going down and coming up again ends only the present ejection. */
   readonly #records = new WeakMap<C, CandidateRecord<C>>();
-  readonly #out = new Set<CandidateRecord<C>>();
+  readonly #out = new Map<C, Out>();
   #members: readonly C[] = [];
   /** Exponentially weighted time to the first message of a call, over all candidates. */
   #usualMs: number | undefined;
@@ -88,21 +99,20 @@ export class Outliers<C extends object> {
 
   /** Undefined while it is in the pool. */
   ejectionOf(candidate: C): Ejection | undefined {
-    return this.#records.get(candidate)?.out;
+    return this.#out.get(candidate);
   }
 
   isEjected(candidate: C): boolean {
-    return this.#records.get(candidate)?.out?.isAvoided === false;
+    return this.#out.get(candidate)?.isAvoided === false;
   }
 
   /** To be called in the synchronous block that chose the candidate; then `noteMessage` at the first message, and `ended` once. */
   sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
     const atMs = this.#options.now();
-    record.sent += 1;
-    const call: SentCall<C> = { record, atMs, order: record.sent, isAnswered: false, isSilent: false };
+    const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false };
     record.unanswered.push(call);
-    const { out } = record;
+    const out = this.#out.get(candidate);
     if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) out.trial = call;
     if (this.#stopCheck === undefined) this.#scheduleCheck();
     return call;
@@ -111,16 +121,10 @@ export class Outliers<C extends object> {
   /** A candidate whose ejection is over and that has no trial yet. Choosing it offers the trial to it. */
   chooseForTrial(eligible: readonly C[], isRepeatable?: (candidate: C) => boolean): C | undefined {
     const now = this.#options.now();
-    for (const { candidate, out } of this.#out) {
-      if (
-        out === undefined ||
-        out.trial !== undefined ||
-        now < Math.max(out.untilMs, out.offeredAtMs + OFFER_MS)
-      )
-        continue;
-      if (!eligible.includes(candidate)) continue;
+    for (const [candidate, out] of this.#out) {
+      if (out.trial !== undefined || now < out.offerAtMs || !eligible.includes(candidate)) continue;
       if (now < out.untilMs + REPEATABLE_TRIAL_MS && !isRepeatable?.(candidate)) continue;
-      out.offeredAtMs = now;
+      out.offerAtMs = now + OFFER_MS;
       return candidate;
     }
     return undefined;
@@ -128,11 +132,10 @@ export class Outliers<C extends object> {
 
   changed(members: readonly C[]): void {
     this.#members = members;
-    while (this.#ejected > this.#mostEjected) {
-      const [first] = [...this.#out].filter(isEjected).sort(byEnd);
-      if (first === undefined) break;
-      this.#readmit(first);
-    }
+    const surplus = this.#ejected.length - this.#mostEjected;
+    if (surplus <= 0) return;
+    const soonest = this.#ejected.toSorted(([, a], [, b]) => a.untilMs - b.untilMs);
+    for (const [candidate] of soonest.slice(0, surplus)) this.#readmit(this.#recordOf(candidate));
   }
 
   /** The candidate left the pool. When it returns, its earlier results do not count: health checks took care of it. */
@@ -155,29 +158,25 @@ export class Outliers<C extends object> {
     if (call.isAnswered) return;
     call.isAnswered = true;
     const { record } = call;
-    const { out, unanswered } = record;
+    const { candidate, unanswered } = record;
     this.#usualMs = ewma(this.#usualMs, this.#options.now() - call.atMs);
     // The calls before it are silent, but no longer the newest.
-    let older = 0;
-    for (const other of unanswered) {
-      if (other.order > call.order) break;
-      older += 1;
-    }
-    if (older === unanswered.length) unanswered.length = 0;
-    else if (older > 0) unanswered.splice(0, older);
+    unanswered.splice(0, unanswered.indexOf(call) + 1);
+    const out = this.#out.get(candidate);
     if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(record);
   }
 
   ended(call: SentCall<C>, how: CallVerdict): void {
     const { record } = call;
-    const { out } = record;
-    if (!call.isAnswered) record.remove(call);
+    const index = call.isAnswered ? -1 : record.unanswered.lastIndexOf(call);
+    if (index >= 0) record.unanswered.splice(index, 1);
+    const out = this.#out.get(record.candidate);
     if (out !== undefined) {
       if (out.trial !== call) return;
       if (how === 'failed') this.#eject(record, 'its trial call failed', out.isAvoided);
       else {
         out.trial = undefined;
-        out.offeredAtMs = Number.NEGATIVE_INFINITY;
+        out.offerAtMs = out.untilMs;
       }
     } else if (how !== 'neither' && call.atMs >= record.inSinceMs) this.#count(record, how === 'failed');
   }
@@ -195,13 +194,11 @@ export class Outliers<C extends object> {
     record.outcomes.addSecond(now);
     const reason = whyEjected(record, now);
     if (reason === undefined || !this.#members.includes(record.candidate)) return;
-    if (this.#ejected + 1 <= this.#mostEjected) this.#eject(record, reason, false);
+    if (this.#ejected.length < this.#mostEjected) this.#eject(record, reason, false);
   }
 
-  get #ejected(): number {
-    let count = 0;
-    for (const record of this.#out) if (isEjected(record)) count += 1;
-    return count;
+  get #ejected(): [C, Out][] {
+    return [...this.#out].filter(([, { isAvoided }]) => !isAvoided);
   }
 
   get #mostEjected(): number {
@@ -209,14 +206,16 @@ export class Outliers<C extends object> {
   }
 
   #eject(record: CandidateRecord<C>, reason: string, isAvoided: boolean): void {
+    const { candidate, inSinceMs } = record;
     const now = this.#options.now();
-    if (record.out === undefined) record.forgiveLevels(now);
+    if (!this.#out.has(candidate))
+      record.level = Math.max(0, record.level - Math.floor((now - inSinceMs) / FORGIVEN_MS));
     const forMs = Math.min(FIRST_OUT_MS * 2 ** record.level, LONGEST_OUT_MS);
     if (forMs < LONGEST_OUT_MS) record.level += 1;
-    const offeredAtMs = Number.NEGATIVE_INFINITY;
-    record.out = { reason, untilMs: now + forMs, isAvoided, offeredAtMs, trial: undefined };
-    this.#out.add(record);
-    this.#options.ejected(record.candidate, record.out, forMs);
+    const untilMs = now + forMs;
+    const out = { reason, untilMs, isAvoided, offerAtMs: untilMs, trial: undefined };
+    this.#out.set(candidate, out);
+    this.#options.ejected(candidate, out, forMs);
   }
 
   #readmit(record: CandidateRecord<C>): void {
@@ -224,9 +223,12 @@ export class Outliers<C extends object> {
     this.#options.readmitted(record.candidate);
   }
 
+  /** The candidate is in the pool, and its earlier results no longer count. */
   #forgive(record: CandidateRecord<C>): void {
-    record.reset(this.#options.now());
-    this.#out.delete(record);
+    this.#out.delete(record.candidate);
+    record.failuresInARow = 0;
+    record.outcomes.clear();
+    record.inSinceMs = this.#options.now();
   }
 
   /** One timer for all calls of the pool, set only while there are some. */
@@ -236,8 +238,8 @@ export class Outliers<C extends object> {
       let isNeeded = false;
       for (const candidate of this.#members) {
         const record = this.#records.get(candidate);
-        if (record === undefined || (record.unanswered.length === 0 && record.out?.trial === undefined))
-          continue;
+        const { trial } = this.#out.get(candidate) ?? {};
+        if (record === undefined || (record.unanswered.length === 0 && trial === undefined)) continue;
         isNeeded = true;
         this.#check(record);
       }
@@ -246,10 +248,13 @@ export class Outliers<C extends object> {
   }
 
   #check(record: CandidateRecord<C>): void {
+    const { candidate, unanswered } = record;
     const now = this.#options.now();
-    if (record.hasNewSilence(now - SILENT_MS)) this.#options.silent(record.candidate);
+    const silent = unanswered.filter(({ atMs, isSilent }) => !isSilent && atMs <= now - SILENT_MS);
+    for (const call of silent) call.isSilent = true; // reported once
+    if (silent.length > 0) this.#options.silent(candidate);
     const thresholdMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
-    const { out, unanswered } = record;
+    const out = this.#out.get(candidate);
     if (out !== undefined) {
       if (out.trial !== undefined && out.trial.atMs <= now - thresholdMs)
         this.#eject(record, 'its trial call is unanswered', out.isAvoided);
@@ -258,66 +263,23 @@ export class Outliers<C extends object> {
     const [, , third] = unanswered; // SILENT_CALLS
     if (this.#usualMs === undefined || third === undefined || third.atMs > now - thresholdMs) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
-    this.#eject(
-      record,
-      `its newest ${SILENT_CALLS} calls or more are unanswered for over ${seconds} s`,
-      true,
-    );
+    const reason = `its newest ${SILENT_CALLS} calls or more are unanswered for over ${seconds} s`;
+    this.#eject(record, reason, true);
   }
 
   #recordOf(candidate: C): CandidateRecord<C> {
     const known = this.#records.get(candidate);
     if (known !== undefined) return known;
-    const record = new CandidateRecord(candidate, this.#options.now());
+    const record: CandidateRecord<C> = {
+      candidate,
+      outcomes: new RecentCounts(),
+      failuresInARow: 0,
+      unanswered: [],
+      level: 0,
+      inSinceMs: this.#options.now(),
+    };
     this.#records.set(candidate, record);
     return record;
-  }
-}
-
-export class CandidateRecord<C> {
-  readonly candidate: C;
-  /** Answered calls, and failed ones. */
-  readonly outcomes = new RecentCounts();
-  failuresInARow = 0;
-  sent = 0;
-  /** The newest calls without a message, in the order in which they were sent. */
-  readonly unanswered: SentCall<C>[] = [];
-  out: Out | undefined;
-  /** Doublings of the next ejection. */
-  level = 0;
-  inSinceMs: number;
-
-  constructor(candidate: C, nowMs: number) {
-    this.candidate = candidate;
-    this.inSinceMs = nowMs;
-  }
-
-  /** The candidate is readmitted, and its earlier results no longer count. */
-  reset(nowMs: number): void {
-    this.out = undefined;
-    this.failuresInARow = 0;
-    this.outcomes.clear();
-    this.inSinceMs = nowMs;
-  }
-
-  forgiveLevels(nowMs: number): void {
-    this.level = Math.max(0, this.level - Math.floor((nowMs - this.inSinceMs) / FORGIVEN_MS));
-  }
-
-  remove(call: SentCall<C>): void {
-    const index = this.unanswered.lastIndexOf(call);
-    if (index >= 0) this.unanswered.splice(index, 1);
-  }
-
-  /** True if a call that was sent before that time has no message; true only once per call. */
-  hasNewSilence(beforeMs: number): boolean {
-    let hasNew = false;
-    for (const call of this.unanswered) {
-      if (call.atMs > beforeMs) break;
-      hasNew ||= !call.isSilent;
-      call.isSilent = true;
-    }
-    return hasNew;
   }
 }
 
@@ -330,15 +292,4 @@ function whyEjected(
   const all = answered + failed;
   if (all < LEAST_OUTCOMES || failed <= all * FAILED_SHARE) return undefined;
   return `${failed} of ${all} calls failed within 10 s`;
-}
-
-function isEjected({ out }: { readonly out: Out | undefined }): boolean {
-  return out?.isAvoided === false;
-}
-
-function byEnd(
-  { out: a }: { readonly out: Out | undefined },
-  { out: b }: { readonly out: Out | undefined },
-): number {
-  return (a?.untilMs ?? 0) - (b?.untilMs ?? 0);
 }

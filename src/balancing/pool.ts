@@ -1,7 +1,7 @@
 // The candidates of one template that are up; picks one that may receive a request now. Health is decided in
 // actors/instances/instance.machine.ts, the order by the strategies.
 
-import { type Observable, Subscription } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { type OutlierOptions, Outliers } from './outliers.ts';
 import type { Candidate, Strategy } from './strategies.ts';
 
@@ -12,16 +12,11 @@ export type PoolChange<C extends Candidate> =
 
 const NO_IDS: ReadonlySet<string> = new Set();
 
-/**
- * The pool of one template. Subscribed to `changes$` until `close()`. When the changes complete or fail, the pool is emptied:
- * better no candidate than one in an unknown state.
- */
+/** The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an unknown state. */
 export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
   /** The values of `#byId`, copied at each change, so that a returned list never changes. */
   #candidates: readonly C[] = [];
-  /** Set before the subscription: `changes$` may end synchronously. */
-  readonly #subscription = new Subscription();
   /** Its callers report every call to it; it decides which candidates are out. */
   readonly outliers: Outliers<C>;
   #strategy: Strategy;
@@ -33,22 +28,13 @@ export class Pool<C extends Candidate> {
     this.#strategy = strategy();
     this.#retryStrategy = strategy();
     this.outliers = new Outliers(options);
-    const subscription = changes$.subscribe({
-      next: (change) => this.#apply(change),
-      // The source reports its failure; here it means that no `down` will come any more.
-      error: () => this.close(),
-      complete: () => this.close(),
-    });
-    this.#subscription.add(subscription);
+    const end = () => this.#empty();
+    changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
   }
 
   /** The candidates that are up, full ones included, oldest first. */
   get candidates(): readonly C[] {
     return this.#candidates;
-  }
-
-  get size(): number {
-    return this.#candidates.length;
   }
 
   /**
@@ -93,9 +79,7 @@ export class Pool<C extends Candidate> {
     this.#retryStrategy = strategy();
   }
 
-  /** Unsubscribes and empties the pool. Idempotent. */
-  close(): void {
-    this.#subscription.unsubscribe();
+  #empty(): void {
     this.outliers.close();
     this.#byId.clear();
     this.#candidates = [];

@@ -1,48 +1,46 @@
-// Two counters over the last ten seconds, in a ring of one slot per second: cheap, and old counts expire by themselves.
+// Two counters over the last ten seconds, in one slot per second.
 
 const SECONDS = 10;
 
+interface Slot {
+  readonly atSecond: number;
+  first: number;
+  second: number;
+}
+
 export class RecentCounts {
-  readonly #first = new Array<number>(SECONDS).fill(0);
-  readonly #second = new Array<number>(SECONDS).fill(0);
-  #atSecond = 0;
+  /** Oldest first; none for a second in which nothing was counted. */
+  #slots: readonly Slot[] = [];
 
   /** All times are ms of one monotonic clock. */
   addFirst(nowMs: number): void {
-    const slot = this.#slot(nowMs);
-    this.#first[slot] = (this.#first[slot] ?? 0) + 1;
+    this.#slot(nowMs).first += 1;
   }
 
   addSecond(nowMs: number): void {
-    const slot = this.#slot(nowMs);
-    this.#second[slot] = (this.#second[slot] ?? 0) + 1;
+    this.#slot(nowMs).second += 1;
   }
 
   sums(nowMs: number): readonly [first: number, second: number] {
-    this.#slot(nowMs);
-    return [sum(this.#first), sum(this.#second)];
+    const sums: [number, number] = [0, 0];
+    for (const { atSecond, first, second } of this.#slots) {
+      if (atSecond <= Math.floor(nowMs / 1000) - SECONDS) continue;
+      sums[0] += first;
+      sums[1] += second;
+    }
+    return sums;
   }
 
   clear(): void {
-    this.#first.fill(0);
-    this.#second.fill(0);
+    this.#slots = [];
   }
 
-  #slot(nowMs: number): number {
-    const second = Math.floor(nowMs / 1000);
-    const passed = Math.min(second - this.#atSecond, SECONDS);
-    for (let step = 1; step <= passed; step += 1) {
-      const slot = (this.#atSecond + step) % SECONDS;
-      this.#first[slot] = 0;
-      this.#second[slot] = 0;
-    }
-    this.#atSecond = second;
-    return second % SECONDS;
+  #slot(nowMs: number): Slot {
+    const atSecond = Math.floor(nowMs / 1000);
+    const last = this.#slots.at(-1);
+    if (last?.atSecond === atSecond) return last;
+    const slot = { atSecond, first: 0, second: 0 };
+    this.#slots = [...this.#slots.slice(1 - SECONDS), slot];
+    return slot;
   }
-}
-
-function sum(counts: readonly number[]): number {
-  let total = 0;
-  for (const count of counts) total += count;
-  return total;
 }

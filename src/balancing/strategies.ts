@@ -3,10 +3,10 @@
 // Source: ADR 7.
 
 import type { StrategyName } from '../domain/policy.ts';
-import { bestLatencyMs, healthScore } from './health-score.ts';
+import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
 
 /** An instance as strategies see it. Reading is cheap: the numbers are in memory. */
-export interface Candidate {
+export interface Candidate extends Measured {
   /** Unique in the pool. */
   readonly id: string;
   /** Positive integer. */
@@ -14,10 +14,6 @@ export interface Candidate {
   readonly inFlight: number;
   /** Most exchanges; at this number the pool leaves the candidate out. */
   readonly capacity: number;
-  /** Exponentially weighted share of calls and probes that were answered, 0 to 1; 1 before the first. */
-  readonly successRate: number;
-  /** Exponentially weighted time to the answer, in ms; undefined before the first. */
-  readonly latencyMs: number | undefined;
 }
 
 /** Chooses one candidate, synchronously. May remember earlier choices. */

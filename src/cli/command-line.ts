@@ -15,6 +15,9 @@ export type CommandLine =
   | { readonly kind: 'overview'; readonly group: string | undefined; readonly isRequested: boolean }
   | { readonly kind: 'version' };
 
+const HELP: readonly string[] = ['--help', '-h', 'help'];
+const VERSION: readonly string[] = ['--version', '-v', 'version'];
+
 /** Finds the command of `argv` in the table and reads its options. Throws UsageError naming the nearest match. */
 export function readCommandLine(commands: readonly Command[], argv: readonly string[]): CommandLine {
   const [first, ...afterFirst] = argv;
@@ -24,8 +27,8 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
   const [word, ...rest] = group === undefined ? argv : afterFirst;
 
   if (word === undefined) return { kind: 'overview', group, isRequested: false };
-  if (isHelp(word)) return { kind: 'overview', group, isRequested: true };
-  if (isVersion(word)) return { kind: 'version' };
+  if (HELP.includes(word)) return { kind: 'overview', group, isRequested: true };
+  if (VERSION.includes(word)) return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
   const command = commands.find((candidate) => candidate.name === name || candidate.alias === name);
   if (command === undefined) throw unknownWord(word, group, commands);
@@ -38,8 +41,8 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
   const given = words
     .filter((word) => /^-./.test(word) && !isNumeric(word))
     .map((word) => word.replace(/=.*$/s, ''));
-  if (given.some(isHelp)) return { kind: 'help', command };
-  if (given.some(isVersion)) return { kind: 'version' };
+  if (given.some((word) => HELP.includes(word))) return { kind: 'help', command };
+  if (given.some((word) => VERSION.includes(word))) return { kind: 'version' };
   const flags = command.options.map(optionFlag);
   const unknown = given.find((word) => !flags.includes(word));
   if (unknown !== undefined) throw unknownOption(unknown, command.name, flags);
@@ -149,14 +152,6 @@ function adviceOn(nearest: string | undefined, shown: (nearest: string) => strin
 function unknownOption(option: string, name: string, flags: readonly string[]): UsageError {
   const advice = adviceOn(nearMiss(option, flags), (flag) => flag, `${name} --help`);
   return new UsageError(`unknown option ${option} for "stagedoor ${name}"; ${advice}`);
-}
-
-function isHelp(word: string): boolean {
-  return ['--help', '-h', 'help'].includes(word);
-}
-
-function isVersion(word: string): boolean {
-  return ['--version', '-v', 'version'].includes(word);
 }
 
 function camelCase(name: string): string {

@@ -49,6 +49,11 @@ export interface Command extends Omit<CommandDefinition, 'options'> {
   readonly options: readonly OptionDefinition[];
 }
 
+export function commandOf(definition: CommandDefinition): Command {
+  const quiet = { '-q, --quiet': 'Show results and errors only: no warnings, no progress' };
+  return { ...definition, options: optionsOf({ ...definition.options, ...quiet }) };
+}
+
 /** An option without its value: `--port` of `--port <number>`. */
 export function optionFlag({ flags }: OptionDefinition): string {
   return flags.replace(/ .*$/, '');

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { InstanceInput } from '../domain/instance.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import { instanceInputOf, resolveLaunch } from '../templates/launch.ts';
+import { instanceInputOf, launchOf } from '../templates/launch.ts';
 
 export interface DemoServer {
   readonly template: string;
@@ -16,11 +16,8 @@ export interface DemoServer {
   readonly input: InstanceInput;
 }
 
-/** Templates that also run over Streamable HTTP, and the word of their command that selects it. */
-const OVER_HTTP: Readonly<Record<string, { readonly from: string; readonly to: string }>> = {
-  everything: { from: 'stdio', to: 'streamableHttp' },
-};
-const STDIO_INSTANCES: Readonly<Record<string, number>> = { everything: 2 };
+/** It has two instances over stdio and one over Streamable HTTP. Each other template has one instance. */
+export const SHOWCASE = 'everything';
 
 /**
  * Plans the servers and makes a folder below `scratch` for each: those of all templates in the folder `templates`, by
@@ -37,17 +34,15 @@ export async function planDemo(scratch: string, templates?: string) {
 }
 
 async function plan(template: TemplateDefinition, scratch: string): Promise<DemoServer[]> {
-  const stdio = STDIO_INSTANCES[template.id] ?? 1;
-  const total = stdio + (template.id in OVER_HTTP ? 1 : 0);
   return Promise.all(
-    Array.from({ length: total }, async (_, index) => {
+    Array.from({ length: template.id === SHOWCASE ? 3 : 1 }, async (_, index) => {
       const id = `${template.id}-${index + 1}`;
       const folder = await makeFolder(scratch, id);
       const input = withLocalPackage(instanceInputOf(template, folder));
       return {
         template: template.id,
         id,
-        input: { ...(index < stdio ? input : await overHttp(template.id, input)), id },
+        input: { ...(index < 2 ? input : await overHttp(input)), id },
       };
     }),
   );
@@ -56,14 +51,13 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
 /** Replaces a download by the package that is installed beside the gateway, if any. */
 function withLocalPackage(input: InstanceInput): InstanceInput {
   if (input.command === undefined) return input;
-  const { command, args } = resolveLaunch({ command: input.command, args: input.args ?? [] });
+  const { command, args } = launchOf({ command: input.command, args: input.args ?? [] });
   return { ...input, command, args: [...args] };
 }
 
 /** A command together with an endpoint: the gateway runs the program and tells it the port of the endpoint in PORT. */
-async function overHttp(template: string, input: InstanceInput): Promise<InstanceInput> {
-  const { from, to } = OVER_HTTP[template] ?? {};
-  const args = (input.args ?? []).map((word) => (word === from && to !== undefined ? to : word));
+async function overHttp(input: InstanceInput): Promise<InstanceInput> {
+  const args = input.args?.map((word) => (word === 'stdio' ? 'streamableHttp' : word)) ?? [];
   return { ...input, args, transport: 'http', endpoint: `http://127.0.0.1:${await freePort()}/mcp` };
 }
 

@@ -8,9 +8,10 @@ import { filter, firstValueFrom, fromEvent, map, merge, timer } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import { messageOf } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { lastWords } from '../domain/text.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
-import { type DemoServer, planDemo } from './demo-servers.ts';
+import { type DemoServer, planDemo, SHOWCASE } from './demo-servers.ts';
 import { writeFailure } from './failures.ts';
 import { printable } from './output.ts';
 import type { Terminal } from './terminal.ts';
@@ -119,19 +120,17 @@ async function start(
   try {
     await gateway.register(template, input);
     const reason = await settled;
-    if (reason !== undefined) return { isHealthy: false, text: failed(gateway, template, id, reason) };
+    if (reason !== undefined) {
+      const [lastLine] = lastWords(gateway.instance(template, id).snapshot.stderr, 1);
+      const output = lastLine === undefined ? '' : `; last output: "${lastLine}"`;
+      return { isHealthy: false, text: printable(`failed: ${reason}${output}`) };
+    }
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
     const transport = input.endpoint === undefined ? 'stdio' : 'Streamable HTTP';
     return { isHealthy: true, text: `healthy after ${seconds} s (${transport})` };
   } catch (error) {
     return { isHealthy: false, text: `failed: ${messageOf(error)}` };
   }
-}
-
-function failed(gateway: DemoSetup['gateway'], template: string, id: string, reason: string): string {
-  const lastLine = gateway.instance(template, id).snapshot.stderr.at(-1);
-  const output = lastLine === undefined ? '' : `; last output: "${lastLine}"`;
-  return printable(`failed: ${reason}${output}`);
 }
 
 // --- calls, as command lines that work when they are pasted into a shell of this platform ----------------------------
@@ -142,8 +141,6 @@ interface DemoCall {
   readonly line: string;
   readonly file?: { readonly path: string; readonly body: string };
 }
-
-const SHOWCASE = 'everything';
 
 /**
  * Calls that healthy templates can answer: three to `everything`, or else one to each of the others. No quoting of JSON works

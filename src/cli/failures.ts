@@ -8,22 +8,17 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The command was understood and failed: exit code 1. The message is one line; `details` are lines below it. */
+/** The command was understood and failed: exit code 1. The first line of the message says what failed. */
 export class CommandFailure extends Error {
-  readonly details: readonly string[];
-
-  constructor(message: string, options: ErrorOptions & { details?: readonly string[] } = {}) {
-    super(message, options);
-    this.name = 'CommandFailure';
-    this.details = options.details ?? [];
-  }
+  override readonly name = 'CommandFailure';
 }
 
+/** A gateway refused a request, or its credentials. */
 export class GatewayRefusal extends CommandFailure {
   /** `error_code` of the answer. */
-  readonly code: string | undefined;
+  readonly code: unknown;
 
-  constructor(message: string, code: string | undefined) {
+  constructor(message: string, code: unknown) {
     super(message);
     this.code = code;
   }
@@ -35,9 +30,6 @@ export class Cancelled extends CommandFailure {
     super('cancelled');
   }
 }
-
-/** A gateway refused the credentials, or there were none: exit code 1, unless the command works without them. */
-export class NotLoggedIn extends CommandFailure {}
 
 /** A file that cannot be written, as the failure of a command. `outcomeText` is a clause about changes that were made. */
 export function writeFailure(path: string, cause: unknown, outcomeText = ''): CommandFailure {

@@ -6,7 +6,7 @@ import type { Command, OptionDefinition } from './command.ts';
 
 type HelpRow = readonly [name: string, text: string];
 
-/** Help for the program (`group` undefined) or for the commands of one group. `columns`: see `rowLines`. */
+/** Help for the program (`group` undefined) or for the commands of one group. `columns`: those of the terminal, if any. */
 export function overview(commands: readonly Command[], group?: string, columns?: number): string {
   const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
   const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
@@ -15,9 +15,9 @@ export function overview(commands: readonly Command[], group?: string, columns?:
   return [
     'One HTTP entrance to many MCP servers.',
     section('Usage', [`${program} <command> [options]`]),
-    section('Commands', rowLines(rows, columns)),
-    section('Options', rowLines(group === undefined ? [HELP, VERSION] : [HELP], columns)),
-    ...(shown.some(talksToGateway) ? [section('Environment', rowLines([URL, CREDENTIALS], columns))] : []),
+    rowSection('Commands', rows, columns),
+    rowSection('Options', group === undefined ? [HELP, VERSION] : [HELP], columns),
+    ...(shown.some(talksToGateway) ? [rowSection('Environment', [URL, CREDENTIALS], columns)] : []),
     `Help for a command: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
   ].join('\n\n');
 }
@@ -34,8 +34,8 @@ export function commandHelp(command: Command, columns?: number): string {
   return [
     wrapLines(`${summary}.`, columns ?? Number.POSITIVE_INFINITY).join('\n'),
     section('Usage', [`stagedoor ${usage(command)} [options]`]),
-    ...[...titles].map((title) => section(title, rowLines(rowsOf(title), columns))),
-    ...(talksToGateway(command) ? [section('Environment', rowLines([CREDENTIALS], columns))] : []),
+    ...[...titles].map((title) => rowSection(title, rowsOf(title), columns)),
+    ...(talksToGateway(command) ? [rowSection('Environment', [CREDENTIALS], columns)] : []),
     ...(exampleLines.length > 0 ? [section('Examples', exampleLines)] : []),
   ].join('\n\n');
 }
@@ -64,6 +64,10 @@ function section(title: string, lines: readonly string[]): string {
   return [`${title}:`, ...lines.map((line) => `${INDENT}${line}`)].join('\n');
 }
 
+function rowSection(title: string, rows: readonly HelpRow[], columns: number | undefined): string {
+  return section(title, rowLines(rows, columns && columns - INDENT.length));
+}
+
 const INDENT = '  ';
 const GAP = '  ';
 /** Longer lines are hard to read, even if the terminal is wider. */
@@ -72,9 +76,8 @@ const LONGEST_LINE = 110;
 const NAME_SHARE = 0.4;
 
 /** Names and their texts in two columns, within `columns` characters; without `columns`, as in a pipe, each row is one line. */
-function rowLines(rows: readonly HelpRow[], columns = Number.POSITIVE_INFINITY): string[] {
-  const width =
-    (columns === Number.POSITIVE_INFINITY ? columns : Math.min(columns, LONGEST_LINE)) - INDENT.length;
+export function rowLines(rows: readonly HelpRow[], columns?: number): string[] {
+  const width = columns === undefined ? Number.POSITIVE_INFINITY : Math.min(columns, LONGEST_LINE);
   const fitting = rows.map(([name]) => name.length).filter((length) => length <= width * NAME_SHARE);
   const nameWidth = Math.max(0, ...fitting);
   return rows.flatMap(([name, text]) => {

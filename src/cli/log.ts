@@ -72,15 +72,9 @@ export function humanLine(line: string): string {
   const word = pino.levels.labels[Number(level)] ?? 'info';
   const { err, ...fields } = rest;
   const details = Object.entries(fields).map(([name, value]) => `${name}=${fieldText(value)}`);
-  const stack = err === undefined ? [] : [`\n${stackOf(err)}`];
-  return withoutInvisible(
-    [`${clock} ${word.padEnd(5)} ${String(msg ?? '')}`, ...details].join('  ') + stack.join(''),
-  );
-}
-
-function stackOf(error: unknown): string {
-  const { stack, message } = Object(error) as Record<string, unknown>;
-  return String(stack ?? message ?? error);
+  const { stack, message } = Object(err) as Record<string, unknown>;
+  const trace = err === undefined ? '' : `\n${stack ?? message ?? err}`;
+  return withoutInvisible([`${clock} ${word.padEnd(5)} ${String(msg ?? '')}`, ...details].join('  ') + trace);
 }
 
 // --- the sink ------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ export async function main(argv: readonly string[], terminal: Terminal = process
   } catch (error) {
     if (error instanceof UsageError) return fail(USAGE, error.message);
     if (error instanceof Cancelled) return fail(INTERRUPTED, error.message);
-    if (error instanceof CommandFailure) return fail(FAILURE, [error.message, ...error.details].join('\n'));
+    if (error instanceof CommandFailure) return fail(FAILURE, error.message);
     return fail(FAILURE, error instanceof Error ? `${error.stack}` : String(error));
   }
 

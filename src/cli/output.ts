@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { stripVTControlCharacters } from 'node:util';
 import { hasInvisible, withoutInvisible } from '../domain/text.ts';
 import type { CommandInput } from './command.ts';
-import { wrapLines } from './help.ts';
+import { rowLines } from './help.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Prints the result of a command: `record` as JSON with `--json`, else the text. Returns the exit code of a success. */
@@ -117,19 +117,14 @@ function widthOf(text: string): number {
 
 /** `name  value` lines with the values in one column, which is wrapped on a terminal; none for an empty value. */
 export function detailLines(
-  { columns = Number.POSITIVE_INFINITY }: Pick<Terminal, 'columns'>,
+  { columns }: Pick<Terminal, 'columns'>,
   pairs: readonly (readonly [name: string, value: unknown])[],
 ): string {
-  const shown = pairs
-    .map(([name, value]) => ({ name, text: cellText(value) }))
-    .filter(({ text }) => text !== '');
-  const width = Math.max(...shown.map(({ name }) => name.length)) + GAP;
-  const lines = shown.flatMap(({ name, text }) =>
-    wrapLines(text, columns - width).map(
-      (line, index) => `${(index === 0 ? name : '').padEnd(width)}${line}`,
-    ),
-  );
-  return lines.join('\n');
+  const rows = pairs.map(([name, value]) => [name, cellText(value)] as const);
+  return rowLines(
+    rows.filter(([, text]) => text !== ''),
+    columns,
+  ).join('\n');
 }
 
 export function fieldText(value: unknown): string {

@@ -5,10 +5,12 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  lchownSync,
   mkdirSync,
   openSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -47,6 +49,7 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
       closeSync(file);
     }
     chmodSync(draft, mode); // the umask may have removed even the owner's bits
+    keepOwner(path, draft);
     const isReplaced = isUnchanged();
     if (isReplaced) renameSync(draft, path);
     else rmSync(draft);
@@ -55,6 +58,12 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
     rmSync(draft, { force: true });
     throw error;
   }
+}
+
+/** Gives root's copy, never the target of a link, to the owner of the original, if there is one, who has to be able to read it. */
+export function keepOwner(original: string, copy: string): void {
+  const owner = process.getuid?.() === 0 ? statSync(original, { throwIfNoEntry: false }) : undefined;
+  if (owner !== undefined) lchownSync(copy, owner.uid, owner.gid);
 }
 
 /** The absolute path of a file to be written for the user. Throws CommandFailure when it exists, or its folder does not. */

@@ -7,19 +7,20 @@ import { jsonIn } from '../domain/json.ts';
 import { ownCommand } from '../domain/version.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
-import { type Fields, fields, issueText } from './answers.ts';
+import { type Fields, fields, issueText, listOf } from './answers.ts';
 import { DEFAULT_URLS, usualUrls } from './background/daemon-files.ts';
 import type { CommandInput, OptionTable } from './command.ts';
-import { CommandFailure, GatewayRefusal, NotLoggedIn, UsageError } from './failures.ts';
+import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; undefined when neither is given. */
-export function namedGateway(
+/** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first that answers at a usual address. */
+export async function findGateway(
   written: string | undefined,
-  { env, busy }: Pick<Terminal, 'env' | 'busy'>,
-): Remote | undefined {
-  const url = namedUrl(written, env);
-  return url === undefined ? undefined : new Remote(url, requestCredentials(url, env), busy);
+  terminal: Pick<Terminal, 'env' | 'folder' | 'busy'>,
+): Promise<Remote | undefined> {
+  const url = namedUrl(written, terminal.env) ?? (await answeringUrl(terminal));
+  if (url === undefined) return undefined;
+  return new Remote(url, requestCredentials(url, terminal.env), terminal.busy);
 }
 
 /** The address of a gateway from `--url`, else STAGEDOOR_URL. Sends no request. */
@@ -35,13 +36,9 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
 }
 
 /** The first usual address at which a gateway answers. Sends no secret to another program. */
-export function seekGateway(
-  terminal: Pick<Terminal, 'env' | 'folder' | 'busy'>,
-): Promise<Remote | undefined> {
+export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promise<string | undefined> {
   return terminal.busy('looking for a gateway', async () => {
-    for (const url of usualUrls(terminal)) {
-      if (await answersAsGateway(url, SEEK_MS)) return namedGateway(url, terminal);
-    }
+    for (const url of usualUrls(terminal)) if (await answersAsGateway(url, SEEK_MS)) return url;
     return undefined;
   });
 }
@@ -52,24 +49,23 @@ const SEEK_MS = 3_000;
 /** Whether a gateway answers at this address within the time in ms. Sends no secret. */
 export async function answersAsGateway(url: string, timeoutMs: number): Promise<boolean> {
   try {
-    const remote = new Remote(url, NO_CREDENTIALS, (_what, work) => work(() => {}));
-    return 'build' in (await remote.health(timeoutMs));
-  } catch (error) {
-    // No program answers, or one that is no gateway.
-    if (error instanceof CommandFailure) return false;
-    throw error;
+    const signal = AbortSignal.timeout(timeoutMs);
+    const response = await fetch(`${url}/gateway/health`, { signal, redirect: 'error' });
+    return 'build' in fields(await response.json());
+  } catch {
+    return false;
   }
 }
-
-const NO_CREDENTIALS: RequestCredentials = { headers: {}, refused: (detail) => new NotLoggedIn(detail) };
 
 interface RemoteRequest {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly body?: unknown;
   /** Sent as a form, without credentials: a login. */
   readonly form?: Readonly<Record<string, string>>;
-  /** Longest wait for the whole answer, in ms. Default 10 000. */
+  /** Longest wait for the whole answer, in ms. Default ANSWER_MS. */
   readonly timeoutMs?: number;
+  /** A status that is no failure, besides 2xx, unless its body has the code of an error. */
+  readonly accepted?: number;
 }
 
 interface StreamRequest {
@@ -89,7 +85,7 @@ export interface RemoteEvent {
 /** The connection ended, or was silent for longer than `SILENCE_MS`. */
 export class StreamBroken extends CommandFailure {}
 
-/** Longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 11 s for its database. */
+/** Longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 11 s for a silent database. */
 const ANSWER_MS = 15_000;
 /** Longest silence of a stream: its gateway writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
@@ -119,20 +115,13 @@ export class Remote {
     request: RemoteRequest,
   ): Promise<{ readonly status: number; readonly body: unknown }> {
     const { response, text } = await this.#send(path, request);
-    const { status } = response;
-    if (status === 204) return { status, body: undefined };
-    const body = this.#parse(status, text);
-    if (status === 401 && request.form === undefined) throw this.#credentials.refused(reasonsOf(body));
-    if (!response.ok) throw refusalOf(body, response);
-    return { status, body };
+    return { status: response.status, body: this.#bodyOf(response, text, request) };
   }
 
   /** The health of the gateway, also when it is unhealthy, which is a 503. */
-  async health(timeoutMs = ANSWER_MS): Promise<Fields> {
-    const { response, text } = await this.#send('/gateway/health', { timeoutMs });
-    const answer = this.#parse(response.status, text);
-    if ((response.ok || response.status === 503) && 'status' in answer) return fields(answer);
-    if (!response.ok) throw refusalOf(answer, response);
+  async health(): Promise<Fields> {
+    const health = fields(await this.request('/gateway/health', { accepted: 503 }));
+    if ('status' in health) return health;
     throw new CommandFailure(`${this.url} is not a gateway: its health has no status`);
   }
 
@@ -162,11 +151,8 @@ export class Remote {
       const response = await fetch(address, { headers, ...content, ...ended });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
       if (!isStream || response.body === null) {
-        const answer = this.#parse(response.status, await response.text());
-        if (response.status === 401) throw this.#credentials.refused(reasonsOf(answer));
-        throw response.ok
-          ? new CommandFailure(`${this.url} answered ${path} without an event stream`)
-          : refusalOf(answer, response);
+        this.#bodyOf(response, await response.text());
+        throw new CommandFailure(`${this.url} answered ${path} without an event stream`);
       }
       hasBegun = true;
       const reader = new SseReader(EVENT_BYTES, (bytes, name) => {
@@ -214,10 +200,16 @@ export class Remote {
     });
   }
 
-  #parse(status: number, text: string): object {
-    const answer = jsonIn(text);
-    if (typeof answer === 'object' && answer !== null) return answer;
-    throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
+  /** Throws GatewayRefusal for a failure of the request, CommandFailure for an answer that is not JSON. */
+  #bodyOf(response: Response, text: string, { form, accepted }: RemoteRequest = {}): unknown {
+    const { status, ok } = response;
+    if (status === 204) return undefined;
+    const body = jsonIn(text);
+    if (typeof body !== 'object' || body === null)
+      throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
+    if (ok || (status === accepted && !('error_code' in body))) return body;
+    if (status !== 401 || form !== undefined) throw refusalOf(body, response);
+    throw new GatewayRefusal(this.#credentials.refused(reasonsOf(body)), fields(body).error_code);
   }
 }
 
@@ -229,11 +221,10 @@ function contentOf({ body, form }: RemoteRequest, { headers }: RequestCredential
 
 /** The gateway's error body as one line, without its request id, which only helps readers of the log. */
 function refusalOf(answer: object, { status, headers }: Response): GatewayRefusal {
-  const { error_code: code } = fields(answer);
+  const { error_code: code = `status ${status}` } = fields(answer);
   const wait = status === 429 ? headers.get('Retry-After') : null;
   const advice = wait === null ? '' : `; try again in ${wait} s`;
-  const named = typeof code === 'string' ? code : undefined;
-  return new GatewayRefusal(`${reasonsOf(answer)}${advice} (${named ?? `status ${status}`})`, named);
+  return new GatewayRefusal(`${reasonsOf(answer)}${advice} (${code})`, code);
 }
 
 function reasonsOf(answer: object): string {
@@ -245,19 +236,16 @@ function reasonsOf(answer: object): string {
 }
 
 function unreachable(url: string, timeoutMs: number, error: unknown, method = 'GET'): CommandFailure {
-  return new CommandFailure(unreachableReason(url, timeoutMs, error, method), { cause: error });
-}
-
-function unreachableReason(url: string, timeoutMs: number, error: unknown, method: string): string {
-  if (error instanceof Error && error.name === 'TimeoutError') {
-    const note = method === 'GET' ? '' : '; the request may have been carried out';
-    return `${url} did not answer within ${timeoutMs / 1000} s${note}`;
-  }
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const code = codeOf(cause);
-  if (code === 'ECONNREFUSED')
-    return `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
-  return `${url} cannot be reached: ${code ?? messageOf(cause)}`;
+  let reason = `${url} cannot be reached: ${code ?? messageOf(cause)}`;
+  if (error instanceof Error && error.name === 'TimeoutError') {
+    const note = method === 'GET' ? '' : '; the request may have been carried out';
+    reason = `${url} did not answer within ${timeoutMs / 1000} s${note}`;
+  } else if (code === 'ECONNREFUSED') {
+    reason = `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
+  }
+  return new CommandFailure(reason, { cause: error });
 }
 
 export const URL_OPTION: OptionTable = {
@@ -278,12 +266,33 @@ export const WIDE_OPTION: OptionTable = {
 
 /** The gateway that `--url` or STAGEDOOR_URL names, else the first that answers. Throws CommandFailure when none does. */
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
-  const remote = namedGateway(input.text('url'), terminal) ?? (await seekGateway(terminal));
+  const remote = await findGateway(input.text('url'), terminal);
   if (remote !== undefined) return remote;
   throw new CommandFailure(
     `no gateway answers at ${usualUrls(terminal).join(' or ')}; ` +
       `start one with "${ownCommand('gateway start')}" or name it with --url`,
   );
+}
+
+/** Entries of one answer of the gateway. */
+const PAGE = 500;
+
+/** The entries of a list of several pages, up to `most`. */
+export async function entriesOf(
+  gateway: Remote,
+  path: string,
+  name: string,
+  { query = new URLSearchParams(), most = Number.POSITIVE_INFINITY } = {},
+): Promise<readonly Fields[]> {
+  const entries: Fields[] = [];
+  for (let cursor: unknown = ''; typeof cursor === 'string' && entries.length < most; ) {
+    query.set('limit', String(Math.min(PAGE, most - entries.length)));
+    if (cursor !== '') query.set('cursor', cursor);
+    const page = fields(await gateway.request(`${path}?${query}`));
+    entries.push(...listOf(page[name]));
+    cursor = page.next_cursor;
+  }
+  return entries;
 }
 
 /** Runs a request about a template. For an unknown name the failure suggests a similar one. */

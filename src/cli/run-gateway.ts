@@ -2,7 +2,7 @@
 // an uncaught error. src/server.ts is the server itself; demo.ts runs the servers of --demo.
 
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
@@ -80,7 +80,9 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
       if (!starting.signal.aborted) terminal.print(stoppingText(reason, config));
       return exitCodeOf(reason);
     } finally {
-      await closeServer(server, log);
+      const beganAtMs = performance.now();
+      await server.close(); // event-log.ts logs the calls that it waits for
+      log.info({ duration_ms: Math.round(performance.now() - beganAtMs) }, 'stopped');
       demo?.remove();
     }
   } finally {
@@ -96,13 +98,6 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
  */
 function keepGarbageYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
-}
-
-/** event-log.ts logs the calls that the end waits for. */
-async function closeServer(server: RunningServer, log: Logger): Promise<void> {
-  const beganAtMs = performance.now();
-  await server.close();
-  log.info({ duration_ms: Math.round(performance.now() - beganAtMs) }, 'stopped');
 }
 
 async function runUntilStopped(demo: Demo | undefined, stopped: Promise<StopReason>): Promise<StopReason> {
@@ -197,35 +192,11 @@ export function killOwnChildren(): void {
   for (const pid of ownChildren()) killGroup(pid, 'SIGKILL');
 }
 
+/** Linux lists them in a file; images for containers often lack pgrep. */
 function ownChildren(): number[] {
-  const table = process.platform === 'linux' ? readProcesses() : askPs();
-  return table.filter(({ parent }) => parent === process.pid).map(({ pid }) => pid);
-}
-
-interface ProcessRow {
-  readonly pid: number;
-  readonly parent: number;
-}
-
-/** Reads /proc, because images for containers often lack ps. */
-function readProcesses(): ProcessRow[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        // "pid (name) state parent …", where the name may hold anything.
-        const [, parent] = /\) \S (\d+) [^)]*$/.exec(readFileSync(`/proc/${name}/stat`, 'latin1')) ?? [];
-        return [{ pid: Number(name), parent: Number(parent) }];
-      } catch {
-        return []; // it has ended since the folder was read
-      }
-    });
-}
-
-function askPs(): ProcessRow[] {
-  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
-  return (stdout ?? '').split('\n').map((line) => {
-    const [pid, parent] = line.trim().split(/\s+/).map(Number);
-    return { pid: pid ?? 0, parent: parent ?? 0 };
-  });
+  const file = `/proc/self/task/${process.pid}/children`;
+  const text = existsSync(file)
+    ? readFileSync(file, 'latin1')
+    : spawnSync('pgrep', ['-P', String(process.pid)], { encoding: 'utf8' }).stdout;
+  return (text ?? '').split(/\s+/).filter(Boolean).map(Number);
 }

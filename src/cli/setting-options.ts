@@ -24,32 +24,26 @@ export const SETTING_OPTIONS: OptionTable = {
   ...Object.assign({}, ...ALL_SETTINGS.map(optionsOfSetting)),
 };
 
-function optionsOfSetting({ flag, ...row }: Setting<unknown>): OptionTable {
+function optionsOfSetting({
+  flag,
+  doc,
+  kind,
+  default: value,
+  defaultText = kind.show(value),
+}: Setting<unknown>): OptionTable {
   if (flag === undefined) return {};
   const group = groupOf(flag);
-  const description = descriptionOf(row);
-  if (row.kind !== boolean) return { [`--${flag} <${row.kind.unit ?? 'value'}>`]: { description, group } };
-  return {
-    [`--${flag}`]: { description, group },
-    [`--no-${flag}`]: { description: `Turn ${flag} off`, group },
-  };
+  const otherwise = defaultText === '' ? '' : `; default ${defaultText}`;
+  const choices = kind.type.startsWith('one of') ? `; ${kind.type}` : '';
+  const about = { description: doc.replace(/\.$/, '') + otherwise + choices, group };
+  if (kind !== boolean) return { [`--${flag} <${kind.unit ?? 'value'}>`]: about };
+  return { [`--${flag}`]: about, [`--no-${flag}`]: { description: `Turn ${flag} off`, group } };
 }
 
 function groupOf(flag: string): string {
   const flags = ALL_SETTINGS.map((row) => row.flag);
   const started = GROUPS.filter(([, firstFlag]) => flags.indexOf(firstFlag) <= flags.indexOf(flag));
   return (started.at(-1) ?? GROUPS[0])[0];
-}
-
-function descriptionOf({
-  doc,
-  kind,
-  default: value,
-  defaultText = kind.show(value),
-}: Omit<Setting<unknown>, 'flag'>) {
-  const otherwise = defaultText === '' ? '' : `; default ${defaultText}`;
-  const choices = kind.type.startsWith('one of') ? `; ${kind.type}` : '';
-  return doc.replace(/\.$/, '') + otherwise + choices;
 }
 
 /** The settings from options, environment and configuration file. `forced`: flags that options replace. */

@@ -42,18 +42,14 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
     if (hasTerminal) onSignal(signal);
   };
   let reported = 0;
-  let isReporting = false;
   const onUncaught = (error: unknown): void => {
     first.resolve({ kind: 'error', error });
-    if (isReporting || reported >= MOST_REPORTED) return;
+    if (reported >= MOST_REPORTED) return;
     reported += 1;
-    isReporting = true;
     try {
       onError(error);
     } catch {
       // Thrown from here, the error would end the process at once and leave its children behind.
-    } finally {
-      isReporting = false;
     }
   };
 

@@ -31,8 +31,8 @@ export interface Terminal {
   /** The folder relative paths of the command line start from. */
   readonly folder: string;
   readonly canAsk: boolean;
-  /** Hidden input of a person; undefined after Ctrl-D. Rejects with Cancelled after Ctrl-C. Only when `canAsk`. */
-  askHidden(question: string): Promise<string | undefined>;
+  /** Hidden input of a person. Rejects with Cancelled after Ctrl-C and Ctrl-D. Only when `canAsk`. */
+  askHidden(question: string): Promise<string>;
   /** The first line of standard input, without its end; undefined when it is too long or no UTF-8. */
   readLine(): Promise<string | undefined>;
 }
@@ -110,7 +110,7 @@ function complain(text: string): void {
 
 // --- the spinner on standard error ---------------------------------------------------------------------------------
 
-/** Replaces the words beside the spinner; shows it at once if it was not there yet. */
+/** Replaces the words beside the spinner. */
 type Progress = (text: string) => void;
 
 /** Runs the work. `what` is a clause: "waiting for http://127.0.0.1:8080". */
@@ -128,20 +128,17 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
     let text = what;
     let isOver = false;
     let spinner: Spinner | undefined;
-    const start = async (): Promise<void> => {
-      clearTimeout(timer);
+    const timer = setTimeout(async () => {
       const { default: yoctoSpinner } = await import('yocto-spinner');
-      if (!isOver) spinner ??= yoctoSpinner({ stream, text }).start();
-    };
-    const timer = setTimeout(start, SPINNER_AFTER_MS);
+      if (!isOver) spinner = yoctoSpinner({ stream, text }).start();
+    }, SPINNER_AFTER_MS);
     try {
       return await work((progress) => {
         // One line of the screen: a spinner that wraps flickers.
         text = withoutInvisible(progress)
           .replace(/\s+/g, ' ')
           .slice(0, Math.max(20, stream.columns - 4));
-        if (spinner === undefined) void start();
-        else spinner.text = text;
+        if (spinner !== undefined) spinner.text = text;
       });
     } finally {
       isOver = true;
@@ -179,13 +176,12 @@ export async function readFirstLine(input: Readable): Promise<string | undefined
 }
 
 /**
- * The line that was typed; undefined when it was cancelled with Ctrl-D. Rejects with Cancelled after Ctrl-C. Backspace,
- * Ctrl-U and the like work. The terminal is as before when the promise settles; a signal that ends the process puts it back as well (Node does).
+ * The line that was typed. Rejects with Cancelled after Ctrl-C, Ctrl-D and the end of the input. Backspace, Ctrl-U and the like work. The terminal is as before when the promise settles; a signal that ends the process puts it back as well (Node does).
  */
 export function askHidden(
   question: string,
   { input, output }: { readonly input: Readable; readonly output: Pick<Writable, 'write'> },
-): Promise<string | undefined> {
+): Promise<string> {
   // `output` gets the question and the line end. The line editor, which knows all keys and sets and resets the raw mode,
   // writes nowhere.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
@@ -194,19 +190,15 @@ export function askHidden(
   output.write(question);
   return new Promise((resolve, reject) => {
     let answer: string | undefined;
-    let isInterrupted = false;
     editor.once('line', (line) => {
       answer = line;
       editor.close();
     });
-    editor.once('SIGINT', () => {
-      isInterrupted = true;
-      editor.close();
-    });
+    editor.once('SIGINT', () => editor.close());
     editor.once('close', () => {
       output.write('\n');
       input.pause(); // otherwise it would keep the process alive
-      if (isInterrupted) reject(new Cancelled());
+      if (answer === undefined) reject(new Cancelled());
       else resolve(answer);
     });
   });

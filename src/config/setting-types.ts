@@ -173,63 +173,48 @@ export const boolean: SettingType<boolean> = {
 
 /** A whole number from `least` to `most`, both included. `what` is a unit, or a noun with an article: `bytes`, `a port`. */
 export function integer(least: number, most: number, what = 'a whole number'): SettingType<number> {
-  return {
-    type: `${what} from ${least} to ${most}`,
-    ...(what.startsWith('a ') ? {} : { unit: what }),
-    read: (raw) => {
-      const value = readNumber(raw);
-      return value !== undefined && Number.isInteger(value) && value >= least && value <= most
-        ? value
-        : undefined;
-    },
-    show: String,
-  };
+  return numbers(what, least, most, { isWhole: true });
 }
 
 /** Seconds as written, decimals allowed; the value is in whole milliseconds. Source: ADR 4. */
 export function seconds(least: number, most: number): SettingType<number> {
-  return {
-    type: `seconds from ${least} to ${most}`,
-    unit: 'seconds',
-    read: (raw) => {
-      const value = readNumber(raw);
-      return value !== undefined && value >= least && value <= most ? Math.round(value * 1000) : undefined;
-    },
-    show: (milliseconds) => String(milliseconds / 1000),
-  };
+  return numbers('seconds', least, most, { scale: 1_000 });
 }
 
 /** Whole minutes; the value is in milliseconds. */
 export function minutes(least: number, most: number): SettingType<number> {
-  return converted(
-    integer(least, most, 'minutes'),
-    (written) => written * 60_000,
-    (milliseconds) => milliseconds / 60_000,
-  );
+  return numbers('minutes', least, most, { scale: 60_000, isWhole: true });
+}
+
+/** A number whose value is `scale` times the written one, rounded. */
+function numbers(
+  what: string,
+  least: number,
+  most: number,
+  { scale = 1, isWhole = false }: { readonly scale?: number; readonly isWhole?: boolean },
+): SettingType<number> {
+  return {
+    type: `${what} from ${least} to ${most}`,
+    ...(what.startsWith('a ') ? {} : { unit: what }),
+    read: (raw) => {
+      const written = readNumber(raw) ?? Number.NaN;
+      const isValid = written >= least && written <= most && (!isWhole || Number.isInteger(written));
+      return isValid ? Math.round(written * scale) : undefined;
+    },
+    show: (value) => String(value / scale),
+  };
 }
 
 /** A whole percentage; the value is a fraction. */
 export function percent(least: number, most: number): SettingType<number> {
-  return converted(
-    integer(least, most, 'percent'),
-    (written) => written / 100,
-    (fraction) => Math.round(fraction * 100),
-  );
-}
-
-/** A number that is written in another unit than that of its value. */
-function converted(
-  written: SettingType<number>,
-  toValue: (written: number) => number,
-  toWritten: (value: number) => number,
-): SettingType<number> {
+  const written = integer(least, most, 'percent');
   return {
     ...written,
     read: (raw, folder) => {
       const number = written.read(raw, folder);
-      return number === undefined ? undefined : toValue(number);
+      return number === undefined ? undefined : number / 100;
     },
-    show: (value) => written.show(toWritten(value)),
+    show: (fraction) => String(Math.round(fraction * 100)),
   };
 }
 

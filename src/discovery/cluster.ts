@@ -162,18 +162,13 @@ export class Cluster {
     signal: AbortSignal,
     onEvent: (event: { readonly version: string; readonly isBookmark: boolean }) => void,
   ): Promise<boolean> {
-    const silence = new AbortController();
-    const timer = setTimeout(() => silence.abort(), SILENCE_MS);
-    timer.unref();
     try {
-      const either = AbortSignal.any([signal, silence.signal]);
-      const response = await this.#ask(resource, query, either);
+      const response = await this.#ask(resource, query, signal);
       if (response.status === 410) {
         await response.body?.cancel();
         return true;
       }
       for await (const line of linesOf(response.body ?? [])) {
-        timer.refresh();
         const { type, object } = Object(JSON.parse(line));
         if (type === 'ERROR') {
           if (Object(object).code === 410) return true;
@@ -185,9 +180,7 @@ export class Cluster {
       return false;
     } catch (thrown) {
       if (signal.aborted) return false;
-      throw this.#failure(thrown, silence.signal.aborted);
-    } finally {
-      clearTimeout(timer);
+      throw this.#failure(thrown, false);
     }
   }
 
@@ -235,7 +228,7 @@ async function clientOf({ ca, cert, key, isVerified, token }: ClusterAccess, clo
   const { Agent, fetch } = await import('undici');
   const given = Object.entries({ ca, cert, key }).filter(([, text]) => text !== undefined);
   const tls = { ...Object.fromEntries(given), rejectUnauthorized: isVerified };
-  const dispatcher = new Agent({ connect: { ...tls, signal: closing }, bodyTimeout: 0 });
+  const dispatcher = new Agent({ connect: { ...tls, signal: closing }, bodyTimeout: SILENCE_MS });
   return async (url: string, signal: AbortSignal): Promise<Response> => {
     const bearer = token();
     const headers = {

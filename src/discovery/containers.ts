@@ -6,6 +6,7 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
 import type { ContainerInfo, ContainerInspectInfo } from 'dockerode';
+import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
 import { splitCommand } from '../domain/command.ts';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import { hostAndPort } from '../domain/endpoint.ts';
@@ -49,7 +50,7 @@ function containerSources(
 }
 
 function containerSource(address: string, { hintsOf, signal }: DiscoveryContext): Source {
-  const origin = originOf(address);
+  const origin = `containers:${hash('sha256', address).slice(0, 16)}`;
   return {
     address,
     origin,
@@ -84,19 +85,16 @@ async function inspectAll(address: string, abortSignal: AbortSignal): Promise<re
     ),
   );
   const infos = [...new Map(lists.flat().map((info) => [info.Id, info])).values()];
-  const containers: InspectedContainer[] = [];
-  for (let at = 0; at < infos.length; at += INSPECTED_AT_A_TIME) {
-    const some = infos.slice(at, at + INSPECTED_AT_A_TIME).map(async (info) => {
-      try {
-        return [{ info, details: await engine.getContainer(info.Id).inspect({ abortSignal }) }];
-      } catch (thrown) {
-        if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404) return []; // just removed
-        throw thrown;
-      }
-    });
-    containers.push(...(await Promise.all(some)).flat());
-  }
-  return containers;
+  const inspect = async (info: ContainerInfo): Promise<InspectedContainer | undefined> => {
+    try {
+      return { info, details: await engine.getContainer(info.Id).inspect({ abortSignal }) };
+    } catch (thrown) {
+      if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404) return undefined; // just removed
+      throw thrown;
+    }
+  };
+  const inspected = await lastValueFrom(from(infos).pipe(mergeMap(inspect, INSPECTED_AT_A_TIME), toArray()));
+  return inspected.filter((container) => container !== undefined);
 }
 
 function listingOf(
@@ -245,10 +243,6 @@ function checkedAddress(written: string): string {
       'DOCKER_HOST and CONTAINER_HOST must be unix:///path or tcp://host:port, without credentials',
     );
   return `${url.protocol}//${url.host}`;
-}
-
-function originOf(address: string): string {
-  return `containers:${hash('sha256', address).slice(0, 16)}`;
 }
 
 export async function connect(address: string): Promise<Docker> {

@@ -21,13 +21,17 @@ export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
 
 /** Names are compared without regard to case: `Ada` and `ada` are one user. */
 export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$', examples: ['ada'] });
+/** For patterns: control characters, and those that hide or reorder neighbouring text. */
+const UNSEEN = '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff';
 /** A host without a dot is fine: `admin@localhost`. */
-export const Email = Type.String({ pattern: '^[^\\s@]{1,64}@[^\\s@]{1,189}$', examples: ['ada@localhost'] });
-/** No control characters, and none that hide or reorder neighbouring text. */
+export const Email = Type.String({
+  pattern: `^[^\\s@${UNSEEN}]{1,64}@[^\\s@${UNSEEN}]{1,189}$`,
+  examples: ['ada@localhost'],
+});
 export const KeyName = Type.String({
   minLength: 1,
   maxLength: 128,
-  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$',
+  pattern: `^[^${UNSEEN}]*$`,
   examples: ['nightly build'],
 });
 export const KeyPermissions = Type.Array(Type.Enum([...SCOPES]), {

@@ -131,7 +131,6 @@ export class CallBlockWriter {
   #lastId = '';
   /** A call with this id or a later one belongs to the next block. */
   #endId = '';
-  #before: IndexedTexts = NO_TEXTS;
 
   get isEmpty(): boolean {
     return this.#calls.length === 0;
@@ -149,13 +148,7 @@ export class CallBlockWriter {
   add(entry: CallEntry): void {
     const { id, requestId = null, status, call } = entry;
     if (this.isEmpty) this.#endId = idAt(timeOf(id) + BLOCK_MS);
-    const texts = textsOf(entry);
-    const before = this.#before;
-    // Consecutive calls are alike, and a comparison is faster than a look-up.
-    const indexes = texts.map((text, column) =>
-      text === before.texts[column] ? (before.indexes[column] ?? null) : this.#indexOf(text),
-    );
-    this.#before = { texts, indexes };
+    const indexes = textsOf(entry).map((text) => this.#indexOf(text));
     this.#lastId = id;
     const values: CallValues = [id, requestId, status, call.durationMs, call.attempts, indexes];
     const text = JSON.stringify(values);
@@ -174,7 +167,6 @@ export class CallBlockWriter {
     this.#indexes = new Map();
     this.#calls = [];
     this.#characters = 0;
-    this.#before = NO_TEXTS;
     return block;
   }
 
@@ -187,14 +179,6 @@ export class CallBlockWriter {
     return this.#indexes.size - 1;
   }
 }
-
-/** The previous call, with which the next one is compared. */
-interface IndexedTexts {
-  readonly texts: readonly (string | undefined)[];
-  readonly indexes: readonly (number | null)[];
-}
-
-const NO_TEXTS: IndexedTexts = { texts: [], indexes: [] };
 
 /** The calls of a block, oldest first. The casts are the types that CallBlockWriter wrote. */
 export function entriesOf({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] {

@@ -11,6 +11,9 @@ export interface Clock {
 
 export type Alarm = Clock['alarm'];
 
+/** Age of a call at which its stream begins without a message, so that client and proxies see that it is under way. */
+export const SLOW_MS = 1_000;
+
 /** Spreads alarms that are due at the same time over several turns of the event loop. */
 export function alarmOf(scheduler: TaskScheduler): Alarm {
   return (waitMs, callback) => {

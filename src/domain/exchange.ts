@@ -3,9 +3,9 @@
 
 import type { ServerMessage } from './client.ts';
 import type { ErrorCode } from './errors.ts';
+import type { TransportKind } from './instance.ts';
 import { asBuffer, isJsonObject, type JsonFields, type JsonObject, type JsonText } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
-import type { AttemptTrace, RequestTrace } from './trace.ts';
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
 export interface ExchangeRequest {
@@ -16,7 +16,7 @@ export interface ExchangeRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Id of the calling principal, if any. Not sent: it selects the receivers of messages that a shared backend does not address
    *  to one client. */
-  readonly caller?: string;
+  readonly caller?: string | undefined;
   /**
    * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to
    * wait counts. Not sent. Default: now.
@@ -142,12 +142,10 @@ export function outcomeOf(method: string, end: CallEnd): CallOutcome {
     : end.kind;
 }
 
-/** Bytes at each end of a long result that are searched for `isError`, which servers write at its beginning or end. */
-const SEARCHED_BYTES = 8_192;
 /** Results up to this size are parsed to confirm a match. */
 const PARSED_BYTES = 65_536;
 const KEY = Buffer.from('"isError"');
-const IS_TRUE = /^"isError"\s*:\s*true/;
+const IS_TRUE = /"isError"\s*:\s*true/;
 
 /**
  * True for a result of a tool with `isError: true`. Most results are not parsed: in a JSON string the quotes would be escaped, so
@@ -155,9 +153,8 @@ const IS_TRUE = /^"isError"\s*:\s*true/;
  */
 function isToolError(result: JsonText): boolean {
   const bytes = asBuffer(result.bytes);
-  const isShort = bytes.length <= 2 * SEARCHED_BYTES;
-  const parts = isShort ? [bytes] : [bytes.subarray(0, SEARCHED_BYTES), bytes.subarray(-SEARCHED_BYTES)];
-  if (!parts.some(hasTrueKey)) return false;
+  // One search for all matches: a result may consist of this key.
+  if (!bytes.includes(KEY) || !IS_TRUE.test(bytes.toString('latin1'))) return false;
   if (bytes.length > PARSED_BYTES) return true;
   try {
     const { value } = result;
@@ -167,8 +164,40 @@ function isToolError(result: JsonText): boolean {
   }
 }
 
-function hasTrueKey(bytes: Buffer): boolean {
-  for (let at = bytes.indexOf(KEY); at !== -1; at = bytes.indexOf(KEY, at + KEY.length))
-    if (IS_TRUE.test(bytes.toString('latin1', at, at + 2 * KEY.length))) return true;
-  return false;
+// The interface of the spans of a request. src/tracing implements it with OpenTelemetry; a request that is not traced has no spans.
+
+/** `traceparent` and perhaps `tracestate`, as headers of HTTP and as fields of `_meta`. Source: W3C Trace Context; SEP-414. */
+export type TraceFields = Readonly<Record<string, string>>;
+
+export interface RequestTrace {
+  attempt(details: AttemptDetails): AttemptTrace;
+}
+
+export interface AttemptDetails {
+  readonly method: string;
+  /** Only the name of the tool or prompt is read. */
+  readonly params: JsonFields | undefined;
+  readonly template: string;
+  readonly instanceId: string;
+  readonly transport: TransportKind;
+  /** 1 for the first one. */
+  readonly number: number;
+}
+
+export interface AttemptTrace {
+  /** The fields for the backend, which continues the trace. */
+  readonly fields: TraceFields;
+  /** The revision that the backend speaks; `''` for none. */
+  speaks(protocolVersion: string): void;
+  /** Begins the child span of a POST; an attempt has several when the backend forgot its session. */
+  post(origin: string): PostTrace;
+  answered(answer: FinalEvent): void;
+  /** `error`: undefined for an answer, and for a caller that disconnected. */
+  ended(error: ErrorCode | undefined): void;
+}
+
+export interface PostTrace {
+  readonly fields: TraceFields;
+  /** `status`: of the answer; 0 for none. */
+  ended(status: number): void;
 }

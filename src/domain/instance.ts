@@ -1,6 +1,7 @@
 // One instance of a template: its definition, which is stored, and the snapshot of its present state, which is not.
 
 import Type, { type Static } from 'typebox';
+import { LIMITS } from './limits.ts';
 import { LoadBalancerSettings, TemplateId } from './template.ts';
 
 export const InstanceId = Type.String({
@@ -36,6 +37,8 @@ export const MAX_WEIGHT = 1_000;
 
 /** For records: otherwise names that do not match the pattern are accepted with any value. */
 const ONLY_THESE_NAMES = { additionalProperties: false } as const;
+/** One line of Latin-1: every request with another header would fail. Source: RFC 9110 section 5.5. */
+const HEADER_TEXT = '^[\\t\\x20-\\x7e\\x80-\\xff]*$';
 
 /** Fields of an instance as a caller writes them. Source: ADR 6. */
 export const InstanceInput = Type.Object(
@@ -48,17 +51,16 @@ export const InstanceInput = Type.Object(
     args: Type.Optional(Type.Array(Type.String({ maxLength: 8192 }), { maxItems: 256 })),
     working_dir: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
     env_vars: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
-        Type.String({ maxLength: 32768 }),
-        ONLY_THESE_NAMES,
-      ),
+      Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), Type.String({ maxLength: 32768 }), {
+        ...ONLY_THESE_NAMES,
+        maxProperties: LIMITS.variablesPerInstance,
+      }),
     ),
     headers: Type.Optional(
       Type.Record(
         Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" }),
-        Type.String({ maxLength: 8192 }),
-        ONLY_THESE_NAMES,
+        Type.String({ maxLength: 8192, pattern: HEADER_TEXT }),
+        { ...ONLY_THESE_NAMES, maxProperties: LIMITS.headersPerInstance },
       ),
     ),
     transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
@@ -143,13 +145,6 @@ export interface InstanceDefinition {
 export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
 export type InstanceState = (typeof INSTANCE_STATES)[number];
 
-interface EjectionView {
-  /** A clause: "5 calls in a row failed". */
-  readonly reason: string;
-  /** ISO 8601: from then on a trial call decides whether it gets calls again. */
-  readonly until: string;
-}
-
 /** The present state of an instance, for the API, the console, the metrics and the events. */
 export interface InstanceSnapshot {
   readonly id: string;
@@ -171,7 +166,12 @@ export interface InstanceSnapshot {
   /** Why it is not healthy; null while it is healthy. */
   readonly reason: string | null;
   /** Set while it is ejected or avoided because of the results of its calls, whatever its health. */
-  readonly ejection: EjectionView | null;
+  readonly ejection: {
+    /** A clause: "5 calls in a row failed". */
+    readonly reason: string;
+    /** ISO 8601: from then on a trial call decides whether it gets calls again. */
+    readonly until: string;
+  } | null;
   readonly restarts: number;
   readonly era: string | null;
   /** Process id of the child, when the gateway runs one. */

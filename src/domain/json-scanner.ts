@@ -98,27 +98,6 @@ export function textOf({ bytes, text }: Scanned, from: number, to: number): stri
   return text === '' ? bytes.toString('utf8', from, to) : text.slice(from, to);
 }
 
-/** The closing quote of the string that begins at `start`, or the end of the bytes, which must be valid JSON. */
-export function closingQuote(bytes: Buffer, start: number): number {
-  let at = start + 1;
-  for (;;) {
-    // Most strings are short; in a long one indexOf is faster.
-    for (const near = at + NEAR_BYTES; at < near; at += 1) {
-      const byte = bytes[at];
-      if (byte === QUOTE || byte === undefined) return Math.min(at, bytes.length);
-      if (byte === BACKSLASH) at += 1;
-    }
-    const quote = bytes.indexOf(QUOTE, at);
-    if (quote === -1) return bytes.length;
-    let escapes = 0;
-    while (quote - escapes > at && bytes[quote - escapes - 1] === BACKSLASH) escapes += 1;
-    if (escapes % 2 === 0) return quote;
-    at = quote + 1;
-  }
-}
-
-const NEAR_BYTES = 64;
-
 /** Reads a value that was skipped. */
 function readValue(source: Scanned, from: number, to: number, isKept: boolean): JsonFields[string] {
   switch (source.bytes[from]) {

@@ -113,7 +113,7 @@ export interface ListChange {
 /** The changes that a modern client opts in to. */
 export interface WantedChanges {
   readonly lists: ReadonlySet<ListField>;
-  /** URIs; those above LIMITS.subscriptionsPerClient are not subscribed to. */
+  /** URIs; at most LIMITS.subscriptionsPerClient. */
   readonly resources: ReadonlySet<string>;
 }
 

@@ -1,24 +1,20 @@
-// Checks the options, requests and names of events of embedding programs without types: a wrong value would fail later, far from its
-// cause, or have no effect. Issues name fields and rules, never values. registry/checked-input.ts checks registrations. The options
-// of the command line come from config.ts and are valid.
+// Checks what the compiler of an embedding program does not: numbers, and names that may come from a file. A wrong value would fail
+// later, far from its cause, or have no effect. Issues name fields and rules, never values. registry/checked-input.ts checks
+// registrations. The options of the command line come from config.ts and are valid.
 
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors.ts';
 import { EVENTS, type EventName } from '../domain/events.ts';
-import type { ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
+import type { ExchangeOptions } from '../domain/exchange.ts';
 import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES } from '../domain/policy.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
-import { TemplateFile } from '../templates/definition.ts';
 
-/**
- * The same options, without undefined fields in the policy. VALIDATION_ERROR names each unknown or invalid option, and what is
- * expected.
- */
+/** The same options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
   const items = shape
     .issues(options)
@@ -50,57 +46,32 @@ const SESSIONS = {
   share: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
 } satisfies Record<keyof Required<GatewayOptions>['sessions'], TSchema>;
 
-/** The parts of a definition that a gateway uses. */
-const { id, environment, requires, ports, command, args, transport } = TemplateFile.properties;
-const Definition = Type.Object({ id, environment, requires, ports, command, args, transport });
-
-/** Functions and objects with methods: their first use fails if they are something else. */
-const ANYTHING = Type.Unknown();
-
-const OPTIONS = {
-  store: ANYTHING,
-  nodeId: Type.String({ minLength: 1 }),
-  storeChanges$: ANYTHING,
-  policy: optional(POLICY),
-  deniedNetworks: Type.Array(Type.String()),
-  definitions: Type.Array(Definition),
-  passEnv: Type.Array(Type.String()),
-  programUser: Type.Object({ uid: Type.Integer(), gid: Type.Integer(), home: Type.String() }),
-  protectedPaths: Type.Array(Type.Object({ path: Type.String(), what: Type.String() })),
-  graceMs: milliseconds(0, LONGEST_GRACE_MS),
-  sessions: optional(SESSIONS),
-  stateKey: ANYTHING,
-  memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
-  changedCallers$: ANYTHING,
-  onFault: ANYTHING,
-  discovery: ANYTHING,
-  inspect: ANYTHING,
-  random: ANYTHING,
-} satisfies Record<keyof GatewayOptions, TSchema>;
-
-const shape = compileShape(optional(OPTIONS), 'body');
+/** The others are checked by the compiler of the program. */
+const shape = compileShape(
+  Type.Partial(
+    Type.Object({
+      policy: optional(POLICY),
+      graceMs: milliseconds(0, LONGEST_GRACE_MS),
+      sessions: optional(SESSIONS),
+      memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    }),
+  ),
+  'body',
+);
 
 /** Options that would weaken a protection without an error. */
 function unsafeOptions({ stateKey, protectedPaths = [] }: GatewayOptions): ValidationItem[] {
-  const isKey =
-    stateKey === undefined || (Buffer.isBuffer(stateKey) && stateKey.length >= LIMITS.secretBytes);
-  const relative = protectedPaths.flatMap(({ path }, index) => (isAbsolute(path) ? [] : index));
-  return [
-    ...(isKey
-      ? []
-      : [issue(['options', 'stateKey'], `expected a Buffer of at least ${LIMITS.secretBytes} bytes`)]),
-    ...relative.map((index) => issue(['options', 'protectedPaths', index], 'expected an absolute path')),
-  ];
+  const items = protectedPaths.flatMap(({ path }, index) =>
+    isAbsolute(path) ? [] : issue(['options', 'protectedPaths', index], 'expected an absolute path'),
+  );
+  if (stateKey !== undefined && stateKey.length < LIMITS.secretBytes)
+    items.push(issue(['options', 'stateKey'], `expected at least ${LIMITS.secretBytes} bytes`));
+  return items;
 }
 
-/** The error for a request without a method, or a timeout that would never end; undefined for a valid one. */
-export function refusalOfRequest(
-  { method }: ExchangeRequest,
-  { timeoutMs }: ExchangeOptions = {},
-): GatewayError | undefined {
-  const isTimeout = timeoutMs === undefined || (typeof timeoutMs === 'number' && timeoutMs > 0);
-  if (typeof method !== 'string' || method === '') return invalid('method', 'expected the name of a method');
-  return isTimeout ? undefined : invalid('timeoutMs', 'expected milliseconds above 0');
+/** The error for a timeout that would never end; undefined for a valid one. */
+export function refusalOfTimeout({ timeoutMs = 1 }: ExchangeOptions = {}): GatewayError | undefined {
+  return timeoutMs > 0 ? undefined : invalid('timeoutMs', 'expected milliseconds above 0');
 }
 
 /** VALIDATION_ERROR for a name that is not the name of an event. */

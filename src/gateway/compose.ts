@@ -18,12 +18,12 @@ import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { VERSION } from '../domain/version.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { Store } from '../persistence/store.ts';
-import { DatabaseStatus } from '../registry/database-status.ts';
+import { databaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
-import { Requirements } from '../templates/requirements.ts';
+import { unmetRequirement } from '../templates/requirements.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { deniedBy } from '../transports/network-guard.ts';
 import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
@@ -102,9 +102,9 @@ export function composeGateway(
   });
   const status = new Status({ fleet, mcp, events$, definitions });
   const sync = new Sync({ registry, definitions, ...options.discovery });
-  const database = new DatabaseStatus(store, now);
+  const readDatabase = databaseStatus(store, now);
   const tests = new ConnectionTests({ open, registry, now, alarm });
-  return { policy, database, fleet, registry, dispatcher, mcp, status, sync, tests, tracing };
+  return { policy, readDatabase, fleet, registry, dispatcher, mcp, status, sync, tests, tracing };
 }
 
 /** Drops errors of the inspector: they would stop the inspected actor. */
@@ -134,7 +134,6 @@ export interface OpenerOptions
 
 /** Makes the function that opens instances. `handlers` may be added later: they are looked up when an instance is opened. */
 export function openerOf({ protectedPaths = [], definitions, ...options }: OpenerOptions): Open {
-  const requirements = new Requirements(options.user);
   return openingWith({
     ...options,
     reaper: new Reaper(),
@@ -148,9 +147,10 @@ export function openerOf({ protectedPaths = [], definitions, ...options }: Opene
       const rules = definitions?.get(definition.template);
       if (definition.command === undefined || rules === undefined) return launchOf(definition);
       const launched = launchOf(withTemplateEnvironment(definition, rules));
-      const source = environmentOf(options.user);
-      const environment = childEnvironment(launched.env, source, process.platform, options.passEnv);
-      const unmet = await requirements.unmet(rules.requires ?? [], launched, environment);
+      const { command = '', env } = launched;
+      const { user, passEnv } = options;
+      const environment = childEnvironment(env, environmentOf(user), process.platform, passEnv);
+      const unmet = await unmetRequirement(rules.requires ?? [], command, environment, user);
       if (unmet !== undefined) throw notStarted(unmet);
       return launched;
     },

@@ -38,7 +38,7 @@ export class ConnectionTests {
    */
   async run(
     template: string,
-    input: InstanceInput,
+    { id: _, ...input }: InstanceInput, // a new id, so that it is no instance that exists
     options: ConnectionTestOptions,
   ): Promise<ConnectionOutcome> {
     if (this.#closing.signal.aborted) throw shuttingDown();

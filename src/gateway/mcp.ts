@@ -63,7 +63,7 @@ export class Mcp {
     const { max: maxSessions, idleMs } = sessions;
     const { share } = dedicatedBounds(sessions);
     this.#deps = deps;
-    this.#parked = new ParkedCalls(scheduler, fleet.root);
+    this.#parked = new ParkedCalls(scheduler);
     const pool = new StatelessPool(scheduler);
     this.#pool = pool;
     const { changes$: listChanges$ } = new CapabilityChanges(fleet, events$);
@@ -115,9 +115,7 @@ export class Mcp {
       openedAtMs: Math.round(startMs + openedAtMs),
       usedAtMs: Math.round(startMs + usedAtMs),
       isStreaming: isListened,
-      bindings: bindings.flatMap(({ template, at }) =>
-        at === undefined ? [] : { template, instanceId: at.id, serverId: at.serverId },
-      ),
+      bindings: bindings.map(({ template, at }) => ({ template, instanceId: at.id, serverId: at.serverId })),
     }));
   }
 

@@ -7,7 +7,6 @@ import type { Member, MemberView } from '../actors/group.ts';
 import { Metrics, sumOf } from '../actors/metrics.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
-import type { StrategyName } from '../domain/policy.ts';
 import type { GatewayStats, Server, TemplateHealth, TemplateSnapshot } from '../gateway-types.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
@@ -39,10 +38,15 @@ export class Status {
     return views.map((view) => this.#withClients(view));
   }
 
-  /** TEMPLATE_NOT_FOUND. */
+  /** Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const { policy } = this.#deps.fleet.group(template);
-    return healthOf(template, policy.strategy, this.#snapshots(template));
+    const { strategy } = this.#deps.fleet.group(template).policy;
+    const instances = this.#snapshots(template);
+    const counted = instances.filter(({ state }) => state !== 'draining' && state !== 'stopped');
+    const total = counted.length;
+    const healthy = counted.filter((snapshot) => snapshot.healthy).length;
+    const healthPercentage = total === 0 ? 0 : Math.round((healthy / total) * 1000) / 10;
+    return { template, strategy, instances, total, healthy, healthPercentage };
   }
 
   /** Cold: the health now, and after each change of an instance of the template. TEMPLATE_NOT_FOUND. */
@@ -84,17 +88,4 @@ export class Status {
       .views()
       .map(({ snapshot }) => snapshot);
   }
-}
-
-/** Draining and stopped instances are listed, but not counted. */
-function healthOf(
-  template: string,
-  strategy: StrategyName,
-  instances: readonly InstanceSnapshot[],
-): TemplateHealth {
-  const counted = instances.filter(({ state }) => state !== 'draining' && state !== 'stopped');
-  const total = counted.length;
-  const healthy = counted.filter((snapshot) => snapshot.healthy).length;
-  const healthPercentage = total === 0 ? 0 : Math.round((healthy / total) * 1000) / 10;
-  return { template, strategy, instances, total, healthy, healthPercentage };
 }

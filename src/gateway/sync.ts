@@ -3,6 +3,7 @@
 // listing. Source: ADRs 59 and 65.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { Subject } from 'rxjs';
 import { docker, podman } from '../discovery/containers.ts';
 import { kubernetes } from '../discovery/kubernetes.ts';
 import {
@@ -12,11 +13,12 @@ import {
   SourceError,
   type TemplateHints,
 } from '../discovery/provider.ts';
-import type { SyncOptions, SyncOutcome, SyncReport, SyncRules } from '../domain/deployment.ts';
+import type { ImportReport, SyncOptions, SyncOutcome, SyncReport, SyncRules } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 import type { DiscoveryOptions } from '../gateway-types.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
+import { catchUp } from '../registry/catch-up.ts';
 import type { Registry } from '../registry.ts';
 import { cameFrom, importContents, syncListing } from '../registry-sync.ts';
 
@@ -32,16 +34,14 @@ const DEFAULT_NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is followed again, in ms. */
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
-/** Wait before a failed listing is repeated, in ms. */
-const REPEAT_LISTING_MS = 5_000;
 /** Interval of the search for new engines, in ms. */
 const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
 const SOME_UNUSABLE = 'some entries cannot be used';
 
-interface SyncProgress {
-  readonly reports: SyncReport[];
-  readonly settings: string[];
+interface Progress {
+  /** Of sources, and of the registry file. */
+  readonly reports: (SyncReport | ImportReport)[];
   readonly reached: string[];
   readonly warnings: string[];
 }
@@ -58,8 +58,8 @@ export class Sync {
   }
 
   /** Reads the registry file again and lists every source once. A source without an answer is a warning; its instances remain. */
-  run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
-    return this.#syncAll(namespace, rules, this.#deps.registryFile);
+  run(options?: SyncOptions): Promise<SyncOutcome> {
+    return this.#syncAll(options, this.#deps.registryFile);
   }
 
   /** Syncs with every source now, and after each change of one until `close`; not with the registry file, which the start has
@@ -95,10 +95,10 @@ export class Sync {
     return { sources: [...sources.values()], warnings };
   }
 
-  async #syncAll(namespace?: string, rules: SyncRules = {}, registryFile?: string): Promise<SyncOutcome> {
-    const progress: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
+  async #syncAll({ namespace, ...rules }: SyncOptions = {}, file?: string): Promise<SyncOutcome> {
+    const progress: Progress = { reports: [], reached: [], warnings: [] };
     const { reports, reached, warnings } = progress;
-    if (registryFile !== undefined) await this.#syncFile(registryFile, rules, progress);
+    if (file !== undefined) await this.#syncFile(file, rules, progress);
     const found = await this.#sources(namespace);
     warnings.push(...found.warnings);
     await Promise.all(
@@ -112,24 +112,27 @@ export class Sync {
         }
       }),
     );
-    if (registryFile === undefined && reached.length + warnings.length === 0) warnings.push(NOTHING_FOUND);
-    return syncOutcomeOf(progress);
+    if (file === undefined && reached.length + warnings.length === 0) warnings.push(NOTHING_FOUND);
+    const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
+    return {
+      ...{ added: all('added'), changed: all('changed'), removed: all('removed') },
+      ...{ unchanged: all('unchanged'), skipped: all('skipped') },
+      settings: reports.flatMap((report) => ('settings' in report ? report.settings : [])),
+      ...{ reached: reached.toSorted(), warnings },
+    };
   }
 
-  async #syncFile(path: string, rules: SyncRules, progress: SyncProgress): Promise<void> {
-    const { reports, settings, reached, warnings } = progress;
-    const { registry } = this.#deps;
+  async #syncFile(path: string, rules: SyncRules, { reports, reached, warnings }: Progress): Promise<void> {
     try {
-      const { contents, done } = await this.#inOrder(path, async () => {
+      const problems = await this.#inOrder(path, async () => {
         const contents = await readRegistryFile(path);
-        return { contents, done: await importContents(registry, contents, rules) };
+        reports.push(await importContents(this.#deps.registry, contents, rules));
+        return contents.problems;
       });
-      reports.push(done);
-      settings.push(...done.settings);
       reached.push(path);
       // The lines about the document may name templates that the caller may not see.
-      const isLimited = rules.mayUse !== undefined && contents.problems.length > 0;
-      const lines = isLimited ? [SOME_UNUSABLE] : contents.problems;
+      const isLimited = rules.mayUse !== undefined && problems.length > 0;
+      const lines = isLimited ? [SOME_UNUSABLE] : problems;
       warnings.push(...lines.map((line) => `registry file: ${line}`));
     } catch (thrown) {
       if (!(thrown instanceof RegistryFileError)) throw thrown;
@@ -137,11 +140,10 @@ export class Sync {
     }
   }
 
-  #sync(source: Source, rules?: SyncRules, onBegin = () => {}): Promise<SyncReport> {
-    return this.#inOrder(source.origin, async () => {
-      onBegin();
-      return syncListing(this.#deps.registry, await source.list(), rules);
-    });
+  #sync(source: Source, rules?: SyncRules): Promise<SyncReport> {
+    return this.#inOrder(source.origin, async () =>
+      syncListing(this.#deps.registry, await source.list(), rules),
+    );
   }
 
   #inOrder<T>(origin: string, work: () => Promise<T>): Promise<T> {
@@ -162,73 +164,49 @@ export class Sync {
     while (await waited(FIND_SOURCES_MS, signal)) await this.#followAll();
   }
 
+  /** Every change causes a listing; an ended deployment is removed at once. */
   async #followOne(source: Source): Promise<void> {
     const { signal } = this.#closing;
     const { onNotice = () => {} } = this.#deps;
+    const changes$ = new Subject<void>();
+    const listings = catchUp(changes$, {
+      work: () => this.#sync(source),
+      gapMs: 0,
+      onFailure: (thrown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`),
+    });
+    const takeChange = ({ ended }: SourceChange): void => {
+      if (ended !== undefined) this.#withdraw(source.origin, ended);
+      changes$.next();
+    };
     let waitMs = FIRST_WAIT_MS;
     let isLost = false;
     const opened = () => {
       if (isLost) onNotice(`sync: ${source.address} is available again`);
       isLost = false;
       waitMs = FIRST_WAIT_MS;
-      takeChange({});
+      changes$.next();
     };
-    const takeChange = this.#changesOf(source);
     do {
       try {
         await source.watch(takeChange, opened);
       } catch (thrown) {
-        if (signal.aborted) return;
-        if (!isLost) onNotice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
+        if (!isLost && !signal.aborted)
+          onNotice(`sync: ${messageOf(thrown)}; its instances are left unchanged`);
         isLost = true;
       }
       waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
     } while (await waited(waitMs / 2, signal));
+    listings.unsubscribe();
   }
 
-  /** An ended deployment is removed at once. Every change requests a listing; a waiting listing serves several changes. */
-  #changesOf(source: Source): (change: SourceChange) => void {
-    const { registry, onNotice = () => {} } = this.#deps;
-    const { signal } = this.#closing;
-    let isFailing = false;
-    const report = (thrown: unknown) => {
-      if (!isFailing && !signal.aborted) onNotice(`sync: ${messageOf(thrown)}`);
-      isFailing = true;
-    };
-    let isWaiting = false;
-    const takeChange = ({ ended }: SourceChange): void => {
-      if (ended !== undefined) {
-        const gone = registry.active
-          .definitions()
-          .filter((definition) => definition.container?.id === ended && cameFrom(source.origin, definition));
-        for (const { template, id } of gone) registry.withdraw(template, id, 'sync').catch(report);
-      }
-      if (isWaiting) return;
-      isWaiting = true;
-      const onBegin = () => {
-        isWaiting = false;
-      };
-      this.#sync(source, {}, onBegin).then(
-        () => {
-          isFailing = false;
-        },
-        async (thrown) => {
-          report(thrown);
-          if (await waited(REPEAT_LISTING_MS, signal)) takeChange({});
-        },
-      );
-    };
-    return takeChange;
+  #withdraw(origin: string, ended: string): void {
+    const { registry } = this.#deps;
+    for (const definition of registry.active.definitions())
+      if (definition.container?.id === ended && cameFrom(origin, definition))
+        registry.withdraw(definition.template, definition.id, 'sync').catch(() => {
+          // The listing that follows removes it, or reports the error.
+        });
   }
-}
-
-function syncOutcomeOf({ reports, settings, reached, warnings }: SyncProgress): SyncOutcome {
-  const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
-  return {
-    ...{ added: all('added'), changed: all('changed'), removed: all('removed') },
-    ...{ unchanged: all('unchanged'), skipped: all('skipped') },
-    ...{ settings, reached: reached.toSorted(), warnings },
-  };
 }
 
 /** False when the signal aborted the wait. */

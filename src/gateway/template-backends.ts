@@ -27,7 +27,6 @@ export interface BackendDeps {
 
 /** Backends of one template. The caller closes them. */
 export class TemplateBackends implements Backends {
-  readonly listChanged$: Observable<ListField>;
   readonly #template: string;
   readonly #deps: BackendDeps;
   readonly #lists: CachedLists;
@@ -35,9 +34,9 @@ export class TemplateBackends implements Backends {
   constructor(template: string, deps: BackendDeps) {
     this.#template = template;
     this.#deps = deps;
-    this.listChanged$ = listChangesOf(deps.listChanges$, template);
     this.#lists = new CachedLists({
-      listChanged$: this.listChanged$,
+      template,
+      listChanged$: listChangesOf(deps.listChanges$, template),
       hasPeers: () => this.peers().length > 0,
       isThere: (instanceId) => this.#isHealthy(instanceId),
       now: deps.now,

@@ -23,7 +23,7 @@ import { Documents } from './docs/documents.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
-import { authorize, localAccounts } from './middleware/authorize.ts';
+import { authorize, loadedRegistry, localAccounts } from './middleware/authorize.ts';
 import { body } from './middleware/body.ts';
 import { errors, refuse, requestId, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
@@ -117,8 +117,9 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     compose([
       ...trail(route),
       ...localAccounts(route, auth.isEnabled, proxies),
-      authorize(route, auth, gateway),
+      authorize(route, auth),
       ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+      ...loadedRegistry(route, gateway),
       ...(route.scope === 'tools:call' ? [streams.unread.refuseCalls] : []),
       ...(route.request.body === undefined
         ? []
@@ -140,7 +141,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   app.use(hostOriginCheck({ ...options, proxies }));
   app.use(plainCalls(rows));
   app.use(router.routes());
-  app.use(unmatched(router));
+  app.use(unmatched(router, auth));
   // Like app.callback(), but without listeners for the end of the connection (1.5 us per request) and without
   // koa's answers: respond.ts and sse/ write every reply. It rejects only when the answer to an error fails.
   const run = compose(app.middleware);

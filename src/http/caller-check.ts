@@ -2,6 +2,7 @@
 // while its event streams are open; and counts its requests. Authentication and the counters are src/auth.
 
 import type { IncomingMessage } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
 import type { Auth } from '../auth/auth.ts';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimit, RateLimiter } from '../auth/rate-limiter.ts';
@@ -49,41 +50,32 @@ export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], t
 
 /**
  * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are no longer valid or now
- * belong to another principal. On a route without a template it also refuses a caller that has other templates now or is no
- * longer an admin, because its events were selected by them. While the database is unavailable, no caller is refused.
+ * belong to another principal. On a route without a template it also refuses a caller whose rights are others now, because its
+ * events were selected by them. While the database is unavailable, no caller is refused.
  */
 export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {
   return (context) => {
     const { principal: before, template } = context.state;
-    const refusalNow = (now: Principal): Refusal => {
-      if (now === before || before === undefined) return undefined;
-      if (now.id !== before.id) return invalidCredentials();
-      const isOther =
-        template === undefined && (!hasSameTemplates(now, before) || (isAdmin(before) && !isAdmin(now)));
-      return isOther ? insufficientPermissions(anyOf) : callerRefusalOf(now, anyOf, template);
-    };
     try {
-      const principal = auth.authenticate(credentialsOf(context));
-      return principal instanceof Promise
-        ? principal.then(refusalNow).catch(refusalAfter)
-        : refusalNow(principal);
+      const refused = whenKnown(auth.authenticate(credentialsOf(context)), (now) => {
+        if (now.id !== before?.id) return invalidCredentials();
+        if (template === undefined && !isDeepStrictEqual(now, before)) return insufficientPermissions(anyOf);
+        return callerRefusalOf(now, anyOf, template);
+      });
+      return refused instanceof Promise ? refused.catch(refusalAfter) : refused;
     } catch (thrown) {
       return refusalAfter(thrown);
     }
   };
 }
 
-function isAdmin(principal: Principal): boolean {
-  return mayDo(principal, ['admin']);
-}
-
 function refusalAfter(thrown: unknown): Refusal {
   return hasCode(thrown, 'DATABASE_UNAVAILABLE') ? undefined : asGatewayError(thrown);
 }
 
-function hasSameTemplates({ templates: now }: Principal, { templates: before }: Principal): boolean {
-  if (now === undefined || before === undefined) return now === before;
-  return now.size === before.size && [...now].every((template) => before.has(template));
+/** Applies a function to a value at once, or to that of a promise later: no promise is created on the hot path. */
+export function whenKnown<T, R>(value: T | Promise<T>, apply: (value: T) => R | Promise<R>): R | Promise<R> {
+  return value instanceof Promise ? value.then(apply) : apply(value);
 }
 
 export interface CredentialedRequest {
@@ -163,18 +155,14 @@ export function consumeRateLimit(
   if (count <= counted) return;
   state.counted = count;
   if (principal?.hourlyLimit === undefined) return;
-  const window = limiter.take(principal.id, principal.hourlyLimit, count - counted);
-  if (window instanceof Promise) return window.then((window) => apply(window, state));
-  apply(window, state);
+  return whenKnown(limiter.take(principal.id, principal.hourlyLimit, count - counted), (window) => {
+    state.rateLimit = window;
+    const { limit, retryAfterSeconds } = window;
+    if (retryAfterSeconds !== undefined) throw rateLimitExceeded(limit, retryAfterSeconds);
+  });
 }
 
 /** Requests that a body of this size counts as: one for each started 64 kB. Source: ADR 42. */
 export function requestsIn(bodyBytes: number): number {
   return Math.max(1, Math.ceil(bodyBytes / HTTP_LIMITS.requestBlockBytes));
-}
-
-function apply(window: RateLimit, state: CountedRequest): void {
-  state.rateLimit = window;
-  const { limit, retryAfterSeconds } = window;
-  if (retryAfterSeconds !== undefined) throw rateLimitExceeded(limit, retryAfterSeconds);
 }

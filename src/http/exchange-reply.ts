@@ -1,11 +1,10 @@
 // Turns an exchange with a backend into a reply: the bytes of the result, or an event stream. Gathers lists.
 // This is the hot path: one subscription, no operators, and the result is not parsed.
 
-import { concatMap, filter, from, type Observable, of, tap, throwError } from 'rxjs';
+import { concatAll, concatMap, tap } from 'rxjs';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../domain/errors.ts';
+import { asGatewayError } from '../domain/errors.ts';
 import {
-  type Answer,
   type CallEnd,
   type ExchangeEvent,
   type ExchangeRequest,
@@ -45,17 +44,15 @@ export function exchangeReply(
     }),
   );
   // concatMap keeps the order: events before the error are sent before it.
-  return eventStream(
-    answers$.pipe(
-      filter(isForHttp),
-      concatMap((answer) => {
-        if (answer.event.kind !== 'error') return of(eventOf(answer.event, answer.instanceId));
-        const { instanceId, event } = answer;
-        return failing(gateway.errorOf(template, request, { instanceId, error: event.error }, client.signal));
-      }),
-    ),
-    tracker,
+  const events$ = answers$.pipe(
+    concatMap(async ({ event, instanceId }) => {
+      if (event.kind === 'error')
+        throw await gateway.errorOf(template, request, { instanceId, error: event.error }, client.signal);
+      return eventsOf(event, instanceId);
+    }),
+    concatAll(),
   );
+  return eventStream(events$, tracker);
 }
 
 export interface RequestedExchange {
@@ -116,9 +113,7 @@ function withLogLevel(request: ExchangeRequest): ExchangeRequest {
 
 function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Tracker): ExchangeRequest {
   const { callerId: caller, id: requestId } = client;
-  return caller === undefined
-    ? { ...request, tracker, requestId }
-    : { ...request, tracker, requestId, caller };
+  return { ...request, tracker, requestId, caller };
 }
 
 function failed(thrown: unknown): CallEnd {
@@ -129,24 +124,14 @@ function passThrough(result: JsonText, instanceId: string): Reply {
   return bytes(200, result.bytes, { instanceId });
 }
 
-function failing(error: Promise<GatewayError>): Observable<never> {
-  return from(error).pipe(concatMap((known) => throwError(() => known)));
-}
-
 /** REST callers declare no capabilities, so servers send them no requests; the transport handles interruptions. */
-type RestEvent = Extract<ExchangeEvent, { kind: 'notification' | 'result' | 'error' }>;
-type RestAnswer = Answer & { readonly event: RestEvent };
-
-function isForHttp(answer: Answer): answer is RestAnswer {
-  return answer.event.kind !== 'request' && answer.event.kind !== 'interrupted';
-}
-
-function eventOf(event: Exclude<RestEvent, { kind: 'error' }>, instanceId: string): StreamEvent {
+function eventsOf(event: ExchangeEvent, instanceId: string): StreamEvent[] {
   if (event.kind === 'result')
-    return { name: 'result', data: event.result.bytes, instanceId, essential: true };
+    return [{ name: 'result', data: event.result.bytes, instanceId, essential: true }];
+  if (event.kind !== 'notification') return [];
   const { method, params } = event;
   const name = EVENT_NAMES.get(method) ?? 'notification';
-  return { name, data: JSON.stringify({ method, params }), instanceId };
+  return [{ name, data: JSON.stringify({ method, params }), instanceId }];
 }
 
 const EVENT_NAMES: ReadonlyMap<string, string> = new Map([

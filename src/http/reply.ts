@@ -31,7 +31,7 @@ export interface BytesReply extends ReplyFields {
 export interface StreamEvent {
   /** The `event:` line: lower case, no spaces. */
   readonly name: string;
-  /** JSON text. Line breaks in it are kept by repeating `data:`. */
+  /** JSON text. */
   readonly data: Uint8Array | string;
   /** The `id:` line, which a client sends as `Last-Event-ID` when it reconnects. */
   readonly id?: string;

@@ -8,6 +8,7 @@ import type { RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
 import { originNotAllowed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { RequestTrace } from '../domain/exchange.ts';
 import {
   type CallEnd,
   type CallOutcome,
@@ -18,7 +19,6 @@ import {
   type SentTo,
 } from '../domain/exchange.ts';
 import type { JsonFields } from '../domain/json.ts';
-import type { RequestTrace } from '../domain/trace.ts';
 import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
@@ -37,7 +37,7 @@ export interface RequestState extends CountedRequest, McpLog {
   requestId: string;
   /** Authorizes the caller again; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
-  /** The answer is for this caller only; set by middleware/authorize.ts on routes that need credentials. */
+  /** The answer is for this caller only; set on routes that need credentials, and with the rate limit of a caller elsewhere. */
   isPrivate?: boolean;
   /** The answer names the origin that may read it; set by middleware/host-origin-check.ts. */
   variesByOrigin?: boolean;
@@ -159,13 +159,8 @@ export class HttpRequest {
 
   /** True when the client prefers server-sent events to JSON; of equal weights the first type wins. */
   get wantsEventStream(): boolean {
-    const { accept } = this.#context.req.headers;
-    if (accept === undefined) return false;
-    const stream = accept.indexOf('text/event-stream');
-    if (stream === -1) return false;
-    // MCP clients accept both, JSON first, on every call: no negotiator is needed for that.
-    if (!accept.includes(';')) return accept.lastIndexOf('application/json', stream) === -1;
-    return this.#prefers('text/event-stream');
+    const isNamed = this.#context.req.headers.accept?.includes(EVENT_STREAM) === true;
+    return isNamed && this.#prefers(EVENT_STREAM);
   }
 
   /** True when the client prefers HTML to JSON, as browsers do. */
@@ -226,6 +221,7 @@ export class HttpRequest {
   }
 }
 
+const EVENT_STREAM = 'text/event-stream';
 const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
 
 /** Thrown when the client disconnects before its request was read or answered. It is neither answered nor logged as an error. */

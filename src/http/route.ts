@@ -64,10 +64,6 @@ export interface AnswerDoc {
   /** An example of the body. Default: made from the schema. */
   readonly example?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Name of the event in the example of a stream. Default `result`. */
-  readonly event?: string;
-  /** True when an error of the same status has its own body; else its fields are added to this body. */
-  readonly isApart?: boolean;
 }
 
 export interface RouteAccess {
@@ -112,7 +108,7 @@ export interface RouteInput<P, Q, B> {
 
 export interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema>
   extends Omit<RouteAccess, 'method' | 'path' | 'errors'> {
-  /** Errors of this route besides those that defineRoute adds. */
+  /** Errors of this route besides those of every route, of its credentials, its body and the names in its path. */
   readonly errors?: readonly ErrorCode[];
   readonly request?: { readonly params?: P; readonly query?: Q; readonly body?: B };
   readonly handler: (
@@ -144,8 +140,7 @@ export function defineRoute<
   const { handler, request = {}, errors = [], ...access } = definition;
   const paramsShape = shapeOf(request.params, 'path');
   const queryShape = shapeOf(request.query, 'query');
-  const isRpc = access.speaks === 'json-rpc';
-  const bodyShape = shapeOf(isRpc ? undefined : request.body, 'body');
+  const bodyShape = shapeOf(access.speaks === 'json-rpc' ? undefined : request.body, 'body');
   const readQuery = queryReader(request.query);
   return {
     ...access,
@@ -155,9 +150,15 @@ export function defineRoute<
     errors: [
       ...new Set([
         ...errors,
-        ...(request.body === undefined || isRpc ? [] : WITH_BODY),
-        ...(access.scope === 'open' ? [] : WITH_CREDENTIALS.filter((code) => !isRpc || code !== COUNTED)),
-        ...(access.scope !== 'open' && readsRegistry([access.scope].flat()) ? WHILE_STARTING : []),
+        ...Object.keys(request.params?.properties ?? {}).map(
+          (name) => NOT_FOUND[name]?.('').code ?? 'NOT_FOUND',
+        ),
+        ...(request.body === undefined ? [] : WITH_BODY),
+        ...(access.scope === 'open' ? [] : WITH_CREDENTIALS),
+        // The registry may not be loaded yet.
+        ...(access.scope !== 'open' && readsRegistry([access.scope].flat())
+          ? (['NO_HEALTHY_INSTANCE'] as const)
+          : []),
         ...EVERY_ROUTE,
       ]),
     ],
@@ -175,9 +176,6 @@ export function defineRoute<
   };
 }
 
-/** Raised by handlers that count requests themselves. */
-const COUNTED: ErrorCode = 'RATE_LIMIT_EXCEEDED';
-
 function shapeOf<S extends TSchema>(schema: S | undefined, part: InputPart): Shape<StaticEncode<S>> {
   return schema === undefined ? anything() : compileShape(schema, part);
 }
@@ -188,9 +186,6 @@ const WITH_CREDENTIALS: readonly ErrorCode[] = [
   ...(['AUTHENTICATION_REQUIRED', 'INVALID_CREDENTIALS', 'TOKEN_EXPIRED'] as const),
   ...(['INSUFFICIENT_PERMISSIONS', 'RATE_LIMIT_EXCEEDED', 'DATABASE_UNAVAILABLE'] as const),
 ];
-
-/** Errors of every route that needs the registry, which may not be loaded yet. */
-const WHILE_STARTING: readonly ErrorCode[] = ['NO_HEALTHY_INSTANCE'];
 
 const WITH_BODY: readonly ErrorCode[] = [
   'MALFORMED_JSON',
@@ -268,13 +263,7 @@ const BAD_QUERY: ValidationItem = { loc: ['query'], ...NOT_UNICODE };
 
 function convert(text: string, type: unknown): unknown {
   if (type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text);
-  if (type === 'boolean') return BOOLEANS.get(text.toLowerCase()) ?? text;
+  if (type === 'boolean' && /^(?:true|1)$/i.test(text)) return true;
+  if (type === 'boolean' && /^(?:false|0)$/i.test(text)) return false;
   return text;
 }
-
-const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ['true', true],
-  ['1', true],
-  ['false', false],
-  ['0', false],
-]);

@@ -117,14 +117,15 @@ export const METRICS: readonly Metric[] = [
     name: 'stagedoor_instance_restarts_total',
     help: 'Restarts of the program or the connection, by reason: failure, request',
     labels: [...INSTANCE, 'reason'],
-    read: (reading) => ofEachInstance(reading, (_, { restarts }) => labelled('reason', restarts)),
+    read: (reading) =>
+      ofEachInstance(reading, (_, { restarts }) => labelled('reason', Object.entries(restarts))),
   },
   {
     kind: 'counter',
     name: 'stagedoor_instance_probes_total',
     help: 'Health checks, by result: passed, failed',
     labels: [...INSTANCE, 'result'],
-    read: (reading) => ofEachInstance(reading, (_, { probes }) => labelled('result', probes)),
+    read: (reading) => ofEachInstance(reading, (_, { probes }) => labelled('result', Object.entries(probes))),
   },
   {
     kind: 'counter',
@@ -227,7 +228,7 @@ export const METRICS: readonly Metric[] = [
   },
 ];
 
-function labelled(name: string, counts: ReadonlyMap<string | number, number>): Series<number>[] {
+function labelled(name: string, counts: Iterable<readonly [string | number, number]>): Series<number>[] {
   return Array.from(counts, ([key, count]) => [{ [name]: String(key) }, count]);
 }
 

@@ -57,7 +57,7 @@ export interface Database {
   /** True when one statement can insert several rows. */
   readonly insertsRows: boolean;
   driver(): Promise<NonNullable<Options['driver']>>;
-  /** All other options of MikroORM. Throws StoreOpenError for an option with an invalid value. */
+  /** Options of MikroORM in addition to address and pool, or instead of them. Throws StoreOpenError for an option with an invalid value. */
   options(connect: ConnectOptions): Partial<Options>;
   /** Runs once on each new pool; `pool` is the pool of the driver. */
   prepare?(execute: Execute, pool: unknown, connect: ConnectOptions): Promise<void>;

@@ -150,18 +150,20 @@ export type AuditRow = InferEntity<Tables['audit']>;
 const TEXT_LENGTH = 512;
 
 function columnsFor(kind: DatabaseKind) {
-  const { collation, document, bytesPerCharacter } = DIALECTS[kind];
+  const collation = COLLATIONS[kind];
   const isOracle = kind === 'oracle';
+  // It counts lengths in bytes, the others in characters.
+  const bytesPerCharacter = isOracle ? 3 : 1;
   return {
     /** Identifier: ASCII, compared and ordered by code points. */
     id: (length: number) => {
       const column = p.string().length(length);
-      return collation === '' ? column : column.collation(collation);
+      return collation === undefined ? column : column.collation(collation);
     },
     /** Short text of any script. Oracle stores an empty text as null, so a column that may be empty is nullable. */
     text: (length = TEXT_LENGTH) => p.string().length(length * bytesPerCharacter),
     /** JSON or encrypted text: ASCII, up to megabytes. */
-    document: () => (isOracle ? p.text().type(ClobType) : p.text().columnType(document)),
+    document: () => (isOracle ? p.text().type(ClobType) : p.text().columnType(DOCUMENTS[kind] ?? 'text')),
     number: () => p.integer(),
     /** Oracle's integers have ten digits: a longer type would always show up as a difference between schemas. */
     counter: () => p.bigint('number').columnType(isOracle ? 'number(10, 0)' : 'bigint'),
@@ -172,21 +174,16 @@ function columnsFor(kind: DatabaseKind) {
   };
 }
 
-interface Dialect {
-  /** Binary comparison; '' where the database, or the table (MySQL), compares so by default. */
-  readonly collation: string;
-  readonly document: string;
-  /** Lengths are counted in bytes by Oracle, in characters by the others. */
-  readonly bytesPerCharacter: number;
-}
+/** Binary comparison, where neither the database nor the table (MySQL) compares so by default. */
+const COLLATIONS: Readonly<Partial<Record<DatabaseKind, string>>> = {
+  postgresql: 'C',
+  mssql: 'Latin1_General_BIN2',
+};
 
-const DIALECTS: Readonly<Record<DatabaseKind, Dialect>> = {
-  sqlite: { collation: '', document: 'text', bytesPerCharacter: 1 },
-  postgresql: { collation: 'C', document: 'text', bytesPerCharacter: 1 },
-  mysql: { collation: '', document: 'longtext', bytesPerCharacter: 1 },
-  // Documents are ASCII: varchar takes half the space of nvarchar.
-  mssql: { collation: 'Latin1_General_BIN2', document: 'varchar(max)', bytesPerCharacter: 1 },
-  oracle: { collation: '', document: 'clob', bytesPerCharacter: 3 },
+/** Long text, where it is not `text`. Documents are ASCII: varchar takes half the space of nvarchar. */
+const DOCUMENTS: Readonly<Partial<Record<DatabaseKind, string>>> = {
+  mysql: 'longtext',
+  mssql: 'varchar(max)',
 };
 
 /** Oracle's limit for a literal is 4,000 bytes; a character may count as two. */

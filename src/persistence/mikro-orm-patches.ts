@@ -1,7 +1,6 @@
 // All changes to MikroORM's behaviour, each with its reason. Loads neither MikroORM nor a driver.
 
 import { EventEmitter } from 'node:events';
-import type { Logger } from '@mikro-orm/core';
 import type { AbstractSqlConnection } from '@mikro-orm/sql';
 
 interface LiteralWriter {
@@ -98,21 +97,4 @@ function call(value: unknown, name: string): boolean {
 export function refuseReconnects(connection: AbstractSqlConnection): void {
   connection.connect = () =>
     Promise.reject(Object.assign(new Error('its pool was closed'), { code: 'ECONNRESET' }));
-}
-
-/**
- * A logger that only calls `onAnswer` for each statement that the database answered: MikroORM has no other
- * event for this. A failed statement may have had no answer.
- */
-export function answerListener(onAnswer: () => void): Logger {
-  return {
-    log: () => {},
-    error: () => {},
-    warn: () => {},
-    logQuery: ({ level }) => {
-      if (level !== 'error') onAnswer();
-    },
-    setDebugMode: () => {},
-    isEnabled: () => false,
-  };
 }

@@ -6,6 +6,7 @@ import { statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { raw, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { settlesWithin } from '../domain/clock.ts';
 import { type Delivered, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 import type { Database } from './database.ts';
@@ -65,6 +66,8 @@ export class OrmSession {
    * that changes succeed again.
    */
   #refusesChanges = false;
+  /** Time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
+  #succeededAt = 0;
   #isClosed = false;
   #synchronizing: NodeJS.Timeout | undefined;
 
@@ -167,24 +170,17 @@ export class OrmSession {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    const timer = new AbortController();
-    try {
-      const isClosed = this.#writers
-        .take(async () => {
-          if (this.#hasLostConnection) return false;
-          // Closing the file synchronizes it, unless another process has it open.
-          if (this.#synchronizing !== undefined) await this.#synchronize();
-          await this.#orm?.close();
-          return true;
-        })
-        // The server is unavailable: the pool is destroyed below.
-        .catch(() => false);
-      const isInTime = delay(Math.min(this.#deps.timeoutMs, CLOSE_MS), false, { signal: timer.signal });
-      if (!(await Promise.race([isClosed, isInTime]))) this.#orm?.destroy();
-    } finally {
-      timer.abort();
-      this.#orm = undefined;
-    }
+    let isClean = false;
+    const closing = this.#writers.take(async () => {
+      if (this.#hasLostConnection) return;
+      // Closing the file synchronizes it, unless another process has it open.
+      if (this.#synchronizing !== undefined) await this.#synchronize();
+      await this.#orm?.close();
+      isClean = true;
+    });
+    await settlesWithin(closing, Math.min(this.#deps.timeoutMs, CLOSE_MS));
+    if (!isClean) this.#orm?.destroy();
+    this.#orm = undefined;
   }
 
   async #synchronize(): Promise<void> {
@@ -238,7 +234,9 @@ export class OrmSession {
         // Checked before a new connection is opened: SQLite would create a missing file.
         if (this.#isSameFile?.() === false) throw databaseUnavailable(new Error(MOVED));
         const { orm, tables } = this.#orm ?? (await this.#connected());
-        return await work(orm.em.fork(), tables, operation);
+        const result = await work(orm.em.fork(), tables, operation);
+        this.#succeededAt = performance.now();
+        return result;
       } catch (thrown) {
         const driverError = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
         const failure = driverError && this.database.failure(driverError);
@@ -269,7 +267,7 @@ export class OrmSession {
   #dropSilentPool({ startedAt }: Operation): void {
     const { database, timeoutMs } = this.#deps;
     if (startedAt === undefined) return;
-    const quietSince = Math.max(startedAt, this.#orm?.lastAnswerAt() ?? 0);
+    const quietSince = Math.max(startedAt, this.#succeededAt);
     if (!database.isFile && performance.now() - quietSince <= timeoutMs / 2) return;
     this.#dropConnection();
   }

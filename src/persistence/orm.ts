@@ -1,16 +1,14 @@
 // One MikroORM with its pool, for one address. When the server does not answer, another one replaces it.
 
-import { type AbstractSqlConnection, MikroORM } from '@mikro-orm/sql';
+import { type AbstractSqlConnection, MikroORM, type Options } from '@mikro-orm/sql';
 import type { ConnectOptions, Database, Execute } from './database.ts';
 import { type Tables, tablesFor } from './entities.ts';
-import { answerListener, refuseReconnects, Sockets } from './mikro-orm-patches.ts';
+import { refuseReconnects, Sockets } from './mikro-orm-patches.ts';
 
 export interface Orm {
   readonly orm: MikroORM;
   readonly tables: Tables;
   readonly connection: AbstractSqlConnection;
-  /** Time of the last answer of its database, by `performance.now()`, in ms. */
-  lastAnswerAt(): number;
   close(): Promise<void>;
   /** Closes its sockets at once, which rejects running queries. Oracle's driver exposes none: its queries end at their timeout. */
   destroy(): void;
@@ -18,15 +16,18 @@ export interface Orm {
 
 export const MIGRATIONS_TABLE = 'stagedoor_migrations';
 
+/** All options of MikroORM for this address. Throws StoreOpenError for an option of the URL with an invalid value. */
+export function ormOptionsOf(database: Database, connect: ConnectOptions): Partial<Options> {
+  const { host, port, user, password, name: dbName } = connect.address;
+  const pool = { min: 0, max: connect.connections, idleTimeoutMillis: 60_000 };
+  return { host, port, user, password, dbName, pool, ...database.options(connect) };
+}
+
 /** Makes the pool and opens a connection; throws the driver's error. */
 export async function connectOrm(database: Database, connect: Omit<ConnectOptions, 'sockets'>): Promise<Orm> {
   const sockets = new Sockets();
   const options = { ...connect, sockets };
   const tables = tablesFor(database.kind);
-  let answeredAt = performance.now();
-  const onAnswer = () => {
-    answeredAt = performance.now();
-  };
   const orm = new MikroORM({
     driver: await database.driver(),
     entities: Object.values(tables),
@@ -35,8 +36,8 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
     forceUtcTimezone: true,
     // Rows become domain types at once; no entity is changed.
     disableIdentityMap: true,
-    loggerFactory: () => answerListener(onAnswer),
-    ...database.options(options),
+    logger: () => {}, // it would print statements and their values
+    ...ormOptionsOf(database, options),
   });
   const connection = orm.em.getConnection();
   const close = (): Promise<void> => {
@@ -59,5 +60,5 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
     destroy();
     throw thrown;
   }
-  return { orm, tables, connection, lastAnswerAt: () => answeredAt, close, destroy };
+  return { orm, tables, connection, close, destroy };
 }

@@ -3,12 +3,11 @@
 
 import { hash } from 'node:crypto';
 import { Compile } from 'typebox/schema';
-import { GatewayError } from '../domain/errors.ts';
+import { GatewayError, type ValidationItem } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
 import { canonicalText, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { defineInstance } from '../domain/registration.ts';
-import { isCleanText } from '../domain/text.ts';
-import { issuesOf, pathTo } from '../domain/validation.ts';
+import { inspect, issuesOf, pathTo } from '../domain/validation.ts';
 
 export interface RegistryEntry {
   readonly template: string;
@@ -60,9 +59,6 @@ const OTHER_NAMES: readonly string[] = [
   ...['score', 'restarts', 'requests', 'errors', 'pid', 'reason', 'ejection', 'stderr'],
   ...['consecutive_failures', 'sessions', 'own_processes', 'warnings', 'container'],
 ];
-
-/** Levels of objects and lists in an entry; a YAML value can contain itself. */
-const DEEPEST = 128;
 
 /** Replaces a secret in records of the API; see http/routes/instances.ts. */
 const MASK = '***';
@@ -178,10 +174,11 @@ function refusalsOf(
   path: string,
   locate: (field: string) => string,
 ): string[] {
-  const reason = unstorable(input);
-  if (reason !== undefined) return [`${path}: ${reason}`];
-  const masked = maskedIn(input, locate);
-  if (masked.length > 0) return masked;
+  const lineOf = ({ loc: [, field, ...deeper], msg }: ValidationItem) =>
+    `${field === undefined ? path : deeper.reduce(pathTo, locate(String(field)))}: ${msg}`;
+  // First: a YAML value can contain itself.
+  const refusals = [...inspect(input).map(lineOf), ...maskedIn(input, locate)];
+  if (refusals.length > 0) return refusals;
   try {
     defineInstance(template, input, {
       find: () => undefined,
@@ -189,16 +186,12 @@ function refusalsOf(
       randomHex: () => '00000000',
       now: '',
       source: 'file',
-      loc: [],
+      loc: ['body'],
     });
     return [];
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
-    const { items } = thrown.facts;
-    if (items === undefined) return [`${path}: ${thrown.message}`];
-    return items.map(({ loc: [field = '', ...deeper], msg }) => {
-      return `${deeper.reduce(pathTo, locate(String(field)))}: ${msg}`;
-    });
+    return thrown.facts.items?.map(lineOf) ?? [`${path}: ${thrown.message}`];
   }
 }
 
@@ -208,17 +201,4 @@ function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) 
       .filter(([, value]) => value === MASK)
       .map(([name]) => `${pathTo(locate(field), name)}: is masked; write the value itself`),
   );
-}
-
-/** The reason why a value cannot be stored unchanged in every database; undefined for storable values. */
-function unstorable(value: unknown, depth = 0): string | undefined {
-  if (typeof value === 'string')
-    return isCleanText(value) ? undefined : 'a text holds a NUL character or half of a surrogate pair';
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (depth === DEEPEST) return `something is nested deeper than ${DEEPEST} levels`;
-  for (const part of Object.entries(value).flat()) {
-    const reason = unstorable(part, depth + 1);
-    if (reason !== undefined) return reason;
-  }
-  return undefined;
 }

@@ -3,6 +3,7 @@
 // its backend, because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change
 // because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
 
+import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import {
   auditTime,
@@ -18,10 +19,9 @@ import {
   mergeMap,
   type Observable,
   of,
-  ReplaySubject,
   Subject,
   type Subscription,
-  share,
+  shareReplay,
   takeUntil,
   tap,
   throttleTime,
@@ -63,16 +63,8 @@ interface StoredAnswer {
 
 /** The stored lists of a gateway: the least recently used one makes room. */
 export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> extends LRUCache<string, V> {
-  #generation = 0;
-
   constructor(maxSize: number = MOST_BYTES) {
     super({ maxSize, sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES });
-  }
-
-  /** A part of keys that no stored list has. */
-  newGeneration(): number {
-    this.#generation += 1;
-    return this.#generation;
   }
 }
 
@@ -84,6 +76,8 @@ interface ListKey {
 }
 
 export interface CachedListsOptions {
+  /** Part of every key: the memory has the lists of all templates. */
+  readonly template: string;
   /** Changes of the lists; `resources` includes resource templates. */
   readonly listChanged$: Observable<ListField>;
   /** False when no instance is or was connected: then no stale list may be served. */
@@ -103,15 +97,14 @@ export class CachedLists {
   readonly #changed = new Subject<ListField>();
   readonly #loading = new Map<string, Observable<Answer>>();
   readonly #changes = new Map<ListField, number>();
-  readonly #numbers = new WeakMap<Peer, number>();
-  #lastNumber = 0;
-  /** Part of every key: lists of earlier generations and of other templates are not found. */
-  #generation: number;
+  readonly #peerIds = new WeakMap<Peer, string>();
+  /** Part of every key: the lists from before are not found. */
+  #timesWithoutPeers = 0;
 
   constructor(options: CachedListsOptions) {
     this.#options = options;
-    this.#generation = options.memory.newGeneration();
     this.#subscription = options.listChanged$.subscribe((list) => {
+      if (!options.hasPeers()) this.#timesWithoutPeers += 1; // the next server may be another one
       this.#changes.set(list, this.#changesOf(list) + 1);
       this.#changed.next(list);
     });
@@ -123,8 +116,6 @@ export class CachedLists {
     { profile, owner, instanceId }: SessionlessOptions,
     load: () => Observable<Answer>,
   ): Observable<Answer> {
-    const { hasPeers, memory } = this.#options;
-    if (listOf(request.method) !== undefined && !hasPeers()) this.#generation = memory.newGeneration();
     const key = this.#listKeyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
     return key === undefined ? load() : this.#serve(key, load);
   }
@@ -139,7 +130,7 @@ export class CachedLists {
     load: () => Observable<Answer>,
   ): Observable<Answer> {
     if (!isShared) return load();
-    const key = this.#listKeyOf(request, `session of ${ownerId}`, profile, ` of ${this.#numberOf(peer)}`);
+    const key = this.#listKeyOf(request, `session of ${ownerId}`, profile, ` of ${this.#idOf(peer)}`);
     if (key === undefined) return load();
     return this.#serve(key, load).pipe(
       catchError((thrown) => {
@@ -171,16 +162,14 @@ export class CachedLists {
     const { cursor = null, _meta, ...others } = request.params ?? {};
     if (Object.keys(others).length > 0) return undefined;
     const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
-    const listKey = `${this.#generation} ${list}${conversation} ${page}`;
+    const listKey = `${this.#options.template} ${this.#timesWithoutPeers} ${list}${conversation} ${page}`;
     return { list, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
   }
 
-  #numberOf(peer: Peer): number {
-    const known = this.#numbers.get(peer);
-    if (known !== undefined) return known;
-    this.#lastNumber += 1;
-    this.#numbers.set(peer, this.#lastNumber);
-    return this.#lastNumber;
+  #idOf(peer: Peer): string {
+    const id = this.#peerIds.get(peer) ?? randomUUID();
+    this.#peerIds.set(peer, id);
+    return id;
   }
 
   /** Emits the answer of the key: stored, under way, or from `load`. Errors like `load`, if there is no stale answer. */
@@ -209,7 +198,7 @@ export class CachedLists {
         },
         finalize: () => this.#loading.delete(loadKey),
       }),
-      share({ connector: () => new ReplaySubject(1), resetOnComplete: false, resetOnError: false }),
+      shareReplay({ bufferSize: 1, refCount: true }),
     );
     this.#loading.set(loadKey, answer$);
     return answer$;
@@ -236,7 +225,7 @@ export class CachedLists {
   /** When no instance could answer, a stale list is better than an error. */
   #staleAnswer(key: ListKey, thrown: unknown): Answer {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
-    const stored = isAbsence ? this.#find(key) : undefined;
+    const stored = isAbsence && this.#options.hasPeers() ? this.#find(key) : undefined;
     if (stored === undefined) throw thrown;
     return stored.answer;
   }

@@ -23,11 +23,8 @@ import {
 } from '../domain/json-scanner.ts';
 import { type JsonRpcId, RPC, readId } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isCleanText } from '../domain/text.ts';
+import { inspect } from '../domain/validation.ts';
 import { invalidRequest, type RpcFailure, refused } from './rpc.ts';
-
-/** Deepest accepted nesting of arrays and objects. Deeper JSON could not be serialized again. */
-export const DEEPEST = 128;
 
 /**
  * The value of the body. Throws RpcFailure: 400 with -32700 for a body that is not JSON in UTF-8, with -32600 for one that is
@@ -43,7 +40,8 @@ export function readBody(bytes: Uint8Array): unknown {
   const values: unknown[] = [];
   const isBatch = buffer[start] === OPEN_BRACKET;
   const end = isBatch ? readMessages(source, start, values) : readMessage(source, start, 0, values);
-  if (source.excess === 'depth') throw invalidRequest(`the body is nested deeper than ${DEEPEST} levels`);
+  if (source.excess === 'depth')
+    throw invalidRequest(`the body is nested deeper than ${LIMITS.nestingDepth} levels`);
   if (source.excess === 'values') {
     throw refused(
       422,
@@ -63,7 +61,7 @@ export function readBody(bytes: Uint8Array): unknown {
   return isBatch ? values : values[0];
 }
 
-const BOUNDS = { levels: DEEPEST, values: LIMITS.bodyValues };
+const BOUNDS = { levels: LIMITS.nestingDepth, values: LIMITS.bodyValues };
 const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
@@ -101,18 +99,11 @@ function isCleanBody(bytes: Buffer, shortText: string): boolean {
   const isEscaped = shortText === '' ? bytes.includes('\\u') : SUSPICIOUS.test(shortText);
   if (!isEscaped) return true;
   const text = bytes.toString('utf8');
-  return !SUSPICIOUS.test(text) || isClean(JSON.parse(text));
+  return !SUSPICIOUS.test(text) || inspect(JSON.parse(text)).length === 0;
 }
 
 /** The only ways to write characters that no backend, log or database should get. */
 const SUSPICIOUS = /\\u(?:0000|d[89a-f])/i;
-
-/** The recursion is bounded by DEEPEST, which the body was checked against. */
-function isClean(value: unknown): boolean {
-  if (typeof value === 'string') return isCleanText(value);
-  if (typeof value !== 'object' || value === null) return true;
-  return Object.entries(value).every(([key, field]) => isCleanText(key) && isClean(field));
-}
 
 function parseError(what: string): RpcFailure {
   return refused(400, `Parse error: ${what}`, RPC.parseError);

@@ -29,8 +29,8 @@ export interface McpRequest {
    * Undefined for a small body, which is not counted.
    */
   readonly holdBody?: (() => () => void) | undefined;
-  /** Opens the report of one request of its message, or of a batch. Default: requests are not reported. */
-  report?(request: Pick<ClientRequest, 'id' | 'method' | 'params'>): CallReport;
+  /** Opens the report of one request of its message, or of a batch. */
+  report(request: Pick<ClientRequest, 'id' | 'method' | 'params'>): CallReport;
   /** Throws, or rejects with, RATE_LIMIT_EXCEEDED. Returns a promise only when Redis counts. */
   consumeRateLimit(requests: number): void | Promise<void>;
 }

@@ -60,35 +60,34 @@ export class Endpoint implements McpEndpoint {
   #post(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkPostTypes(request.headers);
     const parsed = readBody(request.body);
-    const classified = classifyRequest(parsed, request.headers);
-    if (classified.era === 'legacy') return this.#legacy.post(parsed, request, reply, backends);
-    return this.#modern.post(classified.message, request, reply, backends);
+    const message = readModernMessage(parsed, request.headers);
+    if (message === undefined) return this.#legacy.post(parsed, request, reply, backends);
+    return this.#modern.post(message, request, reply, backends);
   }
 }
 
-/** The era, with the message of a modern POST; the legacy endpoint reads its messages itself. */
-export type Classified =
-  | { readonly era: 'legacy' }
-  | { readonly era: 'modern'; readonly message: ClientRequest | ClientNotification };
-
 /**
- * Classifies the JSON of one POST. Throws RpcFailure, 400: -32600 for what the modern era does not allow (arrays, answers,
- * anything but a message), -32020 for a handshake of the legacy era with a header of the modern one.
+ * Classifies the JSON of one POST: the message of the modern era; undefined for the legacy endpoint, which reads its messages
+ * itself. Throws RpcFailure, 400: -32600 for what the modern era does not allow (arrays, answers, anything but a message),
+ * -32020 for a handshake of the legacy era with a header of the modern one.
  */
-export function classifyRequest(parsed: unknown, headers: RequestHeaders): Classified {
+export function readModernMessage(
+  parsed: unknown,
+  headers: RequestHeaders,
+): ClientRequest | ClientNotification | undefined {
   const isHeaderModern = namesModern(headers);
   if (Array.isArray(parsed)) {
-    if (!isHeaderModern && parsed.every((message) => claimOf(message) === undefined)) return LEGACY;
+    if (!isHeaderModern && parsed.every((message) => claimOf(message) === undefined)) return undefined;
     throw invalidRequest('batches are not part of this protocol revision');
   }
   if (isHandshake(parsed)) {
-    if (!isHeaderModern) return LEGACY;
+    if (!isHeaderModern) return undefined;
     throw headerMismatch('MCP-Protocol-Version', 'names a revision without `initialize`');
   }
-  if (!isHeaderModern && claimOf(parsed) === undefined) return LEGACY;
+  if (!isHeaderModern && claimOf(parsed) === undefined) return undefined;
   const message = readClientMessage(parsed);
   if (message.kind === 'answer') throw invalidRequest('answers are not part of this protocol revision');
-  return { era: 'modern', message };
+  return message;
 }
 
 /** True when the header names a revision of the modern era, known here or not. Revisions are dates. */
@@ -96,8 +95,6 @@ function namesModern(headers: RequestHeaders): boolean {
   const version = headerOf(headers, 'mcp-protocol-version');
   return version !== undefined && isModernVersion(version);
 }
-
-const LEGACY: Classified = { era: 'legacy' };
 
 function isModernVersion(version: string): boolean {
   return DATE.test(version) && version >= MODERN_VERSIONS[0];

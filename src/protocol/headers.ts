@@ -27,7 +27,15 @@ export function checkMirroredHeaders(
     throw headerMismatch('MCP-Protocol-Version', 'is missing');
   if (headers['mcp-method'] === undefined) throw headerMismatch('Mcp-Method', 'is missing');
   const field = METHODS[method]?.nameField;
-  if (field !== undefined) checkNameHeader(headers, params[field]);
+  if (field === undefined) return;
+  const name = params[field];
+  const header = headerOf(headers, 'mcp-name');
+  // The backend refuses a body without a name.
+  if (header === undefined && typeof name !== 'string') return;
+  if (header === undefined) throw headerMismatch('Mcp-Name', 'is missing');
+  const decoded = decodeHeader(header);
+  if (decoded === undefined) throw headerMismatch('Mcp-Name', 'is not canonical Base64 of UTF-8');
+  if (decoded !== name) throw headerMismatch('Mcp-Name', 'differs from the name in the body');
 }
 
 /** Throws RpcFailure, 400 with -32020, when revision or method differ from the body; a notification may have neither. */
@@ -49,18 +57,6 @@ export function checkSentHeaders(
 export function headerMismatch(header: string, problem: string): RpcFailure {
   const message = `Bad Request: the request headers and body disagree: ${header} ${problem}`;
   return new RpcFailure(400, { code: RPC.headerMismatch, message, data: { header } });
-}
-
-function checkNameHeader(headers: RequestHeaders, name: unknown): void {
-  const header = headerOf(headers, 'mcp-name');
-  if (header === undefined) {
-    // The backend refuses a body without a name.
-    if (typeof name === 'string') throw headerMismatch('Mcp-Name', 'is missing');
-    return;
-  }
-  const decoded = decodeHeader(header);
-  if (decoded === undefined) throw headerMismatch('Mcp-Name', 'is not canonical Base64 of UTF-8');
-  if (decoded !== name) throw headerMismatch('Mcp-Name', 'differs from the name in the body');
 }
 
 // Media types of the body and of the accepted answers, the same in both eras. Statuses and codes are those of the SDK's

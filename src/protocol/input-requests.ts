@@ -66,14 +66,10 @@ export function missingCapabilities(
 ): JsonObject | undefined {
   const missing: JsonObject = {};
   for (const request of requests) {
-    const need = needOf(request);
-    if (need === undefined || has(declared, need)) continue;
-    const { capability, feature } = need;
+    const [capability, feature] = needOf(request);
+    if (capability === undefined || has(declared, capability, feature)) continue;
     const known = missing[capability];
-    missing[capability] = {
-      ...(isJsonObject(known) ? known : {}),
-      ...(feature === undefined ? {} : { [feature]: {} }),
-    };
+    missing[capability] = { ...(isJsonObject(known) ? known : {}), ...(feature && { [feature]: {} }) };
   }
   return Object.keys(missing).length === 0 ? undefined : missing;
 }
@@ -85,27 +81,23 @@ export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRp
   return { code: RPC.missingCapability, message, data: { requiredCapabilities } };
 }
 
-interface Need {
-  readonly capability: string;
-  readonly feature?: string;
-}
-
-function needOf({ method, params }: InputRequest): Need | undefined {
+/** The capability that a request needs, and the feature of it. */
+function needOf({ method, params }: InputRequest): readonly [capability?: string, feature?: string] {
   switch (method) {
     case 'elicitation/create':
-      return { capability: 'elicitation', feature: params.mode === 'url' ? 'url' : 'form' };
-    case 'sampling/createMessage': {
-      const hasTools = params.tools !== undefined || params.toolChoice !== undefined;
-      return hasTools ? { capability: 'sampling', feature: 'tools' } : { capability: 'sampling' };
-    }
+      return ['elicitation', params.mode === 'url' ? 'url' : 'form'];
+    case 'sampling/createMessage':
+      return params.tools === undefined && params.toolChoice === undefined
+        ? ['sampling']
+        : ['sampling', 'tools'];
     case 'roots/list':
-      return { capability: 'roots' };
+      return ['roots'];
     default:
-      return undefined;
+      return [];
   }
 }
 
-function has(declared: JsonObject, { capability, feature }: Need): boolean {
+function has(declared: JsonObject, capability: string, feature: string | undefined): boolean {
   const value = declared[capability];
   if (value === undefined) return false;
   if (feature === undefined || !isJsonObject(value) || value[feature] !== undefined) return true;

@@ -14,7 +14,7 @@ import type {
 import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { ListField, Peer, Tool, WantedChanges } from '../domain/mcp.ts';
+import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 
 /** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
 export type Owner = Pick<Principal, 'id' | 'templates'>;
@@ -40,12 +40,11 @@ export interface Backends {
    */
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer>;
   /**
-   * List changes, and updates of the named resources, of all instances, later ones included.
+   * List changes, perhaps also of lists that are not wanted, and updates of the named resources, of all instances, later ones
+   * included.
    * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
    */
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
-  /** Hot: a list of an instance changed; `resources` includes resource templates. */
-  readonly listChanged$: Observable<ListField>;
   /** As an instance lists it. Without an owner only tools of one template are found: the permission was checked before. */
   tool(name: string, owner?: Owner): Tool | undefined;
   /**

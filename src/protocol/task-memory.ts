@@ -6,13 +6,13 @@ import type { Answer } from '../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
-import { aggregateInstance, type OwnInstance, splitInstance } from './aggregate/aggregate-names.ts';
+import { aggregateInstance } from './aggregate/aggregate-names.ts';
 
 /** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */
 const OWN_TASKS = 2_500;
 const OWNERS = 100;
 /** Instances remembered that gave one owner the same task id. */
-const MOST_LOCATIONS = 8;
+const MOST_INSTANCES = 8;
 /** Longest id that is remembered, in characters. */
 const LONGEST_ID = 1_024;
 
@@ -24,22 +24,21 @@ export interface TaskScope {
 
 /** The tasks that began at this node. Ids that cannot be remembered (`isTaskId`) belong to no owner. */
 export class TaskMemory {
-  /** By owner, then by id: the instances, the latest last, because two instances may give the same id. */
-  readonly #owners = new LruMap<LruMap<readonly OwnInstance[]>>(OWNERS);
+  /** By owner, then by id: the instances as `{template}/{instance}`, the latest last, because two may give the same id. */
+  readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
 
   begun({ ownerId, template }: TaskScope, taskId: string, instanceId: string): void {
-    const location = template === undefined ? splitInstance(instanceId) : { template, instanceId };
-    if (location === undefined || !isTaskId(taskId)) return;
+    if (!isTaskId(taskId)) return;
+    const instance = template === undefined ? instanceId : aggregateInstance({ template, instanceId });
     const own = this.#owners.get(ownerId) ?? new LruMap(OWN_TASKS);
-    const others = (own.get(taskId) ?? []).filter((known) => !isSame(known, location));
-    own.set(taskId, [...others.slice(1 - MOST_LOCATIONS), location]);
+    const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
+    own.set(taskId, [...others.slice(1 - MOST_INSTANCES), instance]);
     this.#owners.set(ownerId, own);
   }
 
   /** The instances at which the owner began a task of that id, named as at the path of the scope, the latest last. */
   instancesOf({ ownerId, template }: TaskScope, taskId: string): readonly string[] {
-    const locations = at(template, this.#owners.get(ownerId)?.get(taskId));
-    return locations.map((own) => (template === undefined ? aggregateInstance(own) : own.instanceId));
+    return at(template, this.#owners.get(ownerId)?.get(taskId));
   }
 
   /** True when only other owners began a task of that id at the path. */
@@ -57,8 +56,11 @@ export class TaskMemory {
   }
 }
 
-function at(template: string | undefined, locations: readonly OwnInstance[] = []): readonly OwnInstance[] {
-  return locations.filter((location) => template === undefined || template === location.template);
+/** Without a template: all of them, as they are. */
+function at(template: string | undefined, instances: readonly string[] = []): readonly string[] {
+  if (template === undefined) return instances;
+  const prefix = aggregateInstance({ template, instanceId: '' });
+  return instances.flatMap((known) => (known.startsWith(prefix) ? known.slice(prefix.length) : []));
 }
 
 export function isTaskId(taskId: unknown): taskId is string {
@@ -79,8 +81,4 @@ export function taskIdIn(result: JsonText): string | undefined {
   const { task, taskId, resultType = 'complete' } = result.value;
   if (isJsonObject(task)) return isTaskId(task.taskId) ? task.taskId : undefined;
   return resultType !== 'complete' && isTaskId(taskId) ? taskId : undefined;
-}
-
-function isSame(a: OwnInstance, b: OwnInstance): boolean {
-  return a.template === b.template && a.instanceId === b.instanceId;
 }

@@ -135,10 +135,11 @@ export class ActiveRegistry {
   }
 
   /**
-   * Applies the stored registry. Functions of this program are in no store: they remain with their templates, and stored instances
-   * with their ids or server ids are left out.
+   * Applies the stored registry; at the start without events. Functions of this program are in no store: they remain with their
+   * templates, and stored instances with their ids or server ids are left out.
    */
-  apply({ templates, instances }: StoredRegistry): void {
+  apply({ templates, instances }: StoredRegistry, isStart = false): void {
+    this.#isLoading = isStart;
     for (const { name, loadBalancer } of templates)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.applySettings(name, loadBalancer);
     for (const { template } of instances)
@@ -161,16 +162,7 @@ export class ActiveRegistry {
     const left = new Set(templates.map(({ name }) => name));
     for (const name of [...this.#settings.keys()])
       if (!left.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
-  }
-
-  /** `apply` at the start: without events. */
-  load(stored: StoredRegistry): void {
-    this.#isLoading = true;
-    try {
-      this.apply(stored);
-    } finally {
-      this.#isLoading = false;
-    }
+    this.#isLoading = false;
   }
 
   #emit(event: GatewayEvent): void {

@@ -11,34 +11,24 @@ const PING_MS = 2_000;
 /** Longest use of an answer, in ms. */
 const FRESH_MS = 1_000;
 
-export class DatabaseStatus {
-  readonly #store: Pick<Store, 'ping'>;
-  readonly #now: () => number;
-  #query: Promise<DatabaseState> | undefined;
-  #state: DatabaseState = 'disconnected';
-  #answeredAtMs = Number.NEGATIVE_INFINITY;
-
-  constructor(store: Pick<Store, 'ping'>, now: () => number) {
-    this.#store = store;
-    this.#now = now;
-  }
-
-  /** Resolves within two seconds and never rejects. The answer may be a second old. */
-  async read(): Promise<DatabaseState> {
-    if (this.#now() - this.#answeredAtMs < FRESH_MS) return this.#state;
-    this.#query ??= this.#ping();
-    return this.#query;
-  }
-
-  async #ping(): Promise<DatabaseState> {
-    const answer = withTimeout(this.#store.ping(), PING_MS);
-    // The store logs the reason of a failure; callers only need the state.
-    this.#state = await answer.then(
-      () => 'connected' as const,
-      () => 'disconnected' as const,
-    );
-    this.#answeredAtMs = this.#now();
-    this.#query = undefined;
-    return this.#state;
-  }
+/** Returns a function that resolves within two seconds and never rejects. The answer may be a second old. */
+export function databaseStatus(store: Pick<Store, 'ping'>, now: () => number): () => Promise<DatabaseState> {
+  let answer: Promise<DatabaseState> | undefined;
+  let isUsedUntilMs = 0;
+  const ping = async (): Promise<DatabaseState> => {
+    try {
+      await withTimeout(store.ping(), PING_MS);
+      return 'connected';
+    } catch {
+      return 'disconnected'; // the watch of the revision logs the reason
+    } finally {
+      isUsedUntilMs = now() + FRESH_MS;
+    }
+  };
+  return () => {
+    if (answer !== undefined && now() < isUsedUntilMs) return answer;
+    isUsedUntilMs = Number.POSITIVE_INFINITY; // until it has answered
+    answer = ping();
+    return answer;
+  };
 }

@@ -7,7 +7,7 @@ import type {
   InstanceSource,
 } from '../domain/instance.ts';
 import type { LoadBalancerSettings } from '../domain/template.ts';
-import type { RegistryEntry } from '../persistence/registry-entry.ts';
+import type { RegistryContents } from '../persistence/registry-file.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 
 export interface RegisterOptions {
@@ -37,9 +37,6 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
   readonly replaced: boolean;
 }
 
-export interface FileContents {
-  readonly templates: readonly { readonly name: string; readonly loadBalancer: LoadBalancerSettings }[];
-  readonly entries: readonly RegistryEntry[];
-  /** True when the file has entries that could not be read: then no instance is removed for lack of an entry. Default false. */
-  readonly isPartial?: boolean;
-}
+/** With `isPartial` (default false) no instance is removed for lack of an entry. */
+export type FileContents = Pick<RegistryContents, 'templates' | 'entries'> &
+  Partial<Pick<RegistryContents, 'isPartial'>>;

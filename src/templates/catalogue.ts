@@ -2,8 +2,7 @@
 // else in place of that file (a folder, a pipe, a loop of links, a file that is far too large) is a TemplateError
 // with one issue; reading never blocks and never reads a large file. definition.ts has the form of a definition.
 
-import { constants } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { codeOf } from '../domain/errors.ts';
@@ -52,45 +51,25 @@ async function readMember(
     return { problems: [`${label}: id: is "${template.id}", but the folder is "${name}"`] };
   } catch (thrown) {
     if (!(thrown instanceof TemplateError)) throw thrown;
-    const isNoTemplate = thrown instanceof TemplateFileError && /^(ENOENT|ENOTDIR)$/.test(thrown.code ?? '');
+    const isNoTemplate = /^(ENOENT|ENOTDIR)$/.test(codeOf(thrown.cause) ?? '');
     return { problems: isNoTemplate ? [] : thrown.issues.map((issue) => `${label}: ${issue}`) };
   }
 }
 
 const MOST_TEMPLATE_BYTES = 1024 * 1024;
 
-/** `code`: of the system, such as ENOENT, when the file could not be opened. */
-class TemplateFileError extends TemplateError {
-  readonly code: string | undefined;
-
-  constructor(issue: string, code: string | undefined, cause?: unknown) {
-    super([issue], cause);
-    this.name = 'TemplateFileError';
-    this.code = code;
-  }
-}
-
-/** The text of the file. Throws TemplateFileError; its issue completes "<path>: ". */
+/** The text of the file. Throws TemplateError; its issue completes "<path>: ". */
 export async function readTemplateText(path: string): Promise<string> {
   try {
-    // Without this flag, opening a pipe would wait for its other end.
-    const file = await open(path, NO_WAITING);
-    try {
-      const stats = await file.stat();
-      if (!stats.isFile()) throw new TemplateFileError('is not a file', undefined);
-      if (stats.size > MOST_TEMPLATE_BYTES) {
-        const size = (stats.size / MOST_TEMPLATE_BYTES).toFixed(1);
-        throw new TemplateFileError(`has ${size} MB; a definition may have 1 MB`, 'EFBIG');
-      }
-      return await file.readFile('utf8');
-    } finally {
-      await file.close();
+    const stats = await stat(path);
+    if (!stats.isFile()) throw new TemplateError(['is not a file']);
+    if (stats.size > MOST_TEMPLATE_BYTES) {
+      const size = (stats.size / MOST_TEMPLATE_BYTES).toFixed(1);
+      throw new TemplateError([`has ${size} MB; a definition may have 1 MB`]);
     }
+    return await readFile(path, 'utf8');
   } catch (thrown) {
     if (thrown instanceof TemplateError) throw thrown;
-    const code = codeOf(thrown) ?? String(thrown);
-    throw new TemplateFileError(`cannot be read (${code})`, code, thrown);
+    throw new TemplateError([`cannot be read (${codeOf(thrown) ?? thrown})`], thrown);
   }
 }
-
-const NO_WAITING = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);

@@ -75,24 +75,15 @@ async function firstExposure(
   named: readonly NamedPath[],
   paths: readonly ProtectedPath[],
 ): Promise<string | undefined> {
-  const byPath = new Map<string, Holder>();
-  for (const protectedPath of paths) {
-    for (const path of await resolvedPaths(protectedPath.path)) {
-      for (const [index, above] of upwardsFrom(path).entries()) {
-        if (!byPath.has(above)) byPath.set(above, { protectedPath, isItself: index === 0 });
-      }
-    }
-  }
-  const byIdentity = new Map<string, Holder>();
-  for (const [path, holder] of byPath) {
-    const identity = await identityOf(path);
-    if (identity !== undefined && !byIdentity.has(identity)) byIdentity.set(identity, holder);
-  }
+  const holders = new Map<string, Holder>();
+  for (const protectedPath of paths)
+    for (const path of await resolvedPaths(protectedPath.path))
+      for (const [index, above] of upwardsFrom(path).entries())
+        for (const key of await keysOf(above))
+          if (!holders.has(key)) holders.set(key, { protectedPath, isItself: index === 0 });
   for (const { text, path } of named) {
-    // By name for paths that do not exist yet; by identity because of links and of systems that ignore letter case.
-    const identity = await identityOf(path);
-    const holder =
-      byPath.get(resolve(path)) ?? (identity === undefined ? undefined : byIdentity.get(identity));
+    const keys = await keysOf(path);
+    const holder = keys.map((key) => holders.get(key)).find((found) => found !== undefined);
     if (holder !== undefined) return sentence(text, holder);
   }
   return undefined;
@@ -140,8 +131,11 @@ function upwardsFrom(path: string): string[] {
   return above === path ? [path] : [path, ...upwardsFrom(above)];
 }
 
-/** Identity of the file or folder at a path; undefined when this user sees none. */
-async function identityOf(path: string): Promise<string | undefined> {
+/**
+ * The path, for one that does not exist yet; and the identity of what this user sees there, because of links and of systems that
+ * ignore letter case.
+ */
+async function keysOf(path: string): Promise<string[]> {
   const stats = await stat(path, { bigint: true }).catch(() => undefined);
-  return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
+  return [resolve(path), ...(stats === undefined ? [] : [`${stats.dev}:${stats.ino}`])];
 }

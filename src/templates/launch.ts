@@ -49,8 +49,8 @@ function wordsOf({ command = '', args }: TemplateDefinition): readonly string[] 
   return 'words' in split ? split.words : [command];
 }
 
-export interface Launch {
-  readonly command: string;
+interface Launch {
+  readonly command?: string | undefined;
   readonly args: readonly string[];
 }
 
@@ -66,22 +66,16 @@ export interface LaunchOptions {
  * program when the package is installed and, if a version is given, in exactly that version. Anything else
  * (other options of npx, `@latest`, a program that Node alone does not run) stays unchanged.
  */
-export function resolveLaunch(launch: Launch, options: LaunchOptions = {}): Launch {
+export function launchOf<L extends Launch>(launch: L, options: LaunchOptions = {}): L {
   const { from = import.meta.dirname, node = process.execPath } = options;
   const [yes, wanted, ...rest] = launch.args;
-  const isNpx = /^npx(\.cmd)?$/i.test(launch.command) && (yes === '-y' || yes === '--yes');
+  const isNpx = /^npx(\.cmd)?$/i.test(launch.command ?? '') && (yes === '-y' || yes === '--yes');
   const { name, version } =
     /^(?<name>(@[\w~][\w.~-]*\/)?[\w~][\w.~-]*)(@(?<version>.+))?$/.exec(wanted ?? '')?.groups ?? {};
   // npx removes a `--` after the package from the arguments; its rules are best left to npx.
   if (!isNpx || name === undefined || rest[0] === '--') return launch;
   const program = findProgram(name, version, from);
-  return program === undefined ? launch : { command: node, args: [program, ...rest] };
-}
-
-/** The same for an instance: the definition for its start; the registered one is unchanged. */
-export function launchOf(definition: InstanceDefinition, options?: LaunchOptions): InstanceDefinition {
-  const { command, args } = definition;
-  return command === undefined ? definition : { ...definition, ...resolveLaunch({ command, args }, options) };
+  return program === undefined ? launch : { ...launch, command: node, args: [program, ...rest] };
 }
 
 /**

@@ -4,7 +4,6 @@
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import type { ProgramUser } from '../domain/command.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
 
 /** Runtimes that report their version, and the names of their programs. */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
@@ -22,9 +21,6 @@ const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
 const FORM = /^([a-z]+)(?:\s*>=\s*(\d+(?:\.\d+){0,3}))?$/;
 
 const ANSWER_MS = 5_000;
-/** Lifetime of a cached answer, after which a later installation is noticed. */
-const KEPT_MS = 60_000;
-const MOST_KEPT = 64;
 
 /** One line for each requirement that is not checked. */
 export function uncheckedRequirements(requires: readonly string[]): string[] {
@@ -33,57 +29,44 @@ export function uncheckedRequirements(requires: readonly string[]): string[] {
     .map((text) => `the requirement "${text}" of its template is not checked`);
 }
 
-export type ProgramVariables = Readonly<Record<string, string>>;
+type ProgramVariables = Readonly<Record<string, string>>;
 
-/** Checks the requirements of the templates of one gateway. The versions of runtimes are cached for a minute. */
-export class Requirements {
-  readonly #answers = new Map<string, { readonly atMs: number; readonly version: Promise<Version> }>();
-  readonly #user: ProgramUser | undefined;
-
-  /** `user`: the one that programs run as; a program must not get more rights for the question about its version. */
-  constructor(user?: ProgramUser) {
-    this.#user = user;
+/**
+ * The reason why a program may not be started, as a clause about the first unmet requirement; undefined when it may. `user`: the one
+ * that programs run as; a program must not get more rights for the question about its version.
+ */
+export async function unmetRequirement(
+  requires: readonly string[],
+  command: string,
+  environment: ProgramVariables,
+  user?: ProgramUser,
+): Promise<string | undefined> {
+  for (const text of requires) {
+    const requirement = read(text);
+    if (requirement === undefined) continue;
+    const ask = (program: string) => versionOf(program, environment, user);
+    const problem = await problemOf(requirement, command, ask);
+    if (problem !== undefined) return `its template requires ${text}, and ${problem}`;
   }
+  return undefined;
+}
 
-  /** The reason why a program may not be started, as a clause about the first unmet requirement; undefined when it may. */
-  async unmet(
-    requires: readonly string[],
-    { command = '' }: Pick<InstanceDefinition, 'command'>,
-    environment: ProgramVariables,
-  ): Promise<string | undefined> {
-    for (const text of requires) {
-      const requirement = read(text);
-      if (requirement === undefined) continue;
-      const problem = await this.#problemOf(requirement, command, environment);
-      if (problem !== undefined) return `its template requires ${text}, and ${problem}`;
-    }
-    return undefined;
+async function problemOf(
+  { names, least }: Requirement,
+  command: string,
+  ask: (program: string) => Promise<Version>,
+): Promise<string | undefined> {
+  // The program itself if it is that runtime, else the runtime in its PATH.
+  const own = basename(command).replace(/\.exe$/i, '');
+  const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
+  let problem: string | undefined;
+  for (const program of isRuntime ? [command] : names) {
+    const version = await ask(program);
+    if (typeof version === 'string') problem ??= version;
+    else if (isAtLeast(version, least)) return undefined;
+    else return `"${program} --version" prints ${version.join('.')}`;
   }
-
-  async #problemOf({ names, least }: Requirement, command: string, environment: ProgramVariables) {
-    // The program itself if it is that runtime, else the runtime in its PATH.
-    const own = basename(command).replace(/\.exe$/i, '');
-    const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
-    let problem: string | undefined;
-    for (const program of isRuntime ? [command] : names) {
-      const version = await this.#versionOf(program, environment);
-      if (typeof version === 'string') problem ??= version;
-      else if (isAtLeast(version.parts, least)) return undefined;
-      else return `"${program} --version" prints ${version.parts.join('.')}`;
-    }
-    return problem;
-  }
-
-  #versionOf(program: string, environment: ProgramVariables): Promise<Version> {
-    if (program === process.execPath) return Promise.resolve({ parts: numbersOf(process.versions.node) });
-    const key = `${program}\0${environment.PATH ?? ''}`;
-    const kept = this.#answers.get(key);
-    if (kept !== undefined && performance.now() - kept.atMs < KEPT_MS) return kept.version;
-    if (this.#answers.size >= MOST_KEPT) this.#answers.clear();
-    const version = askVersion(program, environment, this.#user);
-    this.#answers.set(key, { atMs: performance.now(), version });
-    return version;
-  }
+  return problem;
 }
 
 interface Requirement {
@@ -92,7 +75,7 @@ interface Requirement {
 }
 
 /** The numbers of a version, or the reason why there are none, as a clause. */
-type Version = { readonly parts: readonly number[] } | string;
+type Version = readonly number[] | string;
 
 function read(text: string): Requirement | undefined {
   const [, runtime = '', least = '0'] = FORM.exec(text.trim()) ?? [];
@@ -111,7 +94,8 @@ function isAtLeast(version: readonly number[], least: readonly number[]): boolea
 }
 
 /** Never rejects. */
-function askVersion(program: string, env: ProgramVariables, user?: ProgramUser): Promise<Version> {
+function versionOf(program: string, env: ProgramVariables, user?: ProgramUser): Promise<Version> {
+  if (program === process.execPath) return Promise.resolve(numbersOf(process.versions.node));
   const limits = { timeout: ANSWER_MS, killSignal: 'SIGKILL', windowsHide: true } as const;
   const options = { ...limits, env, cwd: user?.home, uid: user?.uid, gid: user?.gid };
   return new Promise((resolve) => {
@@ -119,9 +103,7 @@ function askVersion(program: string, env: ProgramVariables, user?: ProgramUser):
       if (error?.code === 'ENOENT') return resolve(`program "${program}" not found`);
       if (error?.killed) return resolve(`"${program} --version" did not answer within ${ANSWER_MS / 1000} s`);
       const [number] = /\d+(?:\.\d+){0,3}/.exec(`${stdout}\n${stderr}`) ?? [];
-      resolve(
-        number === undefined ? `"${program} --version" prints no version` : { parts: numbersOf(number) },
-      );
+      resolve(number === undefined ? `"${program} --version" prints no version` : numbersOf(number));
     });
   });
 }

@@ -15,8 +15,9 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
+import { definedFields, jsonIn } from '../domain/json.ts';
 import { VERSION } from '../domain/version.ts';
-import type { OtelVariables } from './otlp-variables.ts';
+import type { Environment } from './tracing.ts';
 
 /** Longest wait for the collector to accept the last spans at a stop, in ms. */
 const FLUSH_MS = 2_000;
@@ -31,16 +32,16 @@ export interface Otlp {
 }
 
 /** Starts the exporter. Undefined when the program has registered another tracer provider, which then gets the spans. */
-export async function startOtlp(variables: OtelVariables, log: Log): Promise<Otlp | undefined> {
+export async function startOtlp(env: Environment, log: Log): Promise<Otlp | undefined> {
   const report = reporterFor(log);
+  // An empty variable counts as not set.
+  const read: Reader = (name) => env[name]?.trim() || undefined;
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'stagedoor', 'service.version': VERSION }).merge(
       detectResources({ detectors: [envDetector] }),
     ),
-    sampler: samplerOf(variables, report),
-    spanProcessors: [
-      new BatchSpanProcessor({ exporter: await exporterOf(variables, report), ...batching(variables) }),
-    ],
+    sampler: samplerOf(read, report),
+    spanProcessors: [new BatchSpanProcessor({ exporter: await exporterOf(read, report), ...batching(read) })],
   });
   if (!trace.setGlobalTracerProvider(provider)) {
     await provider.shutdown();
@@ -60,56 +61,52 @@ export async function startOtlp(variables: OtelVariables, log: Log): Promise<Otl
   };
 }
 
+type Reader = (name: `OTEL_${string}`) => string | undefined;
+
 /** `http/protobuf` unless JSON is requested. */
-async function exporterOf(
-  { OTEL_EXPORTER_OTLP_PROTOCOL: general, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: own }: OtelVariables,
-  report: Report,
-): Promise<SpanExporter> {
-  const protocol = own || general || 'http/protobuf';
+async function exporterOf(read: Reader, report: Report): Promise<SpanExporter> {
+  const protocol = read('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? read('OTEL_EXPORTER_OTLP_PROTOCOL');
   if (protocol === 'http/json') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
     return new OTLPTraceExporter();
   }
-  if (protocol !== 'http/protobuf')
+  if (protocol !== undefined && protocol !== 'http/protobuf')
     report(`the protocol ${protocol} is not supported; http/protobuf is used`);
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
   return new OTLPTraceExporter();
 }
 
 /** Source: OpenTelemetry, environment variable specification, "General SDK configuration". */
-function samplerOf(
-  { OTEL_TRACES_SAMPLER: name = '', OTEL_TRACES_SAMPLER_ARG: argument = '' }: OtelVariables,
-  report: Report,
-): Sampler {
-  const isParentBased = name === '' || name.startsWith('parentbased_');
-  const root = rootSampler(name.replace(/^parentbased_/, '') || 'always_on', argument, report);
-  if (root !== undefined) return isParentBased ? new ParentBasedSampler({ root }) : root;
-  report(`OTEL_TRACES_SAMPLER=${name} is unknown; parentbased_always_on is used`);
-  return new ParentBasedSampler({ root: new AlwaysOnSampler() });
+function samplerOf(read: Reader, report: Report): Sampler {
+  const name = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
+  const root = rootSampler(name.replace(/^parentbased_/, ''), read, report);
+  if (root === undefined) report(`OTEL_TRACES_SAMPLER=${name} is unknown; parentbased_always_on is used`);
+  else if (!name.startsWith('parentbased_')) return root;
+  return new ParentBasedSampler({ root: root ?? new AlwaysOnSampler() });
 }
 
-function rootSampler(name: string, argument: string, report: Report): Sampler | undefined {
+function rootSampler(name: string, read: Reader, report: Report): Sampler | undefined {
   if (name === 'always_on') return new AlwaysOnSampler();
   if (name === 'always_off') return new AlwaysOffSampler();
   if (name !== 'traceidratio') return undefined;
-  const ratio = argument === '' ? 1 : Number(argument);
+  const argument = read('OTEL_TRACES_SAMPLER_ARG') ?? '1';
+  const ratio = Number(argument);
   if (ratio >= 0 && ratio <= 1) return new TraceIdRatioBasedSampler(ratio);
   report(`OTEL_TRACES_SAMPLER_ARG=${argument} is not a number from 0 to 1; 1 is used`);
   return new TraceIdRatioBasedSampler(1);
 }
 
-function batching(variables: OtelVariables) {
-  const number = (name: keyof OtelVariables): number | undefined => {
-    const value = Number(variables[name] || Number.NaN);
+function batching(read: Reader) {
+  const number = (name: `OTEL_BSP_${string}`): number | undefined => {
+    const value = Number(read(name));
     return value > 0 ? value : undefined;
   };
-  const options = {
+  return definedFields({
     scheduledDelayMillis: number('OTEL_BSP_SCHEDULE_DELAY'),
     exportTimeoutMillis: number('OTEL_BSP_EXPORT_TIMEOUT'),
     maxQueueSize: number('OTEL_BSP_MAX_QUEUE_SIZE'),
     maxExportBatchSize: number('OTEL_BSP_MAX_EXPORT_BATCH_SIZE'),
-  };
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  });
 }
 
 type Report = (message: string) => void;
@@ -127,11 +124,6 @@ function reporterFor(log: Log): Report {
 
 /** The SDK reports an error as JSON. */
 function reasonIn(message: string): string {
-  try {
-    const { message: inner }: { readonly message?: unknown } = Object(JSON.parse(message));
-    if (typeof inner === 'string') return inner.slice(0, 200);
-  } catch {
-    // The message is plain text.
-  }
-  return message.split('\n', 1).join('').slice(0, 200);
+  const { message: inner = message }: { readonly message?: unknown } = Object(jsonIn(message));
+  return String(inner).split('\n', 1).join('').slice(0, 200);
 }

@@ -17,18 +17,20 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { ErrorCode } from '../domain/errors.ts';
-import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/exchange.ts';
+import {
+  type AttemptDetails,
+  type AttemptTrace,
+  type CallEnd,
+  type CallOutcome,
+  type FinalEvent,
+  outcomeOf,
+  type PostTrace,
+  type RequestTrace,
+  type TraceFields,
+} from '../domain/exchange.ts';
 import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
 import { isFields, type JsonFields } from '../domain/json.ts';
 import { cutText } from '../domain/text.ts';
-import type {
-  AttemptDetails,
-  AttemptTrace,
-  PostTrace,
-  RequestTrace,
-  TracedAnswer,
-  TraceFields,
-} from '../domain/trace.ts';
 import { VERSION } from '../domain/version.ts';
 
 /** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose these names. */
@@ -212,7 +214,7 @@ class AttemptSpan implements AttemptTrace {
     return new PostSpan(this.#tracer, this.#clock, this.#context, origin);
   }
 
-  answered(answer: TracedAnswer): void {
+  answered(answer: FinalEvent): void {
     this.#answer = answer;
   }
 

@@ -36,3 +36,14 @@ function isRegistered(): boolean {
 interface OpenTelemetryGlobal extends Partial<typeof globalThis> {
   readonly [REGISTRY]?: { readonly trace?: unknown };
 }
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** True when the standard variables of OpenTelemetry name a collector and do not disable tracing: otlp.ts is loaded only then. */
+export function namesCollector(env: Environment): boolean {
+  const isDisabled = env.OTEL_SDK_DISABLED?.trim().toLowerCase() === 'true';
+  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ofTraces, OTEL_EXPORTER_OTLP_ENDPOINT: all } = env;
+  return (
+    !isDisabled && env.OTEL_TRACES_EXPORTER?.trim() !== 'none' && Boolean(ofTraces?.trim() || all?.trim())
+  );
+}

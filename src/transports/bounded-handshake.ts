@@ -3,41 +3,31 @@
 import { alarmOf } from '../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../domain/errors.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import type { OpenOptions } from './transport.ts';
 
-export interface HandshakeBounds {
-  readonly signal: AbortSignal;
-  readonly timeoutMs: number;
-  /** Runs timeouts that come due together. */
-  readonly scheduler: TaskScheduler;
-  /** Ends the handshake, which then rejects. */
-  readonly abort: () => void;
-}
-
-/** Shakes hands and resolves with the outcome. Rejects with GatewayError, `delivered: 'no'`. */
+/**
+ * Shakes hands and resolves with the outcome. `shakeHands` rejects soon after its signal aborts. Rejects with GatewayError,
+ * `delivered: 'no'`.
+ */
 export async function boundedHandshake<T>(
-  { signal, timeoutMs, scheduler, abort }: HandshakeBounds,
-  shakeHands: () => Promise<T>,
+  { signal, handshakeTimeoutMs, scheduler }: Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler'>,
+  shakeHands: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  let failure: GatewayError | undefined;
-  const fail = (error: GatewayError): void => {
-    failure = error;
-    abort();
-  };
-  const cancel = (): void => fail(openingCancelled());
+  if (signal.aborted) throw openingCancelled();
+  const bound = new AbortController();
+  const cancel = (): void => bound.abort(openingCancelled());
   const giveUp = (): void => {
-    const reason = `no handshake within ${Math.ceil(timeoutMs) / 1000} s`;
-    fail(backendUnavailable(reason, { delivered: 'no' }));
+    const reason = `no handshake within ${Math.ceil(handshakeTimeoutMs) / 1000} s`;
+    bound.abort(backendUnavailable(reason, { delivered: 'no' }));
   };
-  const cancelTimeout = alarmOf(scheduler)(timeoutMs, giveUp);
-  signal.addEventListener('abort', cancel);
+  const cancelTimeout = alarmOf(scheduler)(handshakeTimeoutMs, giveUp);
+  signal.addEventListener('abort', cancel); // removed below: a signal may live as long as the gateway
   try {
-    if (signal.aborted) cancel();
-    const outcome = await shakeHands();
-    if (failure === undefined) return outcome;
-    throw failure;
+    const outcome = await shakeHands(bound.signal);
+    bound.signal.throwIfAborted();
+    return outcome;
   } catch (thrown) {
-    if (failure !== undefined) throw failure;
+    if (bound.signal.aborted) throw bound.signal.reason;
     const { code, message, facts } = asGatewayError(thrown);
     throw new GatewayError(code, message, { ...facts, delivered: 'no' });
   } finally {

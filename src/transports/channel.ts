@@ -219,8 +219,9 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     }
     // A cancellation names a request by an id of this channel, which has no meaning elsewhere.
     if (method === CANCELLED) return;
-    const namesNoCall = method === LOG || isCustomNotice(method);
-    const exchange = this.#subscriptionOf(params) ?? (namesNoCall ? this.#exchangeOfUnnamed() : undefined);
+    // Log lines and unknown notifications belong to the only exchange, unless an earlier caller may have caused them.
+    const isOfOnlyOne = (method === LOG || isCustomNotice(method)) && this.#callers.isSingle;
+    const exchange = this.#subscriptionOf(params) ?? (isOfOnlyOne ? this.#onlyOne() : undefined);
     if (exchange === undefined) this.#messages.next(message);
     else exchange.observer.next({ kind: 'notification', method, params });
   }
@@ -249,11 +250,6 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     if (typeof id === 'number') return this.#pending.get(id);
     // The server could not read the id of the request that it refuses.
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;
-  }
-
-  /** Log lines and unknown notifications belong to the only exchange, unless an earlier caller may have caused them. */
-  #exchangeOfUnnamed(): PendingExchange | undefined {
-    return this.#callers.isSingle ? this.#onlyOne() : undefined;
   }
 
   /** The only pending exchange; subscriptions, which stay open, are ignored. */
@@ -299,13 +295,6 @@ export function idsAtEdges(head: Buffer, tail: Buffer): readonly number[] | unde
   const ids = [ID_AT_HEAD.exec(start)?.[1], match?.[1] ?? match?.[2]];
   return [...new Set(ids)].filter((digits) => digits !== undefined).map(Number);
 }
-
-export function looksLikeJson(line: Buffer): boolean {
-  return line[0] === OPEN_BRACE || line[0] === OPEN_BRACKET;
-}
-
-const OPEN_BRACE = 0x7b;
-const OPEN_BRACKET = 0x5b;
 
 // Python, Go and Rust servers write the id before the result, TypeScript servers after it. The end of the line is the end of the
 // outermost object, and quotes inside a string are escaped, so these are ids of the message itself.

@@ -21,9 +21,10 @@ import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIO
 import { encodeHeader } from '../domain/text.ts';
 
 export interface HandshakeChannel {
-  /** Rejects with GatewayError when the connection broke. The request has the metadata of `era`. */
-  request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer>;
-  notify(method: string, params: JsonObject): Promise<void> | void;
+  /** Rejects with GatewayError when the connection broke. The request has the metadata of `spoken`. */
+  request(request: ExchangeRequest, spoken: Spoken): Promise<HandshakeAnswer>;
+  /** In the legacy era. */
+  notify(method: string, params: JsonObject, protocolVersion: string): Promise<void> | void;
 }
 
 /** `none`: no JSON-RPC came, which refuses the method like an error; `detail` is a sentence without its full stop. */
@@ -96,7 +97,8 @@ function barePeer(): Peer {
 }
 
 function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly HandshakeAttempt[] {
-  return profile === undefined || mayBeModern === true ? ATTEMPTS[first] : [initialize];
+  if (profile !== undefined && mayBeModern !== true) return [initialize];
+  return first === 'legacy' ? [initialize, discover] : [discover, initialize, discover];
 }
 
 /** Params of `initialize`. A client of the modern era may have no name, and its revision cannot be used here. */
@@ -113,14 +115,14 @@ function initializeParams({ client, profile }: HandshakeOptions): JsonObject {
 
 const initialize: HandshakeAttempt = async (channel, options) => {
   const params = initializeParams(options);
-  const answer = await channel.request({ method: 'initialize', params }, 'legacy');
+  const answer = await channel.request({ method: 'initialize', params }, UNSPOKEN.legacy);
   if (answer.kind !== 'result') return answer;
   const result = readResult(answer.result);
   const { protocolVersion } = result;
   if (typeof protocolVersion !== 'string' || !ACCEPTED_LEGACY_VERSIONS.includes(protocolVersion)) {
     throw handshakeRefused('it answered initialize with a revision the gateway does not speak');
   }
-  await channel.notify('notifications/initialized', {});
+  await channel.notify('notifications/initialized', {}, protocolVersion);
   return peerOf('legacy', protocolVersion, result, result.serverInfo);
 };
 
@@ -149,14 +151,9 @@ const NOT_MODERN: HandshakeRefusal = {
   error: { code: RPC.unsupportedVersion, message: 'no shared modern revision' },
 };
 
-const ATTEMPTS: Readonly<Record<HandshakeOptions['first'], readonly HandshakeAttempt[]>> = {
-  legacy: [initialize, discover],
-  modern: [discover, initialize, discover],
-};
-
 function askDiscover(channel: HandshakeChannel, client: ClientInfo, protocolVersion: string) {
-  const request = withEraMetadata({ method: 'server/discover' }, { era: 'modern', protocolVersion }, client);
-  return channel.request(request, 'modern');
+  const spoken = { era: 'modern', protocolVersion } as const;
+  return channel.request(withEraMetadata({ method: 'server/discover' }, spoken, client), spoken);
 }
 
 function supportedBy(error: JsonRpcError): unknown {
@@ -169,7 +166,7 @@ function sharedVersion(offered: unknown): string | undefined {
 
 async function answersPlainMethods(channel: HandshakeChannel): Promise<boolean> {
   for (const method of ['ping', 'tools/list']) {
-    const answer = await channel.request({ method }, 'bare');
+    const answer = await channel.request({ method }, UNSPOKEN.bare);
     if (answer.kind === 'result') return true;
   }
   return false;
@@ -295,7 +292,13 @@ export interface ClientInfo {
   readonly version: string;
 }
 
-type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
+export type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
+
+/** No revision is agreed on. */
+const UNSPOKEN = {
+  legacy: { era: 'legacy', protocolVersion: '' },
+  bare: { era: 'bare', protocolVersion: '' },
+} as const;
 
 /**
  * Adds the metadata of an era to a request. Modern: `_meta` names the revision, the client and its capabilities; client and
@@ -303,27 +306,21 @@ type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
  * of its trace, if any. Bare: nothing. Source: MCP 2026-07-28 basic/index#meta.
  */
 export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: ClientInfo): ExchangeRequest {
-  request.trace?.speaks(peer.protocolVersion);
-  if (peer.era === 'legacy') return withTrace(request);
-  if (peer.era === 'bare') return request;
-  const own = request.params?._meta;
+  const { trace, params } = request;
+  trace?.speaks(peer.protocolVersion);
+  if (peer.era === 'bare' || (peer.era === 'legacy' && trace === undefined)) return request;
+  const own = isFields(params?._meta) ? params._meta : {};
+  // Legacy servers ignore the fields of a trace. Source: SEP-414; ADR 76.
+  if (peer.era === 'legacy')
+    return { ...request, params: { ...params, _meta: { ...own, ...trace?.fields } } };
   const meta = {
     [META.clientCapabilities]: {},
     [META.clientInfo]: { name: client.name, version: client.version },
-    ...(isJsonObject(own) ? own : {}),
+    ...own,
     [META.protocolVersion]: peer.protocolVersion,
-    ...request.trace?.fields,
+    ...trace?.fields,
   };
-  const params = { ...request.params, _meta: meta };
-  return { ...request, params };
-}
-
-/** Adds the fields of the trace to `_meta`, which legacy servers ignore. Source: SEP-414; ADR 76. */
-function withTrace(request: ExchangeRequest): ExchangeRequest {
-  const { trace, params } = request;
-  if (trace === undefined) return request;
-  const own = params?._meta;
-  return { ...request, params: { ...params, _meta: { ...(isFields(own) ? own : {}), ...trace.fields } } };
+  return { ...request, params: { ...params, _meta: meta } };
 }
 
 /**
@@ -342,15 +339,11 @@ export function eraHeaders(request: ExchangeRequest, peer: Spoken): Record<strin
   const field = METHODS[request.method]?.nameField;
   const name = field === undefined ? undefined : request.params?.[field];
   if (typeof name === 'string') headers['mcp-name'] = encodeHeader(name);
-  if (request.headers !== undefined) addMirrored(headers, request.headers);
+  for (const [given, value] of Object.entries(request.headers ?? {})) {
+    if (MIRRORED.test(given)) headers[given] = value;
+  }
   return headers;
 }
 
 /** Headers that mirror arguments of a tool. Source: MCP 2026-07-28, custom headers from tool parameters. */
 const MIRRORED = /^mcp-param-/i;
-
-function addMirrored(headers: Record<string, string>, given: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(given)) {
-    if (MIRRORED.test(name)) headers[name] = value;
-  }
-}

@@ -1,21 +1,19 @@
 // Transport to a backend that is a function of this process: for specs, and for embedders that serve tools themselves. It does what
 // the other kinds do, without bytes: progress tokens, cancellation, failures on closing. There is no handshake: the peer counts as
-// a legacy server with tools, resources and prompts. A function does not tell its callers apart, so a conversation for one client
-// is another view of the shared one.
+// a legacy server with tools, resources and prompts. A function does not tell its callers apart, so all share one conversation.
 
 import { inspect } from 'node:util';
 import type { Unsubscribable } from 'rxjs';
-import type { ClientProfile } from '../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
 import { messageOf } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import { type JsonObject, JsonText, type JsonValue } from '../domain/json.ts';
+import { type JsonObject, JsonText } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from './channel.ts';
 import { paramsForCaller } from './handshake.ts';
-import type { InProcessHandler, Transport, TransportType, Upstream } from './transport.ts';
+import type { InProcessHandler, Transport, TransportType } from './transport.ts';
 
 /** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
 export const inProcess: TransportType = {
@@ -39,15 +37,11 @@ class InProcessTransport extends Channel implements Transport {
   readonly kind = 'in-process';
   readonly #handler: InProcessHandler;
   readonly #peer: Peer;
-  readonly #root: InProcessTransport;
-  readonly #upstreams = new Set<InProcessTransport>();
 
-  /** `root`: the transport of a conversation for one client. */
-  constructor(handler: InProcessHandler, peer: Peer, root?: InProcessTransport) {
+  constructor(handler: InProcessHandler, peer: Peer) {
     super(undefined);
     this.#handler = handler;
     this.#peer = peer;
-    this.#root = root ?? this;
   }
 
   override get peer(): Peer {
@@ -73,19 +67,10 @@ class InProcessTransport extends Channel implements Transport {
   /** Notifications are not passed to a function. */
   notify(): void {}
 
-  async openUpstream({ protocolVersion }: ClientProfile, signal: AbortSignal): Promise<Upstream> {
-    if (this.ended !== undefined) throw backendUnavailable(this.ended.reason, { delivered: 'no' });
-    if (signal.aborted) throw openingCancelled();
-    const spoken = LEGACY_VERSIONS.find((version) => version === protocolVersion);
-    const peer = { ...this.#peer, protocolVersion: spoken ?? this.#peer.protocolVersion };
-    const upstream = new InProcessTransport(this.#handler, peer, this);
-    this.#upstreams.add(upstream);
-    upstream.closed$.subscribe(() => this.#upstreams.delete(upstream));
-    return upstream;
-  }
+  /** None: all clients share one conversation. */
+  async openUpstream(): Promise<undefined> {}
 
   async close(): Promise<void> {
-    for (const upstream of [...this.#upstreams]) void upstream.close();
     this.end({ reason: 'closed by the gateway', expected: true });
   }
 
@@ -118,12 +103,10 @@ class InProcessTransport extends Channel implements Transport {
     }
   }
 
-  /** All conversations with the function get the messages that belong to no call. */
   #notify({ exchange, isOver }: InProcessCall, method: string, params: JsonObject): void {
     const message = { kind: 'notification', method, params } as const;
-    if (method !== PROGRESS && method !== LOG) {
-      for (const conversation of [this.#root, ...this.#root.#upstreams]) conversation.receive(message);
-    } else if (!isOver) {
+    if (method !== PROGRESS && method !== LOG) this.receive(message);
+    else if (!isOver) {
       const own = method === PROGRESS ? paramsForCaller(params, exchange.callerToken) : params;
       exchange.observer.next({ ...message, params: own });
     }
@@ -144,10 +127,10 @@ function peerOf({ id }: InstanceDefinition): Peer {
 
 /** A thrown value with a numeric `code` is the function's own JSON-RPC error; any other is an internal error. */
 function errorOfThrown(thrown: unknown): JsonRpcError {
-  const message = thrown instanceof Error ? thrown.message : textOf(thrown);
-  if (!hasCode(thrown)) return { code: RPC.internalError, message };
-  const { code, data } = thrown;
-  const error = { code, message: typeof thrown.message === 'string' ? thrown.message : message };
+  const { code, message, data } = Object(thrown);
+  const text = typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 0 });
+  const error = { code, message: typeof message === 'string' ? message : text };
+  if (typeof code !== 'number') return { ...error, code: RPC.internalError };
   try {
     return data === undefined ? error : { ...error, data: plain(data) };
   } catch (notJson) {
@@ -158,13 +141,4 @@ function errorOfThrown(thrown: unknown): JsonRpcError {
 /** The value as it arrives when it is sent. Throws for a value that is not JSON. */
 function plain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value));
-}
-
-/** `String` throws for an object without a prototype. */
-function textOf(thrown: unknown): string {
-  return typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 0 });
-}
-
-function hasCode(thrown: unknown): thrown is { code: number; message?: unknown; data?: JsonValue } {
-  return typeof thrown === 'object' && thrown !== null && 'code' in thrown && typeof thrown.code === 'number';
 }

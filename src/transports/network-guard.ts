@@ -13,15 +13,9 @@ export class AddressDenied extends Error {
 /** True when an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
-/** The range of IPv4-compatible addresses, in which the loopback address only happens to lie. */
-const COMPATIBLE = '::/96';
-
 /** Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not deny `::1`. Throws RangeError for an invalid range. */
 export function deniedBy(networks: readonly string[]): AddressCheck {
   const list = new BlockList();
-  const listForLoopback = new BlockList();
-  const loopback = new BlockList();
-  loopback.addAddress('::1', 'ipv6');
   for (const network of networks) {
     const [address = '', prefix = ''] = network.split('/');
     const version = isIP(address);
@@ -30,13 +24,16 @@ export function deniedBy(networks: readonly string[]): AddressCheck {
       throw new RangeError(`"${network}" is not a network in CIDR form, like 10.0.0.0/8`);
     }
     const family = version === 4 ? 'ipv4' : 'ipv6';
-    list.addSubnet(address, bits, family);
-    if (network !== COMPATIBLE) listForLoopback.addSubnet(address, bits, family);
+    if (network !== '::/96') list.addSubnet(address, bits, family);
+    else {
+      // The loopback address only happens to lie in the range of IPv4-compatible addresses.
+      list.addAddress('::', family);
+      list.addRange('::2', '::ffff:ffff', family);
+    }
   }
   return (address) => {
     const [plain = ''] = address.split('%'); // fe80::1%eth0: the zone says nothing about the range
-    if (isIP(plain) !== 6) return list.check(plain, 'ipv4');
-    return (loopback.check(plain, 'ipv6') ? listForLoopback : list).check(plain, 'ipv6');
+    return list.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
   };
 }
 

@@ -124,8 +124,6 @@ export interface OpeningMemory {
    * opening with it failed. Undefined: no opening has failed since the probe was answered.
    */
   skipsProbe?: boolean | undefined;
-  /** Over HTTP: why tools were reported as left out of lists, by their names. */
-  omitted?: Map<string, string> | undefined;
 }
 
 /** A backend that is a function: it gets the request, and returns the result or throws a value like `JsonRpcError`. */

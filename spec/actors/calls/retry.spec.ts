@@ -1,8 +1,9 @@
 // Whether a failed call may be repeated, within which budget, and the error when no instance is left.
 
 import * as assert from 'uvu/assert';
-import { noInstanceError, noneHealthy, type Search } from '../../../src/actors/calls/instance-search.ts';
+import { InstanceSearch, noneHealthy } from '../../../src/actors/calls/instance-search.ts';
 import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retry.ts';
+import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -10,7 +11,6 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('retry');
 const KNOWS_READ = { tools: { isRepeatable: (tool: string) => tool === 'read' } };
 const NO_INSTANCE = 'No instance of "t" is healthy right now';
-const SEARCH: Search = { template: 't', bound: undefined, lackedTool: undefined, tried: undefined };
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
 const clauses = (instances: Parameters<typeof noneHealthy>[1]) => noneHealthy('t', instances).message;
 
@@ -48,8 +48,10 @@ test('the error names three instances, and the number of the others', () => {
 
 test('fails with TOOL_NOT_FOUND unless an untried instance may return', () => {
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
-  const search = { ...SEARCH, lackedTool: 'add' };
-  const codes = states.map((state) => noInstanceError(search, [instance('a', state)]).code);
+  const lacking: InstanceRef = Object({ id: 'b', tools: { knows: () => 'no' } });
+  const search = new InstanceSearch(Object({ group: { template: 't' }, route: {}, wantedTool: 'add' }));
+  search.lookedUp(lacking);
+  const codes = states.map((state) => search.error([instance('a', state)]).code);
   assert.equal(codes, [
     'NO_HEALTHY_INSTANCE',
     'TOOL_NOT_FOUND',
@@ -57,8 +59,8 @@ test('fails with TOOL_NOT_FOUND unless an untried instance may return', () => {
     'TOOL_NOT_FOUND',
     'TOOL_NOT_FOUND',
   ]);
-  const asked = { ...search, tried: new Set(['a']) };
-  assert.is(noInstanceError(asked, [instance('a', 'unhealthy')]).code, 'TOOL_NOT_FOUND');
+  search.exclude(Object({ id: 'a' }));
+  assert.is(search.error([instance('a', 'unhealthy')]).code, 'TOOL_NOT_FOUND');
 });
 
 test.run();

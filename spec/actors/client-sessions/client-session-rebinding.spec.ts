@@ -45,7 +45,7 @@ const DUAL = { ...FULL_MODERN, own: { ...FULL, era: 'legacy' } } as const;
 type Row = readonly [
   SessionSharing,
   ClientProfile,
-  Partial<Peer> & { readonly own?: Partial<Peer> },
+  Partial<Peer> & { readonly own?: Partial<Peer> | null },
   Partial<InstanceDefinition>,
   boolean,
 ];
@@ -69,6 +69,7 @@ const ROWS: readonly Row[] = [
   ['isolated', PLAIN, DUAL, STDIO, true],
   ['isolated', ASKABLE, BARE, STDIO, false],
   ['isolated', ASKABLE, BARE, HTTP, false],
+  ['isolated', ASKABLE, { ...FULL, own: null }, { transport: 'in-process' }, false],
 ];
 
 simulateTime(test, () => {
@@ -238,7 +239,7 @@ test('fails with QUEUE_FULL when 256 calls wait for a move already', async () =>
 
 for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
-  const where = `${own === undefined ? (peer.era ?? 'legacy') : 'both eras'}, ${fields.transport}`;
+  const where = `${own ? 'both eras' : (peer.era ?? 'legacy')}, ${fields.transport}`;
   test(`sharing ${session}: ${who} has ${isOwn ? 'a dedicated' : 'a shared'} conversation (${where})`, async () => {
     harness.setPolicy({ session });
     await harness.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });

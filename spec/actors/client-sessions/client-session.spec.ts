@@ -19,6 +19,7 @@ import {
   listenTo,
   PLAIN,
   resultOf,
+  STDIO,
   settled,
   silent,
 } from '../../helpers/failing-backend.ts';
@@ -308,7 +309,7 @@ test('passes on the refusal when a process without logging refuses a log level',
 
 test('answers log level and subscriptions for a dedicated modern process, and listens there', async () => {
   harness.setPolicy({ session: 'isolated' });
-  for (const id of ['a', 'b']) await harness.add(id, { peer: FULL_MODERN });
+  for (const id of ['a', 'b']) await harness.add(id, { peer: FULL_MODERN, fields: STDIO });
   const session = await harness.openSession();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   const { messages, subscription } = listenTo(session);
@@ -322,7 +323,7 @@ test('answers log level and subscriptions for a dedicated modern process, and li
   assert.equal(questions(from), [wanted]);
   harness.upstreams(from)[0]?.open[0]?.notify('notifications/resources/updated', { uri: 'x:2' });
   assert.equal(messages.splice(0).length, 1);
-  harness.backend(from).disconnect();
+  harness.ref(from).drain();
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(questions(to), [wanted]);

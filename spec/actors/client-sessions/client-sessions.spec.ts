@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import { CLIENT_ACTORS } from '../../../src/actors/template.machine.ts';
+import { SESSION_ACTOR_ID } from '../../../src/actors/template.machine.ts';
 import type { SessionRecord } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
@@ -29,7 +29,6 @@ import { TurnCounter } from '../../helpers/turns.ts';
 const test = suite('client sessions');
 const MAX = 40;
 const MANY = 60;
-const GO_MS = 20;
 const PER_TURN = 5;
 let count = 0;
 let harness = new Harness();
@@ -79,8 +78,8 @@ test('a thousand closed sessions leave no call, subscription or conversation at 
   assert.is(harness.subscribed, 0);
   for (const id of ids) {
     assert.is(harness.ref(id).inFlight, 0);
-    // Only the instance's own session still listens to its conversation.
-    assert.is(harness.backend(id).listeners, 1);
+    // Only the instance's own session still listens to its conversation, directly and by its feed.
+    assert.is(harness.backend(id).listeners, 2);
     for (const upstream of harness.upstreams(id)) {
       assert.equal([upstream.isClosed, upstream.listeners], [true, 0]);
     }
@@ -115,7 +114,7 @@ test('a session has one actor while it is in use, and none while it is parked', 
   await harness.add('a');
   const actors = new Set<InspectionEvent['actorRef']>();
   harness.fleet.root.system.inspect(({ actorRef }) => {
-    if ('id' in actorRef && actorRef.id === CLIENT_ACTORS.session) actors.add(actorRef);
+    if ('id' in actorRef && actorRef.id === SESSION_ACTOR_ID) actors.add(actorRef);
   });
   const statuses = () => [...actors].map((actor) => actor.getSnapshot().status);
   const session = await harness.openSession();
@@ -139,7 +138,7 @@ test('a session that is idle for too long ends, at its backend, too', async () =
   const release = busy.hold();
   const ends: string[] = [];
   idle.ended$.subscribe((reason) => ends.push(reason));
-  await pass(LIMITS.sessionIdleMs);
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs - LIMITS.sessionParkMs]) await pass(ms);
   assert.equal(ends, ['it was idle for too long']);
   const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false]);
@@ -237,19 +236,17 @@ test('sessions with all templates have a limit apart from sessions with one temp
   assert.is(harness.sessions.size, MAX + 1);
 });
 
-test('idle sessions end a few per turn, the least recently used first', async () => {
-  await harness.close();
-  harness = new Harness({ maxSessions: MANY });
+test('idle sessions end a few per turn, those that were used meanwhile later', async () => {
+  await paced();
   const sessions = Array.from({ length: MANY }, (_, owner) => add(`${owner}`));
-  const [first] = sessions;
-  mock.timers.tick(LIMITS.sessionParkMs);
-  if (first !== undefined) harness.sessions.used(first);
-  mock.timers.tick(LIMITS.sessionIdleMs - LIMITS.sessionParkMs);
-  assert.equal(ended(sessions), sessions.slice(1, 1 + LIMITS.tasksPerTurn));
-  mock.timers.tick(GO_MS);
-  assert.is(ended(sessions).length, 2 * LIMITS.tasksPerTurn);
-  mock.timers.tick(GO_MS);
-  assert.equal([ended(sessions).length, harness.sessions.size], [MANY - 1, 1]);
+  const turns = new TurnCounter();
+  for (const session of sessions) session.onClose = turns.note;
+  await pass(LIMITS.sessionParkMs);
+  await turns.pass(MANY);
+  if (sessions[0] !== undefined) harness.sessions.used(sessions[0]);
+  await pass(LIMITS.sessionIdleMs - LIMITS.sessionParkMs);
+  await turns.pass(MANY);
+  assert.equal([turns.all, turns.fullest, harness.sessions.size], [MANY - 1, PER_TURN, 1]);
 });
 
 test('closing refuses new sessions and ends all: busy ones after their calls, or after the grace time', async () => {
@@ -327,6 +324,7 @@ class AggregateSession implements SessionRecord {
   isParked = false;
   calls = 0;
   endReason: string | undefined;
+  onClose = () => {};
 
   constructor(ownerId: string) {
     count += 1;
@@ -342,6 +340,7 @@ class AggregateSession implements SessionRecord {
 
   async close(reason = 'closed'): Promise<void> {
     this.endReason ??= reason;
+    this.onClose();
     harness.sessions.remove(this);
   }
 
@@ -356,10 +355,6 @@ function add(ownerId = 'ann'): AggregateSession {
   const session = new AggregateSession(ownerId);
   harness.sessions.add(session);
   return session;
-}
-
-function ended(sessions: readonly AggregateSession[]): AggregateSession[] {
-  return sessions.filter(({ endReason }) => endReason !== undefined);
 }
 
 async function paced(): Promise<void> {

@@ -1,12 +1,13 @@
 // Parts of an instance: the counter of its calls, its probes.
 
+import { defer, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
-import { type ProbeInput, probe } from '../../../src/actors/instances/session.ts';
+import { probe } from '../../../src/actors/instances/session.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
-import type { FinalEvent } from '../../../src/domain/exchange.ts';
+import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -27,16 +28,12 @@ const unknownMethod = refused(RPC.methodNotFound);
 async function probed(era: Era, answers: readonly FinalEvent[]) {
   let nowMs = 1_000;
   const asked: string[] = [];
-  const link: ProbeInput['link'] = {
-    peer: { ...PEER, era },
-    lastMessageAtMs: 0,
-    ask: async ({ method }) => {
+  const exchange = ({ method }: ExchangeRequest) =>
+    defer(() => {
       nowMs += 7;
-      const answer = answers[asked.push(method) - 1];
-      if (answer === undefined) throw new Error('asked too often');
-      return answer;
-    },
-  };
+      return of(answers[asked.push(method) - 1] ?? refused(0));
+    });
+  const link = { transport: { peer: { ...PEER, era }, exchange }, lastMessageAtMs: 0 };
   const actor = createActor(probe, { input: { link, timeoutMs: 10_000, now: () => nowMs } });
   const outcome = toPromise(actor).catch(asGatewayError);
   actor.start();

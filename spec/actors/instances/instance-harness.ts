@@ -49,6 +49,7 @@ export class Harness {
       policy: { ...DEFAULT_POLICY, ...options.policy },
       open: this.opener.open,
       now,
+      emit: () => {},
       random: () => 0.5, // every back-off is exact
       alarm: (waitMs: number, ring: () => void) => {
         const timer = this.clock.setTimeout(ring, waitMs);

@@ -13,7 +13,7 @@ const test = suite('session of an instance');
 simulateTime(test);
 const check = onHarness(test);
 const changes = ({ emissions }: Harness) =>
-  emissions.flatMap((emission) => (emission.type === 'listChanged' ? [emission.list] : []));
+  emissions.flatMap((emission) => (emission.type === 'list.changed' ? [emission.list] : []));
 
 check('continues when a dedicated conversation ends', async (harness) => {
   const transport = await harness.healthy();
@@ -69,10 +69,10 @@ check('emits the tools that are omitted from lists, until it is closed', async (
   const transport = await harness.healthy();
   const omitted = { tool: 'x', reason: 'it is bad' };
   transport.omitted$.next(omitted);
-  assert.equal(harness.emissions.at(-1), { type: 'toolOmitted', ...omitted });
+  assert.equal(harness.emissions.at(-1), { type: 'tool.omitted', ...omitted });
   transport.disconnect();
   transport.omitted$.next(omitted);
-  assert.is(harness.emissions.filter(({ type }) => type === 'toolOmitted').length, 1);
+  assert.is(harness.emissions.filter(({ type }) => type === 'tool.omitted').length, 1);
 });
 
 check('subscribes to changes at a modern backend, and survives a broken stream', async (harness) => {

@@ -77,6 +77,7 @@ for (const isLost of [false, true]) {
     const { scripted } = await openAnd(isLost, harness);
     scripted.closesSlowly = true;
     harness.ref.leave(0);
+    await settled();
     await harness.pass(LIMITS.drainMs - 1);
     assert.is(harness.ref.state, 'draining');
     await harness.pass(1);

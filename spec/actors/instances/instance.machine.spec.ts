@@ -24,7 +24,7 @@ async function waits(harness: Harness, count: number): Promise<number[]> {
     harness.opener.last.fail();
     await settled();
     const reported = harness.emissions.at(-1);
-    const delayMs = reported?.type === 'restarting' ? reported.delayMs : Number.NaN;
+    const delayMs = reported?.type === 'instance.restarting' ? reported.delayMs : Number.NaN;
     assert.ok(
       await harness.happensAfter(delayMs, openings(harness)),
       `opening ${round} is not after ${delayMs} ms`,
@@ -66,9 +66,9 @@ check(
     await harness.healthy();
     assert.equal([harness.ref.snapshot(0).consecutiveFailures, harness.ref.successRate], [0, ewma(0.8, 1)]);
     assert.equal(harness.emissions, [
-      { type: 'probed', passed: false, durationMs: 40 },
-      { type: 'restarting', reason: 'connection refused', delayMs: 500, isPlanned: false },
-      { type: 'probed', passed: true, durationMs: 10 },
+      { type: 'probe.finished', passed: false, durationMs: 40 },
+      { type: 'instance.restarting', reason: 'connection refused', delayMs: 500, isPlanned: false },
+      { type: 'probe.finished', passed: true, durationMs: 10 },
     ]);
   },
 );
@@ -103,7 +103,7 @@ check('resets the back-off after a session that lived for 60 s', async (harness)
   transport.disconnect();
   await settled();
   assert.equal(harness.emissions.at(-1), {
-    type: 'restarting',
+    type: 'instance.restarting',
     reason: 'exited with code 7',
     delayMs: 500,
     isPlanned: false,
@@ -127,10 +127,10 @@ check('names the failed probes as the reason of a reopening, not its own closing
   await unhealthy(harness);
   for (const ms of WAITS) await harness.pass(ms);
   assert.match(harness.ref.reason ?? '', 'its probe was answered with error -32603');
-  const restarts = harness.emissions.filter(({ type }) => type === 'restarting');
+  const restarts = harness.emissions.filter(({ type }) => type === 'instance.restarting');
   assert.equal(restarts, [
     {
-      type: 'restarting',
+      type: 'instance.restarting',
       reason: 'its probe was answered with error -32603',
       delayMs: 500,
       isPlanned: false,
@@ -215,7 +215,7 @@ check('emits every probe, of which the handshake is the first', async (harness) 
   assert.is(harness.ref.state, 'unhealthy');
   passes(transport);
   await harness.pass(500);
-  const found = harness.emissions.map((emission) => emission.type === 'probed' && emission.passed);
+  const found = harness.emissions.map((emission) => emission.type === 'probe.finished' && emission.passed);
   assert.equal(found, [true, false, false, true]);
 });
 
@@ -239,7 +239,7 @@ check('passes a failed probe when another message came meanwhile', async (harnes
   probe.refuse(RPC.internalError);
   await settled();
   assert.is(harness.ref.state, 'healthy');
-  assert.equal(harness.emissions.at(-1), { type: 'probed', passed: true, durationMs: 10_000 });
+  assert.equal(harness.emissions.at(-1), { type: 'probe.finished', passed: true, durationMs: 10_000 });
   assert.is(harness.ref.latencyMs, undefined, 'the silence was no answer');
 });
 
@@ -269,7 +269,7 @@ check('restarts an idle instance at once: closes the session, opens a new one', 
   await settled();
   assert.equal([transport.isClosed, harness.opener.openings.length], [true, 2]);
   assert.is(harness.ref.state, 'starting');
-  const reported = { type: 'restarting', reason: 'it is restarting', delayMs: 0, isPlanned: true };
+  const reported = { type: 'instance.restarting', reason: 'it is restarting', delayMs: 0, isPlanned: true };
   assert.equal(harness.emissions.at(-1), reported);
   await harness.healthy();
   assert.equal([harness.ref.state, harness.ref.snapshot(0).restarts], ['healthy', 1]);

@@ -117,10 +117,10 @@ check('maps emissions to events of the gateway', async ({ ref }) => {
   const restarting = { reason: 'exited', delayMs: 500, isPlanned: false };
   assert.equal(
     [
-      emissionEvent(ref, { type: 'probed', ...probed }),
-      emissionEvent(ref, { type: 'restarting', ...restarting }),
-      emissionEvent(ref, { type: 'listChanged', list: 'tools' }),
-      emissionEvent(ref, { type: 'toolOmitted', tool: 'x', reason: 'it is bad' }),
+      emissionEvent(ref, { type: 'probe.finished', ...probed }),
+      emissionEvent(ref, { type: 'instance.restarting', ...restarting }),
+      emissionEvent(ref, { type: 'list.changed', list: 'tools' }),
+      emissionEvent(ref, { type: 'tool.omitted', tool: 'x', reason: 'it is bad' }),
     ].map((event) => event && timeless(event)),
     [
       { type: 'probe.finished', ...WHO, ...probed },
@@ -129,7 +129,7 @@ check('maps emissions to events of the gateway', async ({ ref }) => {
       { type: 'tool.omitted', ...WHO, tool: 'x', reason: 'it is bad' },
     ],
   );
-  assert.is(emissionEvent(ref, { type: 'listChanged', list: 'prompts' }), undefined);
+  assert.is(emissionEvent(ref, { type: 'list.changed', list: 'prompts' }), undefined);
 });
 
 for (const [kind, fields, waitMs] of [
@@ -154,13 +154,14 @@ check('shows stderr of a program that is starting, and why it has not answered s
   harness.opener.last.start({ pid: 8, stderr: ['hello'], unmatchedLines: 150 });
   const reason = 'it is still starting, and wrote 150 lines other than JSON-RPC';
   assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
-  harness.opener.last.fail('it never answered');
+  const failed = { pid: null, stderr: ['why'], reason: 'it never answered' };
+  harness.opener.last.fail(failed.reason, failed.stderr);
   await settled();
-  assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
+  assert.equal(seen(), failed);
   await harness.pass(harness.actor.getSnapshot().context.backOffMs);
-  assert.equal(seen(), { pid: null, stderr: [], reason: 'it never answered' });
+  assert.equal(seen(), failed);
   harness.opener.last.start({ pid: 9, stderr: [], unmatchedLines: 1 });
-  assert.is(seen().reason, 'it never answered', 'what it failed of last says more');
+  assert.equal(seen(), { ...failed, pid: 9 }, 'what it failed of last says more');
   await harness.healthy();
   assert.equal(seen().reason, null);
 });
@@ -185,9 +186,11 @@ check('ends a reservation with its session, and no longer counts it', async (har
 check(
   'a reservation in a dedicated process outlives the shared session and ends with the instance',
   async (harness) => {
-    const own = Object.assign(new ScriptedTransport(), { isIndependent: true });
+    const first = await harness.healthy(
+      Object.assign(new ScriptedTransport(), { upstreamsAreIndependent: true }),
+    );
+    const own = await openOwn(harness.ref);
     const reservation = harness.ref.reserve('ann', false, own).subscribe();
-    const first = await harness.healthy();
     first.disconnect();
     await harness.pass(500);
     await harness.healthy();
@@ -199,6 +202,7 @@ check(
       [true, true],
     );
   },
+  { fields: STDIO },
 );
 
 check('bounds reservations, except for a continued call', async (harness) => {

@@ -6,6 +6,8 @@ import { Feed } from '../../../src/actors/sharing/feed.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';
+import { RPC } from '../../../src/domain/jsonrpc.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
@@ -14,14 +16,20 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('feed');
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const UPDATED = 'notifications/resources/updated';
+const TOOLS_CHANGED = 'notifications/tools/list_changed';
+const RESOURCES_CHANGED = 'notifications/resources/list_changed';
+const MODERN = {
+  era: 'modern',
+  capabilities: { tools: { listChanged: true }, resources: { listChanged: true }, prompts: {} },
+} as const;
 
-let backend = new ScriptedTransport({ era: 'modern' });
+let backend = new ScriptedTransport(MODERN);
 let feed = new Feed(backend);
 let legacy = new ScriptedTransport();
 let shared = new Feed(legacy);
 
 simulateTime(test, () => {
-  backend = new ScriptedTransport({ era: 'modern' });
+  backend = new ScriptedTransport(MODERN);
   feed = new Feed(backend);
   legacy = new ScriptedTransport();
   shared = new Feed(legacy);
@@ -35,10 +43,13 @@ test('drops unwanted resources with the next subscription', async () => {
   first.leave();
   await turn();
   assert.is(backend.exchanges.length, 2);
-  await want('x:3');
+  const third = await want('x:3');
   acknowledge();
   assert.equal(wanted().at(-1), ['x:2', 'x:3']);
-  second.leave();
+  await want();
+  for (const { leave } of [second, third]) leave();
+  await turn();
+  assert.equal([backend.exchanges.length, wanted().at(-1)], [4, undefined], 'none is wanted any more');
 });
 
 test('ends its subscription with the last client, acknowledged or not', async () => {
@@ -58,22 +69,85 @@ test('treats a subscription as acknowledged after 5 s without an acknowledgement
   assert.is(backend.exchanges.length, 2);
 });
 
-test('subscribes again when the backend ends it, later each time, and soon again after a success', async () => {
-  const { received } = await want('x:1');
+test('emits each change of a list, and nothing for the acknowledgement', async () => {
+  const { received } = await want();
+  for (const method of [ACKNOWLEDGED, TOOLS_CHANGED, RESOURCES_CHANGED, UPDATED]) backend.last.notify(method);
+  backend.sendNotification(TOOLS_CHANGED);
+  assert.equal(received, [TOOLS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED]);
+});
+
+test('subscribes again when the backend ends it, and then all lists count as changed', async () => {
+  for (const end of [
+    () => backend.last.fail(backendUnavailable('reset', { delivered: 'unknown' })),
+    () => backend.last.complete(),
+    () => backend.last.result(),
+    () => backend.last.refuse(RPC.internalError),
+  ]) {
+    const { received, leave } = await want('x:1');
+    acknowledge();
+    const before = backend.exchanges.length;
+    end();
+    mock.timers.tick(LIMITS.restartFirstMs - 1);
+    assert.is(backend.exchanges.length, before);
+    mock.timers.tick(1);
+    assert.equal([backend.exchanges.length, received], [before + 1, []]);
+    acknowledge();
+    backend.last.notify(UPDATED, { uri: 'x:1' });
+    await want('x:1', 'x:2');
+    acknowledge();
+    assert.equal(received, [TOOLS_CHANGED, RESOURCES_CHANGED, UPDATED]);
+    leave();
+    feed = new Feed(backend);
+  }
+});
+
+test('waits longer each time, and starts over after a long subscription', async () => {
+  await want('x:1');
+  for (let round = 0; round < 20; round += 1) {
+    acknowledge();
+    backend.last.complete();
+    mock.timers.tick(LIMITS.restartLongestMs);
+  }
+  assert.is(backend.exchanges.length, 21);
+  backend.last.complete();
+  mock.timers.tick(LIMITS.restartLongestMs - 1);
+  assert.is(backend.exchanges.length, 21);
+  mock.timers.tick(1);
   acknowledge();
-  backend.last.result();
-  mock.timers.tick(499);
+  mock.timers.tick(30_000);
+  backend.last.complete();
+  mock.timers.tick(LIMITS.restartFirstMs);
+  assert.is(backend.exchanges.length, 23);
+});
+
+test('a refused resource keeps no client from the changes of lists', async () => {
+  backend.onExchange = (exchange) => {
+    const { resourceSubscriptions } = Object(exchange.request.params?.notifications);
+    if (resourceSubscriptions === undefined) acknowledge(exchange);
+    else exchange.refuse(RPC.invalidParams);
+  };
+  const { received } = await want();
+  await want('x:1');
+  backend.open[0]?.complete();
+  for (let round = 0; round < 3; round += 1) mock.timers.tick(LIMITS.restartLongestMs);
+  backend.open[0]?.notify(TOOLS_CHANGED);
+  assert.equal(received, [TOOLS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED]);
+});
+
+test('gives up when the backend does not know subscriptions/listen', async () => {
+  await want('x:1');
+  backend.last.refuse(RPC.methodNotFound);
+  await want('x:2');
+  mock.timers.tick(24 * 60 * 60_000);
   assert.is(backend.exchanges.length, 1);
-  mock.timers.tick(1);
-  backend.last.fail(backendUnavailable('it broke', { delivered: 'no' }));
-  mock.timers.tick(999);
-  assert.is(backend.exchanges.length, 2);
-  mock.timers.tick(1);
-  acknowledge();
-  backend.last.refuse(-32603);
-  mock.timers.tick(500);
-  backend.last.notify(UPDATED, { uri: 'x:1' });
-  assert.equal([backend.exchanges.length, received.length], [4, 1]);
+});
+
+test('ends its subscription with the last client, also during a back-off', async () => {
+  const { leave } = await want('x:1');
+  backend.last.complete();
+  leave();
+  mock.timers.tick(60_000);
+  assert.is(backend.exchanges.length, 1);
 });
 
 test('above 10,000 resources gives each client its share, and the rest when there is room', async () => {
@@ -248,7 +322,7 @@ test.run();
 
 async function want(...uris: string[]) {
   const received: unknown[] = [];
-  const subscription = feed.messages(new Set(uris)).subscribe(({ params }) => received.push(params));
+  const subscription = feed.messages(new Set(uris)).subscribe(({ method }) => received.push(method));
   await turn();
   return { received, leave: () => subscription.unsubscribe(), isOver: () => subscription.closed };
 }

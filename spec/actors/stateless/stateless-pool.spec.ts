@@ -93,7 +93,7 @@ test('relays messages outside of calls for processes, and over HTTP if the clien
     pool.lease(pipe, guest('ann')),
   ];
   await settled();
-  const found = leases.map(({ upstream }) => upstream instanceof StatelessUpstream);
+  const found = leases.map(({ conversation }) => conversation.carrier instanceof StatelessUpstream);
   assert.equal(found, [true, false, true]);
 });
 
@@ -106,7 +106,6 @@ test('emits the conversations of one owner with one instance, present and future
   const next = pool.lease(one, guest('ann'));
   pool.lease(one, guest('bob'));
   pool.lease(other, guest('ann'));
-  assert.is(received.length, 1, 'the other one is not open yet');
   await settled();
   assert.equal(
     [received.length, received[0] === conversation, received[1] === next.conversation],

@@ -39,14 +39,9 @@ test('stores the tokens of several gateways, and removes expired ones at the nex
   assert.equal(file.find('http://b'), other);
 });
 
-test('ignores an invalid file or token, and replaces it', () => {
+test('ignores an invalid file, and replaces it', () => {
   mkdirSync(dirname(path), { recursive: true });
-  for (const text of [
-    '',
-    '{"tokens": ',
-    'null',
-    JSON.stringify({ tokens: { [url]: { access_token: 7 } } }),
-  ]) {
+  for (const text of ['', '{"tokens": ', 'null']) {
     writeFileSync(path, text);
     const file = new CredentialsFile(path);
     assert.is(file.find(url), undefined, text);
@@ -100,7 +95,7 @@ test('refuses a key with invalid characters, and does not show it', async () => 
 test('names the login command, or the rejected variable, when the gateway refuses', () => {
   const env = loggedIn();
   const refused = (to: string, more = {}) =>
-    requestCredentials(to, { ...env, ...more }).refused('The key has expired').message;
+    requestCredentials(to, { ...env, ...more }).refused('The key has expired');
   const login = (name: string) => `; run "npx stagedoor gateway login ${name}", or set STAGEDOOR_API_KEY`;
   assert.is(refused(url), `not logged in at ${url}${login('ada')}`);
   assert.is(refused('http://b'), `not logged in at http://b${login('<name>')}`);

@@ -2,9 +2,11 @@
 
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { withLocalClient } from '../../../src/cli/accounts/local-client.ts';
+import { type AccountClient, withLocalClient } from '../../../src/cli/accounts/local-client.ts';
+import { type Fields, fields, listOf } from '../../../src/cli/answers.ts';
 import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
+import { idAt } from '../../../src/domain/audit.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { rejects } from '../../helpers/outcome.ts';
@@ -14,64 +16,68 @@ import { recordingTerminal } from '../recording-terminal.ts';
 const test = suite('account client of a database');
 const folder = folderOfEach(test);
 const url = 'sqlite:///gateway.db';
-const ada = {
-  username: 'ada',
-  email: 'ada@localhost',
-  password: 'correct horse',
-  templates: undefined,
-} as const;
-const key = { name: 'ci', permissions: ['tools:call'], templates: undefined, expiresAt: undefined } as const;
+const ada = { username: 'ada', email: 'ada@localhost', password: 'correct horse' };
+const key = { name: 'ci', permissions: ['tools:call'], templates: undefined };
 test.before.each(async () => (await openStore(url, { cwd: folder(), migrations: 'apply' })).close());
 
 test('creates, changes, lists and deletes users in the form of the API, and refuses invalid changes', async () => {
-  const made = await use((client) => client.createUser({ ...ada, role: 'admin', templates: ['files'] }));
+  const made = await use((client) => create(client, { ...ada, role: 'admin', templates: ['files'] }));
   const { id, created_at, updated_at, ...rest } = made;
+  const { password: _, ...account } = ada;
   assert.equal(rest, {
-    username: 'ada',
-    email: 'ada@localhost',
+    ...account,
     role: 'admin',
     is_superuser: true,
     templates: ['files'],
     is_active: true,
   });
   await use(async (client) => {
-    const bo = await client.createUser({ ...ada, username: 'bo', role: 'user' });
-    await client.setPassword(String(id), 'battery staple');
-    const names = (await client.users()).map(({ username }) => username);
+    const bo = await create(client, { ...ada, username: 'bo', role: 'user' });
+    await client.request(`/auth/users/${id}`, { method: 'PATCH', body: { password: 'battery staple' } });
+    const names = listOf(await client.request('/auth/users')).map(({ username }) => username);
     assert.equal(names, ['ada', 'bo']);
-    await client.deleteUser(String(bo.id));
-    assert.is((await client.users()).length, 1);
+    await remove(client, `/auth/users/${bo.id}`);
+    assert.is(listOf(await client.request('/auth/users')).length, 1);
   });
   const refused = (work: Work<unknown>, reason: RegExp) => rejects(use(work), CommandFailure, reason);
-  await refused((client) => client.deleteUser(String(id)), /^This is the last active admin.*\(LAST_ADMIN\)$/);
-  await refused((client) => client.createUser({ ...ada, role: 'user' }), /\(DUPLICATE_USERNAME\)$/);
   await refused(
-    (client) => client.createUser({ ...ada, password: 'short', role: 'user' }),
+    (client) => remove(client, `/auth/users/${id}`),
+    /^This is the last active admin.*\(LAST_ADMIN\)$/,
+  );
+  await refused((client) => create(client, { ...ada, role: 'user' }), /\(DUPLICATE_USERNAME\)$/);
+  await refused(
+    (client) => create(client, { ...ada, password: 'short', role: 'user' }),
     /^body\.password: .*\(VALIDATION_ERROR\)$/,
   );
-  await refused((client) => client.deleteUser('nobody'), /\(USER_NOT_FOUND\)$/);
+  await refused((client) => remove(client, '/auth/users/nobody'), /\(USER_NOT_FOUND\)$/);
 });
 
 test('creates and revokes API keys of the operator', async () => {
   await use(async (client) => {
-    const { key: secret, ...record } = await client.createApiKey(key);
+    const { key: secret, ...record } = await createKey(client);
     assert.match(String(secret), /^sd_[0-9a-f]{16}_/);
-    assert.equal(await client.apiKeys(), [record]);
+    assert.equal(await client.request('/auth/api-keys'), [record]);
     assert.equal([record.created_by, record.is_active], [null, true]);
-    await client.revokeApiKey(String(record.id));
-    assert.equal(await client.apiKeys(), []);
+    await remove(client, `/auth/api-keys/${record.id}`);
+    assert.equal(await client.request('/auth/api-keys'), []);
   });
-  const again = use((client) => client.revokeApiKey('0123456789abcdef'));
+  const again = use((client) => remove(client, '/auth/api-keys/0123456789abcdef'));
   await rejects(again, CommandFailure, /\(API_KEY_NOT_FOUND\)$/);
 });
 
-test('records every change in the audit log, with its actor and no secret', async () => {
+test('records every change in the audit log, with its actor and no secret, and deletes no old entries', async () => {
+  const old = { actor: 'local', actorName: 'grace', status: 0, at: '2001-01-01T00:00:00Z' };
+  const earlier = await openStore(url, { cwd: folder(), migrations: 'require' });
+  await earlier.audit.append([
+    { ...old, id: idAt(Date.parse(old.at)), action: 'POST /old', subject: '/old' },
+  ]);
+  await earlier.close();
   const { id, keyId } = await use(async (client) => {
-    const { id } = await client.createUser({ ...ada, role: 'admin' });
-    await client.setPassword(String(id), 'battery staple');
-    const { id: keyId } = await client.createApiKey(key);
-    await client.revokeApiKey(String(keyId));
-    await client.deleteUser('nobody').catch(() => undefined); // a failed change makes no entry
+    const { id } = await create(client, { ...ada, role: 'admin' });
+    await client.request(`/auth/users/${id}`, { method: 'PATCH', body: { password: 'battery staple' } });
+    const { id: keyId } = await createKey(client);
+    await remove(client, `/auth/api-keys/${keyId}`);
+    await remove(client, '/auth/users/nobody').catch(() => undefined); // a failed change makes no entry
     return { id, keyId };
   });
   const store = await openStore(url, { cwd: folder(), migrations: 'require' });
@@ -81,6 +87,7 @@ test('records every change in the audit log, with its actor and no secret', asyn
     assert.equal([entry.actor, entry.actorName, entry.status], ['local', 'grace', 0]);
   const found = entries.map(({ action, subject }) => [action, subject]);
   assert.equal(found, [
+    ['POST /old', '/old'],
     ['POST /auth/users', `/auth/users/${id}`],
     ['PATCH /auth/users/:user_id', `/auth/users/${id}`],
     ['POST /auth/api-keys', `/auth/api-keys/${keyId}`],
@@ -93,10 +100,10 @@ test('deletes the file of the first password when that password changes', async 
   const file = folder('initial-admin-password');
   writeFileSync(file, 'x');
   await use(async (client) => {
-    const { id } = await client.createUser({ ...ada, username: 'admin', role: 'admin' });
-    await client.createUser({ ...ada, role: 'admin' });
+    const { id } = await create(client, { ...ada, username: 'admin', role: 'admin' });
+    await create(client, { ...ada, role: 'admin' });
     assert.is(existsSync(file), true);
-    await client.setPassword(String(id), 'battery staple');
+    await client.request(`/auth/users/${id}`, { method: 'PATCH', body: { password: 'battery staple' } });
   });
   assert.is(existsSync(file), false);
 });
@@ -113,6 +120,16 @@ test('creates no database where there is none, and advises `db migrate`', async 
 });
 
 test.run();
+
+const remove = (client: AccountClient, path: string) => client.request(path, { method: 'DELETE' });
+
+async function create(client: AccountClient, body: object): Promise<Fields> {
+  return fields(await client.request('/auth/users', { method: 'POST', body }));
+}
+
+async function createKey(client: AccountClient): Promise<Fields> {
+  return fields(await client.request('/auth/api-keys', { method: 'POST', body: key }));
+}
 
 type Work<T> = Parameters<typeof withLocalClient<T>>[2];
 

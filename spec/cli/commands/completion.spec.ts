@@ -23,11 +23,11 @@ const HARNESS: Readonly<Record<string, (words: readonly string[]) => readonly st
     `source "$0"; COMP_WORDS=(stagedoor "$@"); COMP_CWORD=$#; _stagedoor; printf '%s\\n' "\${COMPREPLY[@]}"`,
     ...[folder('bash'), ...words],
   ],
-  // Its own functions for showing candidates need a line editor.
+  // Its line editor chooses the candidates that begin with the word.
   zsh: (words) => [
     ...['-f', '-c'],
-    `compdef() {}; _files() { :; }; _describe() { printf '%s\\n' "\${(@)\${(@P)2}%%:*}" | grep -- "^\${words[CURRENT]}" }
-     source "$0"; words=(stagedoor "$@"); CURRENT=$#words; _stagedoor`,
+    `compdef() {}; source "$0"; COMP_WORDS=(stagedoor "$@"); COMP_CWORD=$#;
+     compgen -F _stagedoor -- | grep -- "^\${@[-1]}"`,
     ...[folder('zsh'), ...words],
   ],
   fish: (words) => [

@@ -130,6 +130,24 @@ test('reads gateway and variable of a named environment', async () => {
   assert.match(await complaint(unknown, 2), 'there is no environment "lap"');
 });
 
+test('shows the last output of a program that ends while it lists its tools, and leaves no session behind', async () => {
+  const script = folder('dying.mjs');
+  const answer = `{ jsonrpc: '2.0', id, result: { ...params, capabilities: { tools: {} }, serverInfo: {} } }`;
+  const reply = `if (method === 'initialize') console.log(JSON.stringify(${answer}));`;
+  const end = `else if (id !== undefined) { console.error('no space'); process.exit(4); }`;
+  const read = `const { id, method, params } = JSON.parse(line); ${reply} ${end}`;
+  writeFileSync(
+    script,
+    `import { createInterface } from 'node:readline';
+    for await (const line of createInterface(process.stdin)) { ${read} }`,
+  );
+  await gateway.server.gateway.register('dying', { command: process.execPath, args: [script] });
+  const { err } = await connect('dying --llm cursor --verify');
+  assert.match(err, /^cursor \(stdio\) does not work: exited with code 4; last output: no space$/m);
+  assert.is((await connect('weather --llm cursor --http --verify')).code, 0);
+  assert.equal(gateway.server.gateway.sessions(), []);
+});
+
 test('leaves no program behind when a verification is interrupted', async () => {
   const [script, pidFile] = [folder('hang.mjs'), folder('pid')];
   const write = `if (process.env.PID_FILE) writeFileSync(process.env.PID_FILE, String(process.pid));`;

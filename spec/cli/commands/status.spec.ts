@@ -75,7 +75,10 @@ test('show unhealthy instances with their reason', async () => {
 
 test('health shows the health of the gateway without a login, and fails when nothing is healthy', async () => {
   const out = await printed(gateway.runAt(nobody, 'gateway health'));
-  assert.match(out, /^status +degraded\ndatabase +connected\ninstances +1 of 2 healthy\nuptime +\d+ s$/);
+  assert.match(
+    out,
+    /^status +degraded\nversion +.*\nuptime +\d+ s\ndatabase +connected\ninstances +1 of 2 healthy$/,
+  );
   const { status, instances } = JSON.parse((await gateway.runAt(nobody, 'gateway health --json')).out);
   assert.equal([status, instances.total], ['degraded', 2]);
   assert.match(await complaint(gateway.runAt(nobody, 'gateway health demo')), 'not logged in');

@@ -30,8 +30,9 @@ async function stdioOf(
   instances: readonly object[],
   url = 'http://127.0.0.1:9',
   env: Readonly<Record<string, string>> = {},
+  environment: readonly string[] = [],
 ): Promise<unknown> {
-  const gateway = { url, request: async () => ({ templates: { x: { instances } } }) };
+  const gateway = { url, request: async () => ({ templates: { x: { instances } }, environment }) };
   const choice = { template: 'x', key: { variable: 'STAGEDOOR_API_KEY' }, env };
   const { program, command, args, key } = (await findConnections(gateway, choice)).stdio;
   return program === 'bridge' ? program : { program, command, args, key };
@@ -77,6 +78,7 @@ test('by the bridge if a client cannot start the registered command in the same 
   ];
   for (const record of others) assert.is(await stdioOf([{ ...local, ...record }]), 'bridge');
   assert.is(await stdioOf([local], 'http://192.0.2.1:9'), 'bridge');
+  assert.is(await stdioOf([local], undefined, {}, ['LEVEL']), 'bridge');
 });
 
 test.run();

@@ -2,6 +2,7 @@
 
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -74,19 +75,22 @@ test('asks at a terminal, and writes only after y', async () => {
 test('keeps comments, order, indentation and mode, and makes a backup; --remove undoes the change', async () => {
   const path = put('.config/zed/settings.json', SETTINGS);
   chmodSync(path, 0o640);
+  const owner = process.getuid?.() === 0 ? 1234 : statSync(path).uid;
+  chownSync(path, owner, statSync(path).gid);
   const { code, err } = await write('zed', '--http', '--write', '--yes', '--key', 'sd_x');
   assert.is(code, 0, err);
   const after = read(path);
   for (const line of SETTINGS.split('\n').slice(0, 6))
     assert.ok(after.includes(line.replace(/,?$/, '')), line);
   assert.match(after, '"X-API-Key": "sd_x"');
-  assert.is(statSync(path).mode & 0o777, 0o640);
+  assert.equal([statSync(path).mode & 0o777, statSync(path).uid], [0o640, owner]);
   await write('zed', '--remove', '--yes');
   const backups = filesOf(join(path, '..')).filter((name) => name.endsWith('.bak'));
   assert.equal(
     backups.map((name) => read(join(path, '..', name))),
     [SETTINGS, after],
   );
+  assert.ok(backups.every((name) => statSync(join(path, '..', name)).uid === owner));
   assert.is(read(path).replace(/\s/g, ''), SETTINGS.replace(/\s/g, ''));
   assert.match((await write('zed', '--remove', '--yes')).out, 'needs no change');
 });

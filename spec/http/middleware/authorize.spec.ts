@@ -17,7 +17,6 @@ const ADA: Principal = {
 };
 
 type KnownCaller = Parameters<typeof authorize>[1];
-const RUNNING = { phase: 'running' } as const;
 
 // Callers that are known at once: scopes.spec.ts. A gateway during its start: routes/health.spec.ts.
 test('waits for credentials and a shared rate limit, and consumes the limit before it refuses', async () => {
@@ -31,7 +30,7 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
   };
   const limiter = new RateLimiter(() => 1_800_000_000_000, shared);
   const known: KnownCaller = { limiter, authenticate: async () => ADA };
-  const app = await startRoute('/:template', authorize({ scope: 'tools:call' }, known, RUNNING), (context) =>
+  const app = await startRoute('/:template', authorize({ scope: 'tools:call' }, known), (context) =>
     respond(context, json(200, {})),
   );
   for (const [path, status, remaining] of [
@@ -54,7 +53,7 @@ test('calls the next step synchronously when the credentials are cached and the 
   const app = await startRoute(
     '/:template',
     (context, next) => {
-      const entered = authorize({ scope: 'tools:call' }, known, RUNNING)(context, next);
+      const entered = authorize({ scope: 'tools:call' }, known)(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;
     },

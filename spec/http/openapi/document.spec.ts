@@ -163,7 +163,7 @@ test('lists the headers of an answer: rate limit unless the route is open, insta
   assert.equal(headersOf('GET /servers')['X-Total-Count'], total);
 });
 
-test('adds an error to the body of the same status, or offers both where a refusal has its own body', () => {
+test('adds an error to the body of the same status, and offers both forms of errors at the MCP endpoint', () => {
   const { description, content, headers } = operation('GET /readyz').responses[503];
   assert.is(description, 'The fields of an error, and the status');
   assert.ok('Retry-After' in headers);
@@ -172,12 +172,12 @@ test('adds an error to the body of the same status, or offers both where a refus
   assert.ok(schema.allOf[1].allOf[1].properties.error_code.enum.includes('SHUTTING_DOWN'));
   assert.equal([example.status, example.error_code], ['starting', 'SHUTTING_DOWN']);
 
-  const refused = operation('POST /mcp/{template}').responses[404];
-  assert.is(refused.description, 'No such session, or no such method');
-  const either = refused.content['application/json'];
-  assert.equal(either.schema.anyOf[0], { $ref: '#/components/schemas/RpcRefusal' });
-  assert.equal(either.schema.anyOf[1].allOf[1].properties.error_code.enum, ['TEMPLATE_NOT_FOUND']);
-  assert.is(either.example.error.code, -32_001);
+  const { default: refused, 404: unknown } = operation('POST /mcp/{template}').responses;
+  const refusal = { $ref: '#/components/schemas/RpcRefusal' };
+  assert.equal(refused.content['application/json'].schema, refusal);
+  const name = unknown.$ref.split('/').at(-1);
+  const [plain, other] = document.components.responses[name].content['application/json'].schema.anyOf;
+  assert.equal([plain.allOf[1].properties.error_code.enum, other], [['TEMPLATE_NOT_FOUND'], refusal]);
 });
 
 test('describes event streams and files by their media types', () => {

@@ -58,8 +58,8 @@ test('allow only scripts, styles and connections of the gateway, and no frame', 
     const answer = await get(path);
     assert.is(
       answer.headers.get('content-security-policy'),
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src data:; " +
+        "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     );
     const names = ['x-content-type-options', 'referrer-policy', 'cross-origin-opener-policy'];
     assert.equal(headersOf(answer, ...names), ['nosniff', 'no-referrer', 'same-origin']);

@@ -177,6 +177,8 @@ test('answer 503 while the registry is loaded, after the checks of credentials a
   assert.is(early.headers.get('retry-after'), '1');
   const stranger = await starting.key(['gateway:read'], ['other']);
   assert.is((await health(stranger)).outcome, '404 TEMPLATE_NOT_FOUND', 'not theirs, started or not');
+  const rpc = await starting.as(starting.user, 'POST', '/mcp/demo', { body: {} });
+  assert.equal([rpc.status, Object(rpc.body.error).code], [503, 503]);
   assert.is((await starting.as(starting.admin, 'GET', '/auth/users')).status, 200);
   assert.is((await starting.ask('GET', '/openapi.json')).status, 200);
   await starting.close();

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { ToolList, toolList } from '../../../src/http/routes/mcp-requests.ts';
+import { ToolList, toolView } from '../../../src/http/routes/mcp-requests.ts';
 import type { InProcessHandler } from '../../../src/transports/transport.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -295,7 +295,7 @@ list('keeps every field and adds description, parameters and the count', () => {
     c: { type: ['string', 'null'], description: '' },
   };
   const parameters = { type: 'object', properties, required: ['a'] };
-  assert.equal(toolList([tool]), { tools: [{ ...tool, description: '', parameters }], count: 1 });
+  assert.equal(toolView(tool), { ...tool, description: '', parameters });
   assert.equal(inputSchema.properties.b, {}, 'the schema itself is unchanged');
 });
 
@@ -303,16 +303,16 @@ list('has an object of parameters for any input schema, even an invalid one', ()
   const empty = { type: 'object', properties: {} };
   for (const inputSchema of [undefined, null, true, 'x', [], {}, { type: 'string' }, { properties: [] }]) {
     const tool = { name: 'x', description: 'X.', ...(inputSchema === undefined ? {} : { inputSchema }) };
-    assert.equal(toolList([tool]).tools[0]?.parameters, empty);
+    assert.equal(toolView(tool).parameters, empty);
   }
-  const [tool] = toolList([{ name: 'x', inputSchema: { properties: { a: true } } }]).tools;
-  assert.equal(tool?.parameters.properties, { a: { type: 'any', description: '' } });
+  const tool = toolView({ name: 'x', inputSchema: { properties: { a: true } } });
+  assert.equal(tool.parameters.properties, { a: { type: 'any', description: '' } });
 });
 
 list('keeps a parameter called __proto__', () => {
   const inputSchema = JSON.parse('{"properties":{"__proto__":{"type":"string"}}}');
   assert.is(
-    JSON.stringify(toolList([{ name: 'x', inputSchema }]).tools[0]?.parameters),
+    JSON.stringify(toolView({ name: 'x', inputSchema }).parameters),
     '{"properties":{"__proto__":{"type":"string","description":""}},"type":"object"}',
   );
 });

@@ -1,7 +1,7 @@
 // All templates as one server, for clients without a session; the same for sessions is in aggregate-session.spec.ts.
 
 import { mock } from 'node:test';
-import { firstValueFrom, of, Subject } from 'rxjs';
+import { firstValueFrom, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { SessionRecord } from '../../../src/domain/client.ts';
 import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
@@ -11,7 +11,7 @@ import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
+import { ADA, answered, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
 const test = suite('aggregated backends');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
@@ -124,6 +124,19 @@ test('refuses a tool of a forbidden template like an unknown tool', async () => 
   assert.equal((await ask({ method: 'tools/list' }, owner)).said, { tools: [shownTool('b__x')] });
 });
 
+test('shares no list of one caller with another, while it is read and when the template fails', async () => {
+  const { ask, a } = setUp();
+  const namesOf = async (id: string) => {
+    const { said } = await ask({ method: 'tools/list' }, { id, templates: new Set(['a']) });
+    return Object(said).tools.map(({ name }: JsonObject) => name);
+  };
+  const both = () => Promise.all([namesOf('ann'), namesOf('bob')]);
+  a.exchange = (_request, { owner = ADA } = {}) => of(answered({ tools: [{ name: owner.id }] }));
+  assert.equal(await both(), [['a__ann'], ['a__bob']]);
+  a.exchange = () => throwError(() => new Error('dead'));
+  assert.equal(await both(), [['a__ann'], ['a__bob']]);
+});
+
 test('reports a template that is added later once to its owners, and then its changes', () => {
   const { aggregated, b, listChanges$, templates } = setUp();
   templates.pop();
@@ -197,14 +210,6 @@ test('looks up the owners of resources once for any number of subscribed URIs', 
   assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
   assert.equal(wantedUris(a), [[], ['a:1', 'a:2']]);
   subscription.unsubscribe();
-});
-
-test('reports which lists changed', () => {
-  const { aggregated, listChanges$ } = setUp();
-  const lists: ListField[] = [];
-  aggregated.listChanged$.subscribe((list) => lists.push(list));
-  listChanges$.next({ template: 'a', list: 'prompts' });
-  assert.equal(lists, ['prompts']);
 });
 
 test('finds a tool by its aggregate name', () => {

@@ -1,6 +1,7 @@
 // All templates as one server: aggregate names, owners of names and resources, and acceptable items.
 
 import fc from 'fast-check';
+import { EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
@@ -37,7 +38,7 @@ function setUp(visible = ['a', 'b']) {
     ],
   ]);
   const of = (template: string) => all.get(template) ?? new ListingBackends({});
-  const directory = new AggregateDirectory(new AggregateLists(of), () => visible);
+  const directory = new AggregateDirectory(new AggregateLists(of, EMPTY), () => visible);
   const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
   const resource = (uri: string) => directory.ownerOfResource(uri, CLIENT);
   return { directory, named, resource, all };

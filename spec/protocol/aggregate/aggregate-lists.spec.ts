@@ -21,11 +21,12 @@ function setUp() {
     fast: new ListingBackends({ tools: [{ name: 'f' }] }),
     slow: new ListingBackends({ tools: [{ name: 's' }] }),
   };
-  const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow));
+  const changes$ = new Subject<ListChange>();
+  const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow), changes$);
   const late: ListChange[] = [];
   lists.late$.subscribe((change) => late.push(change));
   const gather = () => lists.gather('tools', ['fast', 'slow'], CLIENT);
-  return { ...all, late, gather, lists };
+  return { ...all, late, gather, lists, changes$ };
 }
 
 const names = (gathered: Awaited<ReturnType<ReturnType<typeof setUp>['gather']>>) =>
@@ -59,13 +60,13 @@ test('does not ask for a list that is not announced, nor without an instance', a
 });
 
 test('asks again when the list changed meanwhile, and drops the old answer', async () => {
-  const { slow, gather } = setUp();
+  const { slow, gather, changes$ } = setUp();
   const [before, after] = [new Subject<Answer>(), new Subject<Answer>()];
   slow.instead = before;
   const early = gather();
   await settled();
-  slow.listChanged$.next('prompts');
-  slow.listChanged$.next('tools');
+  changes$.next({ template: 'slow', list: 'prompts' });
+  changes$.next({ template: 'slow', list: 'tools' });
   slow.instead = after;
   const late = gather();
   await settled();

@@ -18,7 +18,7 @@ test.after.each(() => mock.timers.reset());
 
 /** Conversations that are left when no stream can be resumed any more. */
 function leftIn(endpoint: { readonly conversations: number }): number {
-  for (let ticks = 0; ticks < 3; ticks += 1) mock.timers.tick(10_000);
+  for (let ticks = 0; ticks < 7; ticks += 1) mock.timers.tick(10_000);
   return endpoint.conversations;
 }
 

@@ -9,7 +9,7 @@ import { answer, legacyHarness, notification, pass, request } from './legacy-har
 
 const test = suite('legacy conversation');
 
-test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 1_000_000 }));
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
 
 test('an answer to a disconnected client is stored for a minute, and not longer', async () => {
@@ -23,7 +23,7 @@ test('an answer to a disconnected client is stored for a minute, and not longer'
   const again = listen(reply.events.lastEventId);
   assert.equal(again.reply.events.messages, [answer(1, { late: true })]);
   assert.is(again.reply.events.isEnded, true);
-  pass(30_000);
+  pass(70_000);
   assert.is(endpoint.conversations, 0);
   const lost = call(2);
   session.last.notify('a');

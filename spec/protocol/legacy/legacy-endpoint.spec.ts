@@ -19,7 +19,7 @@ const HELLO = {
 const NO_SESSION = { 'mcp-session-id': undefined, 'mcp-protocol-version': undefined };
 
 test('a stream that begins before the answer names the instance that its call was sent to, if any', () => {
-  mock.timers.enable({ apis: ['setInterval'] });
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const { call, session } = legacyHarness();
   session.instanceId = 'one'; // the session is moving from it to another instance
   const [waiting, sent] = [call(1).reply, call(2).reply];

@@ -68,6 +68,7 @@ export function legacyHarness(
         body: new Uint8Array(),
         template: 't',
         principal: principalOf(headers.principal ?? 'ann'),
+        report: () => ({ ended: () => {} }),
         consumeRateLimit: (requests) => {
           charges.push(requests);
           return harness.charge(requests);

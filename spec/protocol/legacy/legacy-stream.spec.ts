@@ -1,9 +1,8 @@
-// Stored events of streams for clients that resume them: bounds of time and bytes, the memory budget, and the order of eviction.
+// Stored events of streams for clients that resume them: bounds of time and bytes, and the order in which they make room.
 
 import { mock } from 'node:test';
-import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { EventBudget, type Evictable, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { EventMemory, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { LegacyStream, LegacyStreams, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
@@ -17,11 +16,10 @@ test.after.each(() => mock.timers.reset());
 
 /** One stream that has begun. */
 function begun() {
-  const budget = EventBudget.ofSession();
-  const stream = new LegacyStream({ key: 'k1', budget, onEnded: () => {} });
+  const stream = new LegacyStream({ key: 'k1', memory: new EventMemory(), sessionId: 's' });
   const reply = new RecordedReply();
   stream.begin(reply, true);
-  return { stream, reply, budget };
+  return { stream, reply };
 }
 
 test('rejects texts that are not event ids', () => {
@@ -58,19 +56,18 @@ test('an answer that is too large to be stored is an error for a client that res
       },
     },
   ]);
-  assert.equal([again.events.isEnded, stream.checkDelivered(), stream.isDiscarded], [true, true, false]);
-  assert.is(stream.isAbandoned(Date.now() + 15_000), true);
+  assert.equal([again.events.isEnded, stream.isDiscarded], [true, false]);
+  assert.is(stream.isAbandoned(Date.now() + 60_000), true);
 });
 
 /** The streams of one session. */
-function setUp() {
+function setUp(memory = new EventMemory()) {
   let last = 0;
-  const budget = EventBudget.ofSession();
   const nextKey = () => {
     last += 1;
     return `${last}`;
   };
-  const streams = new LegacyStreams({ budget, nextKey, onEnded: () => {} });
+  const streams = new LegacyStreams({ memory, sessionId: 's', nextKey });
   const begin = (said = '{}') => {
     const reply = new RecordedReply();
     const stream = streams.open();
@@ -78,11 +75,10 @@ function setUp() {
     stream.send(said);
     return { reply, stream };
   };
-  /** A stream that ended and was delivered. */
+  /** A stream that ended on its connection. */
   const take = (said?: string) => {
     const { stream } = begin(said);
     stream.finish();
-    streams.checkDelivered();
     return stream.key;
   };
   /** The events that a client gets when it resumes a stream from the beginning; undefined when the stream was discarded. */
@@ -90,128 +86,55 @@ function setUp() {
     const reply = new RecordedReply();
     return streams.resume(reply, { key, number: 0 }) ? reply.events : undefined;
   };
-  return { streams, budget, begin, take, resume };
+  return { streams, begin, take, resume };
 }
 
-test('the time to resume a stream counts from the end of its delivery', () => {
-  const { streams, begin, resume } = setUp();
-  const { reply, stream } = begin();
-  reply.events.unsentBytes = 10;
-  stream.finish();
-  mock.timers.tick(20_000);
-  streams.expire(Date.now());
-  reply.events.unsentBytes = 0;
-  streams.expire(Date.now());
-  streams.expire(Date.now() + 14_999);
-  assert.is(resume(stream.key)?.isEnded, true);
+test('an ended stream can be resumed for a minute', () => {
+  const { streams, take, resume } = setUp();
+  const [one, two] = [take(), take()];
+  streams.expire(Date.now() + 59_999);
+  assert.is(resume(one)?.isEnded, true);
+  streams.expire(Date.now() + 60_000);
+  assert.is(resume(two), undefined);
 });
 
-test('a stream whose connection broke off after delivery is undelivered, and not evictable', () => {
-  const { streams, budget, begin, resume } = setUp();
-  const { reply, stream } = begin();
-  stream.finish();
-  streams.checkDelivered();
-  assert.is(budget.evictables, 1);
-  reply.lose();
-  assert.is(budget.evictables, 0);
-  streams.expire(Date.now() + 59_000);
-  assert.is(resume(stream.key)?.messages.length, 1);
-});
-
-test('a stream whose client has no event id to resume with is discarded after delivery', () => {
-  const { streams, budget } = setUp();
+test('a stream whose client has no event id to resume with is discarded when it ends', () => {
+  const { streams } = setUp();
   const [one, two] = [streams.open(), streams.open()];
   for (const stream of [one, two]) stream.begin(new RecordedReply(), false);
   one.answer('{}', 1, true);
   two.notify('{}');
   two.answer('{}', 1, true);
-  streams.checkDelivered();
-  assert.equal([one.isDiscarded, two.isDiscarded, streams.size, budget.evictables], [true, false, 1, 1]);
+  assert.equal([one.isDiscarded, two.isDiscarded, streams.size], [true, false, 1]);
 });
 
-test('delivered streams are evicted for undelivered events, oldest first', () => {
-  const { streams, budget, begin, take, resume } = setUp();
-  const texts = Array.from({ length: 4 }, (_, index) => `"${index}${'x'.repeat(MIB / 4 - 10)}"`);
-  const [oldest = '', second = ''] = texts.map((text) => take(text));
-  const waiting = [1, 2, 3].map(() => begin());
-  for (const { reply, stream } of waiting) {
-    reply.lose();
-    stream.answer(`"${'y'.repeat(MIB - 100)}"`, 1, true);
-  }
-  const { reply, stream } = begin();
-  stream.answer(`"${'z'.repeat(MIB / 4)}"`, 1, true);
-  assert.equal([resume(oldest), resume(second)?.messages.length], [undefined, 1]);
-  const found = waiting.map((one) => String(resume(one.stream.key)?.messages.at(-1)).length);
-  assert.equal(found, [MIB - 100, MIB - 100, MIB - 100]);
-  assert.equal([String(reply.events.messages.at(-1)).length, streams.size], [MIB / 4, 7]);
-  assert.ok(budget.bytes <= 4 * MIB);
-});
-
-const newLog = (budget = EventBudget.ofSession()) => new MessageLog(budget, 256);
-const numbersIn = (log: MessageLog) => log.messages.map(({ number }) => number);
-
-/** A counted part, which records its name when it is evicted. */
-function kept(budget: EventBudget, name: string, bytes: number, gone: string[] = []): Evictable {
-  budget.count(bytes);
-  const part: Evictable = {
-    bytes,
-    discard: () => {
-      gone.push(name);
-      budget.removeEvictable(part);
-      budget.count(-bytes);
-    },
-  };
-  return part;
-}
-
-test('64 parts and 1 MiB are evictable in a session, 4,096 and 64 MiB in total', () => {
-  const all = EventBudget.ofAll();
-  const session = EventBudget.ofSession(all);
-  for (let count = 0; count < 70; count += 1) session.addEvictable(kept(session, `${count}`, 1));
-  assert.is(session.evictables, 64);
-  for (let count = 0; count < 3; count += 1) session.addEvictable(kept(session, 'large', MIB));
-  assert.equal([session.evictables, session.bytes], [1, MIB]);
-  for (let count = 0; count < 70; count += 1) {
-    const other = EventBudget.ofSession(all);
-    other.addEvictable(kept(other, 'large', MIB));
-  }
-  assert.equal([all.evictables, all.bytes], [64, 64 * MIB]);
-  for (let count = 0; count < 5_000; count += 1) {
-    const other = EventBudget.ofSession(all);
-    other.addEvictable(kept(other, 'small', 1));
-  }
-  assert.is(all.evictables, 4_096);
-});
-
-test('in any order: needed bytes are never refused because of evictable ones, and no bound is exceeded', () => {
-  const step = fc.record({
-    bytes: fc.integer({ min: 1, max: 40 }),
-    session: fc.integer({ min: 0, max: 2 }),
-    isSpare: fc.boolean(),
-  });
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const all = new EventBudget({ bytes: 150, evictableBytes: 60, evictables: 4 });
-      const sessions = [0, 1, 2].map(
-        () => new EventBudget({ bytes: 80, evictableBytes: 40, evictables: 3 }, all),
-      );
-      const needed = [0, 0, 0];
-      for (const { bytes, session: index, isSpare } of steps) {
-        const session = sessions[index] ?? all;
-        const mine = needed[index] ?? 0;
-        const isFitting = mine + bytes <= 80 && needed.reduce((sum, each) => sum + each, 0) + bytes <= 150;
-        assert.is(session.makeRoom(bytes), isFitting);
-        if (!isFitting) continue;
-        if (isSpare) session.addEvictable(kept(session, '', bytes));
-        else {
-          session.count(bytes);
-          needed[index] = mine + bytes;
-        }
-        assert.ok(all.bytes <= 150 && all.evictables <= 4 && session.bytes <= 80 && session.evictables <= 3);
-      }
-    }),
+test('of streams that ended on their connection the latest 4,096 are stored, and a quarter of the memory', () => {
+  const { streams, begin, take, resume } = setUp();
+  const [first = '', lost] = [take(), begin()];
+  lost.stream.finish();
+  lost.reply.lose();
+  for (let count = 0; count < 4_096; count += 1) take();
+  assert.equal([resume(first), streams.size], [undefined, 4_097]);
+  assert.is(resume(lost.stream.key)?.messages.length, 1, 'its connection broke off');
+  const small = setUp(new EventMemory(4 * MIB));
+  const keys = [1, 2, 3].map(() => small.take(`"${'x'.repeat(MIB / 2 - 10)}"`));
+  assert.equal(
+    keys.map((key) => small.resume(key) !== undefined),
+    [false, true, true],
   );
 });
+
+test('a session with many ended streams has room for the events of others', () => {
+  const { begin, take } = setUp();
+  for (let count = 0; count < 8; count += 1) take(`"${'x'.repeat(MIB - 10)}"`);
+  const { stream, reply } = begin();
+  reply.lose();
+  stream.answer(`"${'y'.repeat(MIB - 100)}"`, 1, true);
+  assert.ok(stream.bytes > MIB - 100);
+});
+
+const newLog = (memory = new EventMemory(), sessionId = 's') => new MessageLog({ memory, sessionId }, 256);
+const numbersIn = (log: MessageLog) => log.messages.map(({ number }) => number);
 
 test('a stream stores its latest 256 events', () => {
   const log = newLog();
@@ -227,27 +150,16 @@ test('a stream stores its latest 1 MiB of events', () => {
   assert.equal(numbersIn(log), [2, 3, 4, 5]);
 });
 
-test('the streams of a session store at most 4 MiB of events together', () => {
-  const budget = EventBudget.ofSession();
-  const logs = Array.from({ length: 5 }, () => newLog(budget));
-  const kept = logs.map((log) => log.append(1, Buffer.alloc(MIB)));
-  assert.equal([kept, budget.bytes], [[true, true, true, true, false], 4 * MIB]);
+test('the streams of a session store at most 4 MiB of needed events together, those of all sessions 192 MiB', () => {
+  const memory = new EventMemory();
+  const logs = Array.from({ length: 5 }, () => newLog(memory));
+  const append = (log: MessageLog | undefined) => log?.append(1, Buffer.alloc(MIB));
+  assert.equal(logs.map(append), [true, true, true, true, false]);
   logs[0]?.clear();
-  assert.is(budget.bytes, 3 * MIB);
-  assert.is(logs[4]?.append(2, Buffer.alloc(MIB)), true);
-});
-
-test('the streams of all sessions together store a limited number of bytes', () => {
-  const all = EventBudget.ofAll();
-  const [log, other] = [newLog(EventBudget.ofSession(all)), newLog(EventBudget.ofSession(all))];
-  all.count(254 * MIB);
-  const bytes = Buffer.alloc(MIB);
-  assert.equal([log.append(1, bytes), other.append(1, bytes), log.append(2, bytes)], [true, true, true]);
-  all.count(1);
-  assert.equal([log.append(3, bytes), other.append(2, Buffer.alloc(MIB - 1))], [false, true]);
-  log.clear();
-  other.clear();
-  assert.is(all.bytes, 254 * MIB + 1);
+  assert.is(append(logs[4]), true);
+  for (let count = 4; count < 192; count += 1) assert.is(append(newLog(memory, `${count}`)), true);
+  assert.is(append(newLog(memory, 'one more')), false);
+  assert.is(append(logs[4]), true, 'its own oldest event makes room');
 });
 
 test.run();

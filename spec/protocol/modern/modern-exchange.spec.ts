@@ -10,7 +10,7 @@ const call = { name: 'add', arguments: {} };
 const done = { content: [], resultType: 'complete' };
 
 test('an answer that takes longer than a second is sent on an event stream that began meanwhile', async () => {
-  mock.timers.enable({ apis: ['setInterval'] });
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const { backends, send } = modernHarness();
   const [long, short, failed] = [
     await send('tools/call', call, { id: 1 }),

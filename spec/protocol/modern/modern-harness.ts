@@ -93,6 +93,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
         body: sent.method === 'POST' ? Buffer.from(text) : new Uint8Array(),
         template: 'template' in said ? said.template : 't',
         principal: { ...ANONYMOUS, id: owner },
+        report: () => ({ ended: () => {} }),
         consumeRateLimit: (requests) => {
           charges.push(requests);
           return harness.charge(requests);

@@ -5,11 +5,12 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Pool } from 'undici';
 import * as assert from 'uvu/assert';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/error-catalogue.ts';
 import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/held-bytes.ts';
 import type { BackendMessage } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
-import { answersHoldTooMuch } from '../../../src/transports/http/http-failures.ts';
+import { connectionClosed } from '../../../src/transports/http/http-failures.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../raw-server.ts';
 
@@ -89,7 +90,10 @@ for (const type of ['application/json', 'text/event-stream']) {
         while (held.bytes < 50_000) await turn();
         const other = held.hold('other', () => {});
         other.set(80_000);
-        assert.equal(await ending, { kind: 'broken', failure: answersHoldTooMuch() });
+        assert.equal(await ending, {
+          kind: 'broken',
+          failure: connectionClosed(ANSWERS_HOLD_TOO_MUCH, true),
+        });
         assert.is(held.bytes, 80_000);
       },
       held.of('a'),

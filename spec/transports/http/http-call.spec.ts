@@ -44,10 +44,10 @@ async function inEachEra(
 }
 
 const expected: readonly [FailureName, 'no' | 'unknown', suspicious: boolean, words: string][] = [
-  ['html', 'unknown', true, 'not JSON-RPC'],
-  ['not-json', 'unknown', true, 'not JSON-RPC'],
+  ['html', 'unknown', true, 'else than'],
+  ['not-json', 'unknown', true, 'else than'],
   ['empty', 'unknown', true, 'empty body'],
-  ['wrong-id', 'unknown', true, 'not sent'],
+  ['wrong-id', 'unknown', true, 'else than'],
   ['500', 'unknown', true, 'answered 500'],
   ['502-html', 'unknown', true, 'answered 502'],
   ['503', 'unknown', true, 'answered 503'],

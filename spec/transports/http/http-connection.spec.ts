@@ -27,7 +27,7 @@ async function seenBy(
     },
     async ({ url }) => {
       host = new URL(url).host;
-      const connection = new HttpConnection({ endpoint: url + query, headers, deniedNetworks: [] });
+      const connection = new HttpConnection({ endpoint: url + query, headers }, { deniedNetworks: [] });
       await new Promise<void>((finished) => {
         send(connection, new HttpAnswer({ message: () => {}, finished: () => finished() }));
       });
@@ -67,13 +67,12 @@ test('posts with exactly the headers of HTTP, MCP and the definition, which sets
 });
 
 test('posts to another path of its origin, and resolves no path of another origin', async () => {
-  const seen = await seenBy((connection, answer) => connection.post('{}', {}, answer, '/message?s=1'));
+  const seen = await seenBy((connection, answer) =>
+    connection.post('{}', {}, answer, { path: '/message?s=1' }),
+  );
   assert.is(seen.url, '/message?s=1');
-  const connection = new HttpConnection({
-    endpoint: 'http://h:1/a/sse?k=v',
-    headers: {},
-    deniedNetworks: [],
-  });
+  const definition = { endpoint: 'http://h:1/a/sse?k=v', headers: {} };
+  const connection = new HttpConnection(definition, { deniedNetworks: [] });
   const paths = [
     '/m?s=1',
     'm',
@@ -102,16 +101,16 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
       if (request.method === 'POST') response.end();
     },
     async ({ url }) => {
-      const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
+      const connection = new HttpConnection({ endpoint: url, headers: {} }, { deniedNetworks: [] });
       const endings: string[] = [];
       const sink = {
         message: () => {},
         finished: ({ kind }: { kind: string }) => endings.push(kind),
       };
       const withdrawn = new HttpAnswer(sink);
-      connection.listen({}, withdrawn);
-      connection.listen({}, new HttpAnswer(sink));
-      connection.subscribe('{}', {}, new HttpAnswer(sink));
+      connection.get({}, withdrawn, { isLasting: true });
+      connection.get({}, new HttpAnswer(sink), { isLasting: true });
+      connection.post('{}', {}, new HttpAnswer(sink), { isLasting: true });
       await until(() => open.size === 2 && endings.length === 1, 'one ended');
       withdrawn.abort();
       await until(() => open.size === 1, 'one was withdrawn');

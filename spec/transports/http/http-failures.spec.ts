@@ -26,7 +26,7 @@ function refused(status: number, code?: number, id: JsonRpcId | null = 7): Refus
 /** What it means, in words: the answer's code, or whether the request was delivered. */
 function meaning(one: RefusedEnding, peer: Peer): string {
   const refusal = callRefusalOf(one, 7, peer);
-  return refusal.kind === 'failure' ? refusal.failure.delivered : `${refusal.kind} ${refusal.error.code}`;
+  return refusal instanceof GatewayError ? refusal.delivered : `answer ${refusal.code}`;
 }
 
 type Row = readonly [name: string, refusal: RefusedEnding, expected: string, peer?: Peer];
@@ -38,8 +38,8 @@ const REFUSALS: readonly Row[] = [
   ['without an error there is no answer', refused(400), 'no'],
   ['an error about another request is no answer', refused(400, -32602, 8), 'no'],
   ['an error without an id is no answer', refused(400, -32602, null), 'no'],
-  ['-32020 with 400 is a missing header', refused(400, -32020), 'header -32020'],
-  ['-32020 without an id is a missing header', refused(400, -32020, null), 'header -32020'],
+  ['-32020 with 400 is a missing header', refused(400, -32020), 'answer -32020'],
+  ['-32020 without an id is a missing header', refused(400, -32020, null), 'answer -32020'],
   ['-32020 about another request is no answer', refused(400, -32020, 8), 'no'],
   ['-32020 with another status is an answer', refused(422, -32020), 'answer -32020'],
   ['-32020 with 404 and no id is no answer', refused(404, -32020, null), 'no'],

@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
-import { HttpListener, type Send } from '../../../src/transports/http/http-listener.ts';
+import { HttpListener } from '../../../src/transports/http/http-listener.ts';
 import { HttpSession } from '../../../src/transports/http/http-session.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -33,18 +33,19 @@ async function listening(
     otherwise: status(400),
   };
   await withRawServer(serving(answers), async ({ url }) => {
-    const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
+    const connection = new HttpConnection({ endpoint: url, headers: {} }, { deniedNetworks: [] });
     const client = { name: 'spec', version: '0' };
     const session = new HttpSession(connection, { client, handshakeTimeoutMs: 5_000 });
     await session.open(new AbortController().signal);
     const received: unknown[] = [];
     const waits = { firstMs: 5, longestMs: 20 };
-    const send: Send = (headers, answer) => connection.listen(headers, answer);
     const ear = {
       receive: (message: unknown) => void received.push(message),
       sessionLost: () => void received.push('forgotten'),
     };
-    const listener = new HttpListener(send, session, ear, waits);
+    const get: ConstructorParameters<typeof HttpListener>[0] = (headers, answer) =>
+      connection.get(headers, answer, { isLasting: true });
+    const listener = new HttpListener(get, session, ear, waits);
     listener.start();
     await body({ listener, received, gets: () => gets });
     listener.stop();
@@ -222,37 +223,30 @@ test('messages$ emits notifications of the stream, also after the session was re
   });
 });
 
-test('whenSettled calls back when the stream is open, refused or dropped, at the latest after its timeout', async () => {
+test('`opening` resolves when the stream is open, refused or dropped, and after 250 ms at the latest', async () => {
   let open = (): void => {};
   const onGet: RequestListener = (_request, response) => {
     open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
   };
   await listening(onGet, async ({ listener, gets }) => {
-    const reported: string[] = [];
-    assert.ok(listener.whenSettled(() => reported.push('at last'), 1));
-    const callOff = listener.whenSettled(() => reported.push('never'), 60_000);
-    listener.whenSettled(() => reported.push('open'), 60_000);
-    callOff?.();
-    await until(() => reported.length === 1 && gets() === 1, 'the wait is over');
-    open();
-    await until(() => reported.length === 2, 'the stream is open');
-    assert.equal(reported, ['at last', 'open']);
-    const found = listener.whenSettled(() => reported.push('no'), 60_000);
-    assert.is(found, undefined);
+    const slow = listener.opening;
+    assert.ok(slow);
+    await slow;
     listener.stop();
     listener.start();
-    listener.whenSettled(() => reported.push('dropped'), 60_000);
+    const { opening } = listener;
+    await until(() => gets() === 2, 'it is requested again');
+    open();
+    await opening;
+    assert.is(listener.opening, undefined);
     listener.stop();
-    assert.equal(reported.at(-1), 'dropped');
+    listener.start();
+    const dropped = listener.opening;
+    listener.stop();
+    await dropped;
   });
-  await listening(
-    (_request, response) => void response.writeHead(405).end(),
-    async ({ listener }) => {
-      const reported: string[] = [];
-      listener.whenSettled(() => reported.push('refused'), 60_000);
-      await until(() => reported.length === 1, 'the stream is refused');
-    },
-  );
+  const refuse: RequestListener = (_request, response) => void response.writeHead(405).end();
+  await listening(refuse, async ({ listener }) => await listener.opening);
 });
 
 test.run();

@@ -1,12 +1,13 @@
 // Sessions of single clients at an HTTP backend that opens them slowly, or never: which openings that delays.
 
 import type { ServerResponse } from 'node:http';
-import { EMPTY } from 'rxjs';
+import { EMPTY, NEVER, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { http } from '../../../src/transports/http/http.ts';
-import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
-import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
+import { HttpOpenings, OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
+import type { Closed, OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -24,6 +25,7 @@ const MANY = 2_000;
 const PER_TURN = 5;
 /** Longer than any test takes. */
 const HANDSHAKE_MS = 60_000;
+const CLOSED: Closed = { reason: 'over', expected: true };
 
 test('hanging openings of one owner delay neither calls nor the openings of others', () =>
   withHanging(async ({ url, hanging }) => {
@@ -71,6 +73,19 @@ test('openings that time out together fail a few per turn of the event loop', ()
     assert.equal([turns.all, turns.fullest <= PER_TURN], [2 * OPENINGS_PER_OWNER, true], `${turns.fullest}`);
     await transport.close();
   }));
+
+test('conversations that ended are not kept', async () => {
+  const ends: string[] = [];
+  const openings = new HttpOpenings<never>(HANDSHAKE_MS, new TaskScheduler());
+  const open = (name: string, closed$: Observable<Closed>) =>
+    openings.open('ada', new AbortController().signal, async () =>
+      Object({ closed$, end: () => ends.push(name) }),
+    );
+  await open('ended', of(CLOSED));
+  await open('open', NEVER);
+  await openings.end(CLOSED);
+  assert.equal(ends, ['open']);
+});
 
 test.run();
 

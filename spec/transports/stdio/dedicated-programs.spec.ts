@@ -8,7 +8,7 @@ import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { type Era, LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
+import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { Channel, type ExchangeObserver } from '../../../src/transports/channel.ts';
 import {
@@ -78,7 +78,7 @@ test('hanging programs of one owner do not delay other owners', async () => {
 });
 
 test('opens a modern program that refuses initialize in its own era', async () => {
-  const { started, open } = make({ era: 'modern', onRequest: modernOnly });
+  const { started, open } = make({ mayBeModern: true, onRequest: modernOnly });
   assert.is((await open()).peer.era, 'modern');
   assert.equal(started[0]?.received, ['initialize', 'server/discover']);
 });
@@ -139,7 +139,7 @@ class Fake extends Channel {
   }
 
   override get isUsable(): boolean {
-    return super.isUsable && !this.isDeaf;
+    return super.isUsable && !this.isDeaf && this.endings === 0;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): undefined {
@@ -167,11 +167,11 @@ class Fake extends Channel {
 
 interface Setup {
   readonly room?: () => number;
-  readonly era?: Era;
+  readonly mayBeModern?: boolean;
   readonly onRequest?: OnRequest;
 }
 
-function make({ room, era = 'legacy', onRequest = answered }: Setup = {}) {
+function make({ room, mayBeModern = false, onRequest = answered }: Setup = {}) {
   const started: Fake[] = [];
   let behaviour = onRequest;
   const start = () => {
@@ -185,10 +185,9 @@ function make({ room, era = 'legacy', onRequest = answered }: Setup = {}) {
     handshakeTimeoutMs: HANDSHAKE_MS,
     scheduler: new TaskScheduler(),
     room,
-    era,
   });
   const open = (ownerId: string = ANONYMOUS.id) =>
-    pool.open(noCapability, new AbortController().signal, ownerId);
+    pool.open(noCapability, new AbortController().signal, ownerId, mayBeModern);
   const behave = (next: OnRequest) => {
     behaviour = next;
   };

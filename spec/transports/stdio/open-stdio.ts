@@ -5,8 +5,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
-import { type StdioSettings, stdioWith } from '../../../src/transports/stdio/stdio.ts';
-import type { OpenOptions, Transport, Upstream } from '../../../src/transports/transport.ts';
+import { openStdio as open, type StdioOptions } from '../../../src/transports/stdio/stdio.ts';
+import type { Transport, Upstream } from '../../../src/transports/transport.ts';
 import { instanceDefinition, openOptions } from '../../conformance/transport.ts';
 import { inFolder } from '../../helpers/folder.ts';
 
@@ -63,11 +63,10 @@ export function withStarts(
 /** Opens a transport to the program. */
 export function openStdio(
   { command, args, env }: Program,
-  options: Partial<OpenOptions> = {},
-  settings: StdioSettings = {},
+  options: Partial<StdioOptions> = {},
 ): Promise<Transport> {
-  const type = stdioWith({ ladder: LADDER, ...settings });
-  return type.open(instanceDefinition({ command, args, env }), openOptions(options));
+  const allOptions = { ...openOptions(), ladder: LADDER, ...options };
+  return open(instanceDefinition({ command, args, env }), allOptions);
 }
 
 /** Opens a transport; `release` closes every conversation that was opened with it. */

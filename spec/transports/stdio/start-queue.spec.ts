@@ -23,10 +23,10 @@ test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
 test('counts down to zero, and forgets the owners', async () => {
-  const { line, started, come } = make();
-  const names = ['ada 1', 'ada 2', 'ada 3', 'bo 1'];
+  const { line, started, come } = make(FOUR);
+  const names = ['ada 1', 'ada 2', 'ada 3', 'ada 4', 'bo 1'];
   const all = names.map((name) => come(name));
-  for (const name of ['ada 1', 'bo 1', 'ada 2', 'ada 3']) {
+  for (const name of ['bo 1', 'ada 1', 'ada 2', 'ada 3', 'ada 4']) {
     await turn();
     started.get(name)?.resolve('');
   }

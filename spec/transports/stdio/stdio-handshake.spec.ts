@@ -53,12 +53,12 @@ for (const how of ['garbage', 'silence', 'exit'] as const) {
   test(`speaks the legacy era with a server that answers the probe with ${how}, and remembers silence`, async () => {
     const memory: OpeningMemory = {};
     const program = fixture(`--before-initialize=${how}`);
-    const first = await openStdio(program, { memory }, how === 'silence' ? IMPATIENT : PATIENT);
+    const first = await openStdio(program, { memory, ...(how === 'silence' ? IMPATIENT : PATIENT) });
     assert.equal([first.peer.era, memory.skipsProbe], ['legacy', how === 'garbage' ? undefined : true]);
     await stillWorks(first);
     await first.close();
     // An unanswered probe would take longer than a test may.
-    const again = await openStdio(program, { memory, handshakeTimeoutMs: 120_000 }, PATIENT);
+    const again = await openStdio(program, { memory, handshakeTimeoutMs: 120_000, ...PATIENT });
     assert.is(again.peer.era, 'legacy');
     await again.close();
   });
@@ -75,14 +75,14 @@ test('does not probe a server again that stopped reading after the probe', async
 });
 
 test('probes a slow server again when it refuses the legacy era', async () => {
-  const transport = await openStdio(fixture('--era=modern'), {}, IMPATIENT);
+  const transport = await openStdio(fixture('--era=modern'), IMPATIENT);
   assert.is(transport.peer.era, 'modern');
   await stillWorks(transport);
   await transport.close();
 });
 
 test('forgets an unanswered probe, so that a log line goes to the only exchange', async () => {
-  const transport = await openStdio(fixture('--before-initialize=silence'), {}, IMPATIENT);
+  const transport = await openStdio(fixture('--before-initialize=silence'), IMPATIENT);
   const { events } = await see(transport.exchange(callTool('log', { text: 'mine' })));
   const found = events.map(({ kind }) => kind);
   assert.equal(found, ['notification', 'result']);

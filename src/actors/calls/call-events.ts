@@ -99,13 +99,14 @@ export class CallEvents implements CallRecord {
   /** The fields of every event. Spread first in a literal, they are copied in one step. */
   #event<T extends GatewayEvent['type']>(type: T) {
     const { template, number, request } = this.#call;
+    const tool = toolOf(request);
     return {
       type,
       atMs: Date.now(),
       template,
       call: number,
       method: short(request.method),
-      tool: toolIn(request),
+      tool: tool && short(tool),
       principal: request.caller ?? ANONYMOUS.id,
       requestId: request.requestId,
     };
@@ -116,11 +117,6 @@ export class CallEvents implements CallRecord {
     this.#hasEnded = true;
     return true;
   }
-}
-
-function toolIn(request: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
-  const tool = toolOf(request);
-  return tool === undefined ? undefined : short(tool);
 }
 
 /** Clients choose the names. A long one is copied: a slice would keep the whole name in memory. */

@@ -42,7 +42,6 @@ export class CallReply {
   /** Questions that the client has not answered. */
   #unanswered = 0;
   #isPaused = false;
-  #hasResumed = false;
 
   /** Counts in `calls` from now on, until `end`. `paused`: see ExchangeHooks of instance-ref.ts. */
   constructor(
@@ -63,11 +62,8 @@ export class CallReply {
 
   /** Passes the events of a transport to the caller. `onMessage` is called at every message. Default: not called. */
   follow(source: Observable<ExchangeEvent>, onMessage?: () => void): void {
-    if (this.#subscriber.closed) return;
     this.#onMessage = onMessage;
-    const subscription = source.subscribe(this);
-    if (this.#subscriber.closed) subscription.unsubscribe();
-    else this.#source = subscription;
+    this.#source = source.subscribe(this);
   }
 
   /** Messages after the answer are not passed on. */
@@ -110,13 +106,14 @@ export class CallReply {
       durationMs: this.#now() - this.#startedAt,
       error: isOverdue ? overdue : this.#error,
     };
-    this.#calls.end(this.#ownerId, ending, this.#hasResumed);
+    this.#calls.end(this.#ownerId, ending);
     return ending;
   }
 
   /** The question is passed on before the freed capacity is announced: the client may answer at once. */
   #ask(request: ServerRequest): void {
-    if (!this.#tryPause()) {
+    this.#isPaused ||= this.#calls.pause(this.#ownerId);
+    if (!this.#isPaused) {
       request.answer(TOO_MANY_WAIT);
       return;
     }
@@ -130,17 +127,9 @@ export class CallReply {
     if (this.#isPaused) this.#paused?.(true);
   }
 
-  #tryPause(): boolean {
-    if (this.#isPaused) return true;
-    this.#isPaused = this.#calls.pause(this.#ownerId, this.#hasResumed);
-    if (this.#isPaused) this.#hasResumed = false;
-    return this.#isPaused;
-  }
-
   #resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    this.#hasResumed = true;
     this.#calls.resume(this.#ownerId);
     this.#paused?.(false);
   }

@@ -1,7 +1,6 @@
 // The loop of one call: choose an instance, count the call, send it, wait, and try the next instance when that is safe. Choosing
-// and counting happen in one synchronous block. A repeatable call without a message is also sent to a second instance: the first
-// message wins. The route names the instances and how the call travels there (routes.ts), retry.ts decides whether it may be
-// repeated; dispatcher.ts has the rules in full.
+// and counting happen in one synchronous block. The route names the instances and how the call travels there (routes.ts), retry.ts
+// decides whether it may be repeated; dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import type { SentCall } from '../../balancing/outliers.ts';
@@ -15,7 +14,7 @@ import {
   perhapsDelivered,
   shuttingDown,
 } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
+import type { Answer, ExchangeEvent, FinalEvent, RequestTrace } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Attempted, CallEvents } from './call-events.ts';
@@ -24,14 +23,16 @@ import { Deadline, SLOW_PART } from './deadline.ts';
 import { type CallInput, InstanceSearch, mayLackTool } from './instance-search.ts';
 import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
-import { type TraceDeps, tracedExchange } from './traced-exchange.ts';
+import { tracedExchange } from './traced-exchange.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 
-export interface CallDeps extends Clock, TraceDeps {
+export interface CallDeps extends Clock {
   readonly budget: RetryBudget;
   readonly fleet: Pick<Fleet, 'members'>;
   /** False while the gateway closes: nothing new is started. */
   readonly isAccepting: () => boolean;
+  /** For calls without a span; undefined while nothing is traced. Default: never. */
+  readonly trace?: () => RequestTrace | undefined;
 }
 
 interface Attempt extends Attempted {
@@ -46,17 +47,6 @@ interface Attempt extends Attempted {
 
 type FailedAttempt = Pick<Attempt, 'ref' | 'attempt' | 'mayRepeat'>;
 
-/** The failure of an attempt, or of the opening before it. */
-interface AttemptFailure {
-  readonly ref: InstanceRef;
-  readonly error: GatewayError;
-  readonly attempt: number;
-  /** A repeat after this failure needs no budget, or the budget has granted it. */
-  isPaid: boolean;
-  /** An event has reported a repeat after it. */
-  isReported: boolean;
-}
-
 export class Call implements QueuedCall, RunningCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
@@ -68,12 +58,16 @@ export class Call implements QueuedCall, RunningCall {
   isPaused = false;
   #retries = 0;
   #isAnswering = false;
-  #lastFailure: AttemptFailure | undefined;
+  /** The last failure of an attempt, or of the opening before it. */
+  #failure: GatewayError | undefined;
+  /** Reports the repeat after the last failure, once. */
+  #report: (() => void) | undefined;
+  /** A repeat after the last failure needs budget that was not taken yet. */
+  #needsBudget = false;
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
   /** The previous attempt, which is silent and continues. */
   #slowAttempt: Attempt | undefined;
-  #isQueued = false;
   /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
@@ -106,11 +100,11 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   refuse(): void {
-    this.giveUp(this.#failure() ?? queueFull(this.#input.group.template));
+    this.giveUp(this.#failure ?? queueFull(this.#input.group.template));
   }
 
   /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
-  giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
+  giveUp(error: GatewayError = this.#failure ?? this.#noInstance()): void {
     this.#leaveQueue(); // first: the error handler of the caller may advance the queue
     this.#events.refused(error.code, this.#passedMs);
     this.#subscriber.error(error);
@@ -135,7 +129,7 @@ export class Call implements QueuedCall, RunningCall {
     this.#isWaiting = waiting$ !== undefined;
     if (waiting$ !== undefined) {
       this.#leaveQueue();
-      const refused = (error: GatewayError): void => this.giveUp(this.#failure() ?? error);
+      const refused = (error: GatewayError): void => this.giveUp(this.#failure ?? error);
       this.#waitFor(waiting$, () => this.tryNow(), refused);
       return false;
     }
@@ -150,8 +144,7 @@ export class Call implements QueuedCall, RunningCall {
   /** Sends the call to the instance, or first opens what it needs there. False when it was not sent. */
   #prepare(ref: InstanceRef): boolean {
     this.#leaveQueue();
-    const failure = this.#lastFailure;
-    if (failure?.isReported === false) this.#reportRetry(failure, failure.error);
+    this.#report?.();
     if (this.#subscriber.closed) return false; // the caller left when the retry was reported
     let plan: AttemptPlan;
     try {
@@ -224,7 +217,8 @@ export class Call implements QueuedCall, RunningCall {
       subscription: new Subscription(),
       overdue: undefined,
     };
-    const exchange$ = tracedExchange(this.#deps, ref, request, attempt.attempt, {
+    const parent = request.tracker?.trace ?? this.#deps.trace?.();
+    const exchange$ = tracedExchange(parent, ref, request, attempt.attempt, {
       finished: (ending) => this.#finished(attempt, ending),
       overdue: () => attempt.overdue ?? this.#overdue,
       paused: (isPaused) => {
@@ -296,15 +290,12 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   /** A request that certainly did not arrive this time may have arrived with an earlier attempt. */
-  #fail({ ref, attempt }: FailedAttempt, error: GatewayError): void {
-    const isUncertain = error.delivered === 'no' && this.#lastFailure?.error.delivered === 'unknown';
-    this.#lastFailure = {
-      ref,
-      error: isUncertain ? perhapsDelivered(error) : error,
-      attempt,
-      isPaid: error.delivered === 'no',
-      isReported: false,
-    };
+  #fail(failed: FailedAttempt, error: GatewayError): void {
+    const { ref } = failed;
+    const isUncertain = error.delivered === 'no' && this.#failure?.delivered === 'unknown';
+    this.#failure = atInstance(isUncertain ? perhapsDelivered(error) : error, ref.id);
+    this.#needsBudget = error.delivered !== 'no';
+    this.#report = () => this.#reportRetry(failed, error);
     this.#search.exclude(ref);
   }
 
@@ -359,14 +350,13 @@ export class Call implements QueuedCall, RunningCall {
 
   /** Called last, with an instance ready, so that a repeat that is not made costs no budget. */
   #affordsRepeat(): boolean {
-    const failure = this.#lastFailure;
-    if (failure === undefined || failure.isPaid) return true;
-    failure.isPaid = this.#deps.budget.take();
-    return failure.isPaid;
+    if (this.#needsBudget && !this.#deps.budget.take()) return false;
+    this.#needsBudget = false;
+    return true;
   }
 
-  #reportRetry({ ref, attempt }: Pick<Attempt, 'ref' | 'attempt'>, { code }: GatewayError): void {
-    if (this.#lastFailure !== undefined) this.#lastFailure.isReported = true;
+  #reportRetry({ ref, attempt }: FailedAttempt, { code }: GatewayError): void {
+    this.#report = undefined;
     this.#retries += 1;
     this.#events.retried(ref, attempt, code);
   }
@@ -374,21 +364,15 @@ export class Call implements QueuedCall, RunningCall {
   /** Joins the queue, or keeps its position there, while a suitable instance is only at capacity; else gives up. */
   #joinQueue(): void {
     const { group } = this.#input;
-    const isWorthIt = this.#route.isOnlyFull(this.#search.tried);
-    if (!isWorthIt) this.giveUp();
-    if (!isWorthIt || this.#isQueued) return;
-    this.#isQueued = true; // before joining: it may be served synchronously
-    if (group.queue.join(this, group.maxQueueLength)) group.queue.claim(this);
+    const { queue } = group;
+    if (!this.#route.isOnlyFull(this.#search.tried)) this.giveUp();
+    else if (queue.has(this)) return;
+    else if (queue.join(this, group.maxQueueLength)) queue.claim(this);
     else this.refuse();
   }
 
   #leaveQueue(): void {
-    if (this.#isQueued) this.#input.group.queue.leave(this);
-    this.#isQueued = false;
-  }
-
-  #failure(): GatewayError | undefined {
-    return this.#lastFailure && atInstance(this.#lastFailure.error, this.#lastFailure.ref.id);
+    this.#input.group.queue.leave(this);
   }
 
   #noInstance(): GatewayError {
@@ -413,11 +397,11 @@ export class Call implements QueuedCall, RunningCall {
   #timedOut(passedMs: number): void {
     // Of two silent instances the error names the first.
     const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
-    const mayHaveArrived = silent !== undefined || this.#lastFailure?.error.delivered === 'unknown';
+    const mayHaveArrived = silent !== undefined || this.#failure?.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
-    const failure = this.#isWaiting ? this.#failure() : undefined; // more telling than the lack of another instance
+    const failure = this.#isWaiting ? this.#failure : undefined; // more telling than the lack of another instance
     this.giveUp(failure ?? this.#overdue);
   }
 }

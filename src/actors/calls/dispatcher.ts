@@ -25,12 +25,10 @@ export class Dispatcher {
   }
 
   /**
-   * Cold: subscribing starts the call, unsubscribing cancels it on the backend. Emits the messages of the instance; errors with
-   * GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND, BACKEND_UNAVAILABLE,
-   * BACKEND_TIMEOUT, SHUTTING_DOWN. Failover: after `delivered: 'no'` the call is sent to another instance, at most `maxRetries`
-   * times and never to the same one twice; after `'unknown'` only if it is safe to repeat, within the retry budget; never after
-   * the first message. A repeatable call without a message for a third of its time is also sent to a second instance: the first
-   * message wins. The call fails with its last failure. Source: ADR 9, ADR 40.
+   * See Gateway.exchange. Failover: after `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and
+   * never to the same one twice; after `'unknown'` only if it is safe to repeat, within the retry budget; never after the first
+   * message. A repeatable call without a message for a third of its time is also sent to a second instance: the first message
+   * wins. The call fails with its last failure. Source: ADR 9, ADR 40.
    */
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.carry(template, request, () => {

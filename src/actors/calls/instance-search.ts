@@ -21,8 +21,8 @@ export interface CallInput {
 export class InstanceSearch {
   readonly #input: CallInput;
   #tried: Set<string> | undefined;
-  /** The wanted tool, once an instance lacked it. */
-  #lackedTool: string | undefined;
+  /** An instance lacked the wanted tool. */
+  #isToolLacking = false;
 
   constructor(input: CallInput) {
     this.#input = input;
@@ -53,14 +53,21 @@ export class InstanceSearch {
     if (mayLackTool(this.#input, ref)) this.#skip(ref);
   }
 
+  /** `members`: all instances of the template. TOOL_NOT_FOUND unless an unavailable instance may have the tool. */
   error(members: readonly UnavailableInstance[]): GatewayError {
-    const { group, route } = this.#input;
-    const asked = { template: group.template, bound: route.bound, tried: this.#tried };
-    return noInstanceError({ ...asked, lackedTool: this.#lackedTool }, members);
+    const { group, route, wantedTool } = this.#input;
+    const { template } = group;
+    const { bound } = route;
+    const mayExist =
+      bound === undefined && members.some(({ id, state }) => !this.#tried?.has(id) && MAY_RETURN.has(state));
+    if (wantedTool !== undefined && this.#isToolLacking && !mayExist)
+      return toolNotFound(wantedTool, template);
+    if (bound === undefined) return noneHealthy(template, members);
+    return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
   }
 
   #skip(ref: InstanceRef): void {
-    this.#lackedTool = this.#input.wantedTool;
+    this.#isToolLacking = true;
     this.exclude(ref);
   }
 }
@@ -77,26 +84,10 @@ export interface UnavailableInstance {
   readonly reason: string | null;
 }
 
+/** States of an instance that may become available on this node: its tools are unknown. */
+const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
+
 const MOST_NAMED = 3;
-
-export interface Search {
-  readonly template: string;
-  readonly bound: UnavailableInstance | undefined;
-  readonly lackedTool: string | undefined;
-  readonly tried: Tried;
-}
-
-/** `members`: all instances of the template. TOOL_NOT_FOUND unless an unavailable instance may have the tool. */
-export function noInstanceError(
-  { template, bound, lackedTool, tried }: Search,
-  members: readonly UnavailableInstance[],
-): GatewayError {
-  const mayExist =
-    bound === undefined && members.some((member) => !tried?.has(member.id) && mayReturn(member));
-  if (lackedTool !== undefined && !mayExist) return toolNotFound(lackedTool, template);
-  if (bound === undefined) return noneHealthy(template, members);
-  return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
-}
 
 /** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */
 export function noneHealthy(template: string, instances: readonly UnavailableInstance[]): GatewayError {
@@ -105,11 +96,6 @@ export function noneHealthy(template: string, instances: readonly UnavailableIns
   const named = absent.slice(0, MOST_NAMED).map(clauseOf);
   const more = absent.length - named.length;
   return noHealthyInstance(template, [...named, ...(more === 0 ? [] : [`and ${more} more`])].join('; '));
-}
-
-/** True for an instance that may become available on this node: its tools are unknown. */
-function mayReturn({ state }: UnavailableInstance): boolean {
-  return state === 'starting' || state === 'unhealthy';
 }
 
 function clauseOf({ id, state, reason }: UnavailableInstance): string {

@@ -38,7 +38,7 @@ export interface RequestOptions extends ExchangeOptions {
   readonly requestId?: string | undefined;
   /** See ExchangeRequest.tracker; of a list it tracks the requests for all pages. */
   readonly tracker?: Tracker | undefined;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface CallResult {
@@ -107,8 +107,7 @@ export class Requests {
     signal?: AbortSignal,
   ): Promise<GatewayError> {
     const isListed =
-      needsList(request, error) &&
-      (await this.#lists(template, request, signal === undefined ? { instanceId } : { instanceId, signal }));
+      needsList(request, error) && (await this.#lists(template, request, { instanceId, signal }));
     return atInstance(errorOfAnswer(request, error, isListed), instanceId);
   }
 

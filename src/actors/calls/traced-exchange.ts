@@ -1,24 +1,22 @@
-// The exchange of an attempt inside its span, if its call is traced.
+// The exchange of an attempt inside its span, if its call is traced (`parent`).
 
 import { type Observable, tap } from 'rxjs';
-import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
-import type { RequestTrace } from '../../domain/trace.ts';
+import {
+  type ExchangeEvent,
+  type ExchangeRequest,
+  isFinal,
+  type RequestTrace,
+} from '../../domain/exchange.ts';
 import type { ExchangeHooks, InstanceRef } from '../instances/instance-ref.ts';
-
-export interface TraceDeps {
-  /** For calls without a span; undefined while nothing is traced. Default: never. */
-  readonly trace?: () => RequestTrace | undefined;
-}
 
 /** Like `InstanceRef.exchange`; to be subscribed to once, immediately. `number`: that of the attempt. */
 export function tracedExchange(
-  { trace: embedderTrace }: TraceDeps,
+  parent: RequestTrace | undefined,
   ref: InstanceRef,
   request: ExchangeRequest,
   number: number,
   hooks: ExchangeHooks,
 ): Observable<ExchangeEvent> {
-  const parent = request.tracker?.trace ?? embedderTrace?.();
   if (parent === undefined) return ref.exchange(request, hooks);
   const { template, id: instanceId, definition } = ref;
   const { method, params } = request;

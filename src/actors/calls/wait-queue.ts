@@ -67,6 +67,10 @@ export class WaitQueue {
     if (calls.size === 0) this.#byOwner.delete(call.ownerId);
   }
 
+  has(call: QueuedCall): boolean {
+    return this.#byOwner.get(call.ownerId)?.has(call) === true;
+  }
+
   /**
    * Capacity became free: the first call that can use it takes it. Owners below their share come first. False when no call could
    * use it. While a call is served, other instances wait: calls that end as they begin would otherwise nest ever deeper.
@@ -87,16 +91,14 @@ export class WaitQueue {
 
   /** The available instances have changed: all calls try again, and those without an instance to wait for end. */
   reconsider(): void {
-    const waiting = [...this.#byOwner.values()].flatMap((calls) => [...calls.keys()]);
-    for (const call of waiting) {
-      if (this.#has(call)) call.tryNow();
-    }
+    for (const call of this.#waiting) if (this.has(call)) call.tryNow();
   }
 
   /** From now on this call ends as soon as another one waits for its capacity. */
   offer(call: YieldingCall): void {
+    const { target } = call;
     this.#yielding.add(call);
-    if (this.#isWaitedFor(call.target)) this.#take(call);
+    if (target !== undefined && this.#waiting.some((waiting) => waiting.waitsFor(target))) this.#take(call);
   }
 
   withdraw(call: YieldingCall): void {
@@ -106,21 +108,20 @@ export class WaitQueue {
   /** Ends offered calls until this waiting call is served. */
   claim(call: QueuedCall): void {
     for (const offered of this.#yielding) {
-      if (!this.#has(call)) return;
+      if (!this.has(call)) return;
       if (offered.target !== undefined && call.waitsFor(offered.target)) this.#take(offered);
     }
   }
 
-  #add(call: QueuedCall): void {
-    const timeout = timer(LIMITS.queueWaitMs).subscribe(() => this.#refuse(call));
-    const calls = this.#byOwner.get(call.ownerId);
-    if (calls === undefined) this.#byOwner.set(call.ownerId, new Map([[call, timeout]]));
-    else calls.set(call, timeout);
-    this.#length += 1;
+  get #waiting(): QueuedCall[] {
+    return [...this.#byOwner.values()].flatMap((calls) => [...calls.keys()]);
   }
 
-  #has(call: QueuedCall): boolean {
-    return this.#byOwner.get(call.ownerId)?.has(call) === true;
+  #add(call: QueuedCall): void {
+    const timeout = timer(LIMITS.queueWaitMs).subscribe(() => this.#refuse(call));
+    const calls = this.#byOwner.get(call.ownerId) ?? new Map<QueuedCall, Subscription>();
+    this.#byOwner.set(call.ownerId, calls.set(call, timeout));
+    this.#length += 1;
   }
 
   #refuse(call: QueuedCall): void {
@@ -137,18 +138,12 @@ export class WaitQueue {
       if (!target.hasCapacityFor(ownerId) || target.isBelowShare(ownerId) !== isBelowShare) continue;
       for (const call of calls.keys()) {
         if (!call.tryNow()) continue;
-        this.#endTurn(ownerId);
+        const rest = this.#byOwner.get(ownerId);
+        if (this.#byOwner.delete(ownerId) && rest !== undefined) this.#byOwner.set(ownerId, rest); // its turn is over
         return true;
       }
     }
     return false;
-  }
-
-  #endTurn(ownerId: string): void {
-    const calls = this.#byOwner.get(ownerId);
-    if (calls === undefined) return;
-    this.#byOwner.delete(ownerId);
-    this.#byOwner.set(ownerId, calls);
   }
 
   /** The newest call of the owner that has most calls: at least two more than the owner of the new call. */
@@ -156,19 +151,8 @@ export class WaitQueue {
     const own = this.#byOwner.get(ownerId)?.size ?? 0;
     const owners = this.#byOwner.size + (own === 0 ? 1 : 0);
     if (!isWithinEqualPart(own, owners, maxLength)) return undefined;
-    let most: ReadonlyMap<QueuedCall, unknown> | undefined;
-    for (const calls of this.#byOwner.values()) {
-      if (most === undefined || calls.size > most.size) most = calls;
-    }
+    const [most] = [...this.#byOwner.values()].toSorted((a, b) => b.size - a.size);
     return [...(most?.keys() ?? [])].at(-1);
-  }
-
-  #isWaitedFor(target: QueueTarget | undefined): boolean {
-    if (target === undefined) return false;
-    for (const calls of this.#byOwner.values()) {
-      for (const call of calls.keys()) if (call.waitsFor(target)) return true;
-    }
-    return false;
   }
 
   #take(call: YieldingCall): void {

@@ -12,7 +12,8 @@ import type { Upstream } from '../../transports/transport.ts';
 import { noneHealthy } from '../calls/instance-search.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { Binding, DedicatedBinding } from './bindings.ts';
+import { isNetworked } from '../stateless/stateless-routing.ts';
+import { Binding, type DedicatedLease } from './bindings.ts';
 import type { SessionDeps } from './client-session-types.ts';
 
 export interface SessionNeeds {
@@ -22,13 +23,7 @@ export interface SessionNeeds {
   /** The session has set a log level, or is about to: log messages name no client. */
   readonly asksForLog: boolean;
   /** Repeats the state of the client in a new conversation, before it is used. */
-  readonly restoreState?: (upstream: Upstream, signal: AbortSignal) => Promise<void>;
-}
-
-interface DedicatedLease {
-  readonly upstream: Upstream;
-  /** Ends the lease, and so the conversation. Resolves when nothing is left; never rejects. */
-  readonly close: () => Promise<void>;
+  readonly restoreState?: ((upstream: Upstream, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
 export interface SearchOptions {
@@ -44,12 +39,10 @@ export interface SearchOptions {
 
 export class Binder {
   readonly #deps: SessionDeps;
-  /** Peers that keep no dedicated conversations. */
+  /** Peers that keep no dedicated conversations, and modern programs that do not speak the legacy era. */
   readonly #sharedOnly = new WeakSet<Peer>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
   readonly #eraProbes = new WeakMap<Peer, SingleFlight>();
-  /** Modern programs that do not speak the legacy era. */
-  readonly #modernOnly = new WeakSet<Peer>();
 
   constructor(deps: SessionDeps) {
     this.#deps = deps;
@@ -58,7 +51,7 @@ export class Binder {
   /** Chooses an instance for a new session. TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE. */
   choose(template: string): InstanceRef {
     const ref = pick(this.#deps.fleet.group(template), NO_IDS);
-    if (ref === undefined) throw this.#noInstance(template);
+    if (ref === undefined) throw this.noInstance(template);
     return ref;
   }
 
@@ -67,10 +60,8 @@ export class Binder {
     const { peer } = ref;
     const { policy } = this.#deps.fleet.group(needs.template);
     if (peer === undefined) return undefined;
-    const isSharedOnly =
-      this.#sharedOnly.has(peer) || (this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
-    if (!isSharedOnly && needsDedicated(ref, peer, policy, needs)) return undefined;
-    return new Binding(ref, peer, ref.feed);
+    const isShared = this.#sharedOnly.has(peer) && !isIsolated(ref, policy);
+    return isShared || !needsDedicated(ref, peer, policy, needs) ? new Binding(ref, peer) : undefined;
   }
 
   /**
@@ -95,14 +86,14 @@ export class Binder {
       const mayRetry = tried.size <= retries;
       const hasNext = mayRetry && group.pool.candidates.some(({ id }) => !tried.has(id));
       try {
-        if (!hasNext || isPipe(ref)) return await this.#open(ref, needs, signal);
+        if (!hasNext || !isNetworked(ref.definition)) return await this.#open(ref, needs, signal);
         return await this.#openWithin((endsAtMs - now()) / 2, ref, needs, signal);
       } catch (thrown) {
         failure = atInstance(asGatewayError(thrown), ref.id);
         ref = mayRetry && !signal.aborted ? pickWithLast(group, tried, last) : undefined;
       }
     }
-    throw failure ?? this.#noInstance(needs.template);
+    throw failure ?? this.noInstance(needs.template);
   }
 
   /** Aborts an opening that takes longer. Over a network a healthy backend opens at once; only a program takes time to start. */
@@ -128,16 +119,20 @@ export class Binder {
     if (present !== undefined) return present;
     const { peer } = ref;
     if (peer === undefined) throw notConnected();
-    const leased = await this.#leaseDedicated(ref, peer, needs, signal);
+    const { policy } = this.#deps.fleet.group(needs.template);
+    const isForLegacy = peer.era === 'modern' && !isNetworked(ref.definition) && !isIsolated(ref, policy);
+    const leased = isForLegacy
+      ? await this.#leaseLegacy(ref, peer, needs, signal)
+      : await lease(ref, needs, signal);
     if (leased === undefined) {
+      this.#sharedOnly.add(peer);
       const shared = this.at(ref, needs); // the instance may have a new session meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }
-    const { upstream, close } = leased;
-    const binding = new DedicatedBinding(ref, upstream, { close, buffersMessages: isPipe(ref) });
+    const binding = new Binding(ref, leased.upstream.peer, leased);
     try {
-      await needs.restoreState?.(upstream, signal);
+      await needs.restoreState?.(leased.upstream, signal);
       signal.throwIfAborted();
       if (!binding.isIntact) throw notConnected();
     } catch (thrown) {
@@ -147,25 +142,11 @@ export class Binder {
     return binding;
   }
 
-  /** Undefined where only sharing the conversation of the instance is possible, which is remembered. */
-  async #leaseDedicated(
-    ref: InstanceRef,
-    peer: Peer,
-    needs: SessionNeeds,
-    signal: AbortSignal,
-  ): Promise<DedicatedLease | undefined> {
-    const { policy } = this.#deps.fleet.group(needs.template);
-    if (isForLegacy(ref, peer, policy)) return this.#leaseLegacy(ref, peer, needs, signal);
-    const leased = await lease(ref, needs, signal);
-    if (leased === undefined) this.#sharedOnly.add(peer);
-    return leased;
-  }
-
   /**
    * A dedicated process is worth its cost only in the legacy era, in which a program can send requests to its client. One
    * session probes whether the program speaks that era; the others wait, and so start no process in vain.
    */
-  async #leaseLegacy(
+  #leaseLegacy(
     ref: InstanceRef,
     peer: Peer,
     needs: SessionNeeds,
@@ -173,24 +154,18 @@ export class Binder {
   ): Promise<DedicatedLease | undefined> {
     const probe = this.#eraProbes.get(peer) ?? new SingleFlight(this.#deps.scheduler);
     this.#eraProbes.set(peer, probe);
-    const opened = await probe.run(signal, async () => {
-      if (this.#modernOnly.has(peer)) return undefined;
-      try {
-        const leased = await lease(ref, needs, signal);
-        if (leased?.upstream.peer.era !== 'modern') return leased;
-        this.#modernOnly.add(peer); // before the others continue
-        void leased.close(); // it never rejects
-        return undefined;
-      } catch (thrown) {
-        if (signal.aborted) throw thrown;
-        return { thrown }; // the others try themselves: the refusal may concern this owner alone
-      }
+    return probe.run(signal, async () => {
+      if (this.#sharedOnly.has(peer)) return undefined;
+      const leased = await lease(ref, needs, signal);
+      if (leased?.upstream.peer.era !== 'modern') return leased;
+      this.#sharedOnly.add(peer); // before the others continue
+      void leased.close(); // it never rejects
+      return undefined;
     });
-    if (opened !== undefined && 'thrown' in opened) throw opened.thrown;
-    return opened;
   }
 
-  #noInstance(template: string): GatewayError {
+  /** NO_HEALTHY_INSTANCE; SHUTTING_DOWN while the gateway closes. */
+  noInstance(template: string): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
     return noneHealthy(template, this.#deps.fleet.members(template));
   }
@@ -227,18 +202,17 @@ async function lease(
 function needsDedicated(
   ref: InstanceRef,
   { era }: Peer,
-  { session }: BalancerPolicy,
-  needs: SessionNeeds,
+  policy: BalancerPolicy,
+  { profile, asksForLog }: SessionNeeds,
 ): boolean {
   if (era === 'bare') return false;
-  if (!isPipe(ref) || session === 'isolated') return true;
-  if (session !== 'auto') return false;
-  return acceptsServerRequests(needs.profile) || (era === 'legacy' && needs.asksForLog);
+  if (isNetworked(ref.definition) || isIsolated(ref, policy)) return true;
+  return policy.session === 'auto' && (acceptsServerRequests(profile) || (era === 'legacy' && asksForLog));
 }
 
-/** True when a dedicated process of a modern program would be opened only to speak the legacy era. */
-function isForLegacy(ref: InstanceRef, { era }: Peer, { session }: BalancerPolicy): boolean {
-  return era === 'modern' && isPipe(ref) && session !== 'isolated';
+/** True where the template requires a dedicated process, in whichever era. */
+function isIsolated({ definition: { transport } }: InstanceRef, { session }: BalancerPolicy): boolean {
+  return session === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
 }
 
 /** A session is no load until it calls: when all instances are full, any may be chosen. */
@@ -254,9 +228,4 @@ function pickWithLast(
 ): InstanceRef | undefined {
   const other = last === undefined ? undefined : pick(group, new Set([...tried, last.id]));
   return other ?? pick(group, tried);
-}
-
-/** True for a program at the end of a pipe, which knows one client. */
-function isPipe({ definition: { transport } }: InstanceRef): boolean {
-  return !TRANSPORT_TRAITS[transport].isNetworked;
 }

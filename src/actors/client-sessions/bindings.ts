@@ -1,6 +1,7 @@
 // The binding of a session to its instance: a conversation that is leased for the session (dedicated), or that of the instance,
 // which sessions share. binder.ts chooses.
 
+import type { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
@@ -8,16 +9,24 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import { Feed, type FeedClient } from '../sharing/feed.ts';
-import { listNotifications } from '../sharing/listen-client.ts';
+import { isNetworked } from '../stateless/stateless-routing.ts';
 
 /** A session whose client listens: receives the messages of the backend outside of exchanges. */
 export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {
   deliver(message: ServerMessage): void;
-  /** The conversation is over. */
-  lost(): void;
 }
 
-/** The binding to the conversation that sessions share at an instance, during one session of the instance. */
+/** A conversation that is leased for one session: a session of an HTTP backend, or a process. */
+export interface DedicatedLease {
+  readonly upstream: Upstream;
+  /** Ends the lease, and so the conversation. Idempotent. Resolves when nothing is left; never rejects. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Shares the conversation of the instance during one session of the instance; or has a lease, which ends with the session, or with
+ * the last call after the session moved to another instance.
+ */
 export class Binding {
   readonly ref: InstanceRef;
   readonly peer: Peer;
@@ -25,22 +34,47 @@ export class Binding {
   readonly upstream: Upstream | undefined;
   /** The messages and subscriptions of a shared conversation, or of a modern one; undefined for other dedicated ones. */
   readonly feed: Feed | undefined;
+  readonly #close: (() => Promise<void>) | undefined;
+  readonly #buffer: MessageBuffer<ServerMessage> | undefined;
+  #listener: SessionSubscriber | undefined;
+  #calls = 0;
+  #isOver = false;
+  #isRetired = false;
 
-  constructor(ref: InstanceRef, peer: Peer, feed: Feed | undefined, upstream?: Upstream) {
+  constructor(ref: InstanceRef, peer: Peer, lease?: DedicatedLease) {
     this.ref = ref;
     this.peer = peer;
-    this.feed = feed;
-    this.upstream = upstream;
+    this.upstream = lease?.upstream;
+    this.#close = lease?.close;
+    if (lease === undefined) this.feed = ref.feed;
+    else {
+      lease.upstream.closed$.subscribe(() => {
+        this.#isOver = true;
+      });
+      if (peer.era === 'modern') this.feed = new Feed(lease.upstream);
+      else if (!isNetworked(ref.definition)) {
+        // A legacy process sends messages at any time; the stream of an HTTP backend is open only for a listener.
+        this.#buffer = new MessageBuffer(refuseQuestion);
+        this.#receive(lease.upstream);
+      }
+    }
   }
 
   /** False once the conversation is over: the backend's state of the session is lost. */
   get isIntact(): boolean {
-    return this.ref.peer === this.peer;
+    return this.upstream === undefined ? this.ref.peer === this.peer : !this.#isOver;
   }
 
   /** Delivers until the returned function is called. */
   listen(listener: SessionSubscriber): () => void {
-    return this.feed?.add(listener) ?? (() => undefined);
+    if (this.feed !== undefined) return this.feed.add(listener);
+    this.#listener = listener;
+    const received = this.#buffer === undefined ? this.#receive(this.upstream) : undefined;
+    for (const message of this.#buffer?.takeAll() ?? []) listener.deliver(message);
+    return () => {
+      received?.unsubscribe();
+      this.#listener = undefined;
+    };
   }
 
   /** Resolves when the streams of its listeners are open at the backend, or cannot be; undefined when there is no need to wait. */
@@ -55,106 +89,32 @@ export class Binding {
   }
 
   /** A call begins here; it ends with `release`. */
-  take(): void {}
-  release(): void {}
-  /** The session has moved: a dedicated conversation is closed when its last call has ended. */
-  retire(): void {}
-  /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
-  async close(): Promise<void> {}
-}
-
-export interface DedicatedBindingOptions {
-  /** Ends the conversation. Called once; never rejects. */
-  readonly close: () => Promise<void>;
-  /**
-   * Messages are buffered while there is no listener. A legacy process sends messages at any time; the stream of an HTTP backend
-   * is open only for a listener, and a modern backend sends only what it is asked for.
-   */
-  readonly buffersMessages: boolean;
-}
-
-/**
- * A conversation that is leased for one session: a session of an HTTP backend, or a process. The lease ends with the session, or
- * with the last call after the session moved to another instance. A modern process is subscribed to like a shared instance.
- */
-export class DedicatedBinding extends Binding {
-  declare readonly upstream: Upstream;
-  #calls = 0;
-  #isOver = false;
-  #isRetired = false;
-  #listener: SessionSubscriber | undefined;
-  /** Ends the subscription of the listener; undefined with a buffer, which remains subscribed. */
-  #leave: (() => void) | undefined;
-  readonly #close: () => Promise<void>;
-  #buffer: MessageBuffer<ServerMessage> | undefined;
-  #closing: Promise<void> | undefined;
-
-  constructor(ref: InstanceRef, upstream: Upstream, { close, buffersMessages }: DedicatedBindingOptions) {
-    const isModern = upstream.peer.era === 'modern';
-    super(
-      ref,
-      upstream.peer,
-      isModern ? new Feed(upstream, listNotifications(upstream.peer)) : undefined,
-      upstream,
-    );
-    this.#close = close;
-    upstream.closed$.subscribe(() => this.#end());
-    if (isModern || !buffersMessages) return;
-    this.#buffer = new MessageBuffer(refuseQuestion);
-    this.#receive();
-  }
-
-  override get isIntact(): boolean {
-    return !this.#isOver;
-  }
-
-  override listen(listener: SessionSubscriber): () => void {
-    this.#listener = listener;
-    if (this.#buffer === undefined) this.#leave = this.feed?.add(listener) ?? this.#receive();
-    for (const message of this.#buffer?.takeAll() ?? []) listener.deliver(message);
-    return () => {
-      this.#leave?.();
-      this.#listener = undefined;
-    };
-  }
-
-  override take(): void {
+  take(): void {
     this.#calls += 1;
   }
 
-  override release(): void {
+  release(): void {
     this.#calls -= 1;
     if (this.#isRetired && this.#calls === 0) void this.close();
   }
 
-  override retire(): void {
+  /** The session has moved: a dedicated conversation is closed when its last call has ended. */
+  retire(): void {
     this.#isRetired = true;
     if (this.#calls === 0) void this.close();
   }
 
-  override close(): Promise<void> {
-    this.#end();
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  #receive(): () => void {
-    const subscription = this.upstream.messages$.subscribe({
-      next: (message) => {
-        if (this.#listener === undefined) this.#buffer?.put(message, message.params);
-        else this.#listener.deliver(message);
-      },
-      complete: () => this.#end(),
-    });
-    return () => subscription.unsubscribe();
-  }
-
-  #end(): void {
+  /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
+  async close(): Promise<void> {
     this.#isOver = true;
-    this.#leave?.();
-    const listener = this.#listener;
-    this.#listener = undefined;
-    listener?.lost();
+    await this.#close?.();
+  }
+
+  #receive(upstream: Upstream | undefined): Subscription | undefined {
+    return upstream?.messages$.subscribe((message) => {
+      if (this.#listener === undefined) this.#buffer?.put(message, message.params);
+      else this.#listener.deliver(message);
+    });
   }
 }
 

@@ -11,6 +11,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Fleet } from '../fleet.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binding } from './bindings.ts';
 
 export interface SessionDeps extends Clock {
@@ -49,8 +50,8 @@ export interface BoundSession {
   readonly isListened: boolean;
   /** True while calls are under way at the binding, or between two rounds there. */
   readonly isCalling: boolean;
-  /** The session has this binding from now on. It has detached from the previous one when this returns. */
-  moved(binding: Binding): void;
+  /** The session has this binding from now on. It has detached from the previous one, at `from`, when this returns. */
+  moved(binding: Binding, from: InstanceRef | undefined): void;
   /** The session has ended; its binding is closed after this returns. */
   ended(reason: string): void;
 }

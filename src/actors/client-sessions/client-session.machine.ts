@@ -1,15 +1,16 @@
 // The states of the binding of one legacy session, and the transitions between them. session-binding.ts does the work of each
 // state; a parked session has no actor.
 //
-//   entering ─┬─ bound ─► serving ── lost ──► moving ── bound ──► serving
-//             └─ new ───► opening ── bound ──► serving      └─ failed ──► unbound ── requested, retryDelay ──► moving
+//   entering ─┬─ bound ─► serving ── lost, upgrade ──► binding ── bound ──► serving
+//             └─ new ───► binding                        └─ failed ──► unbound ── requested, retryDelay ──► binding
 //
 //   lost:      the conversation is over, or the instance may not be used: the session moves, or is unbound for a while if it has just
 //              moved; or, when it may not move, keeps its binding if no other instance could serve its client, or is finishing while
 //              calls are under way there, or ends
+//   upgrade:   a dedicated conversation is needed
+//   failed:    a session without a first binding ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
-//   upgrade:   from serving to moving and back: a dedicated conversation is needed
-//   end:       from everywhere to ended; so does a failed opening
+//   end:       from everywhere to ended
 //   park:      from everywhere to parked, where the actor ends and the session remains
 
 import { type Actor, fromPromise, setup } from 'xstate';
@@ -18,7 +19,7 @@ import { type Actor, fromPromise, setup } from 'xstate';
  * State of the binding of a session. `serving`: requests may use the binding, if that is usable. `unbound`: no instance took the
  * session, or it pauses. `finishing`: the session may not move; its calls continue where they are, and no new ones are taken.
  */
-export type SessionPhase = 'opening' | 'serving' | 'moving' | 'unbound' | 'finishing' | 'ended';
+export type SessionPhase = 'binding' | 'serving' | 'unbound' | 'finishing' | 'ended';
 
 export type ClientSessionEvent =
   | { readonly type: 'lost' }
@@ -55,6 +56,12 @@ export interface ClientSessionDeps {
 
 /** Wait between two attempts to find an instance for a session whose client listens. */
 export const RETRY_DELAY_MS = 5_000;
+
+/** The first binding has failed, or a later one. */
+const NOT_BOUND = [
+  { guard: 'isBound', target: 'unbound', actions: 'fail' },
+  { target: 'ended', actions: 'fail' },
+] as const;
 
 export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 
@@ -93,20 +100,17 @@ export const clientSessionMachine = setup({
   on: { end: '.ended', park: '.parked' },
   states: {
     entering: {
-      always: [{ guard: 'isBound', target: 'serving' }, { target: 'opening' }],
+      always: [{ guard: 'isBound', target: 'serving' }, { target: 'binding' }],
     },
-    opening: {
-      entry: { type: 'enter', params: { phase: 'opening' } },
+    binding: {
+      entry: { type: 'enter', params: { phase: 'binding' } },
       invoke: {
         src: 'binding',
         input: ({ context }) => context.deps,
         onDone: 'serving',
-        onError: {
-          target: 'ended',
-          actions: 'fail',
-        },
+        onError: [{ guard: 'isServed', target: 'serving', actions: 'fail' }, ...NOT_BOUND],
       },
-      after: { longest: { target: 'ended', actions: 'fail' } },
+      after: { longest: NOT_BOUND },
     },
     serving: {
       entry: { type: 'enter', params: { phase: 'serving' } },
@@ -114,45 +118,25 @@ export const clientSessionMachine = setup({
         lost: [
           { guard: 'isServed', actions: { type: 'enter', params: { phase: 'serving' } } },
           { guard: 'mayPause', target: 'unbound' },
-          { guard: 'mayMove', target: 'moving' },
+          { guard: 'mayMove', target: 'binding' },
           { guard: 'mayWait', actions: 'refuse' },
           { guard: 'mayFinish', target: 'finishing' },
           { target: 'ended' },
         ],
-        upgrade: 'moving',
+        upgrade: 'binding',
       },
-    },
-    moving: {
-      entry: { type: 'enter', params: { phase: 'moving' } },
-      invoke: {
-        src: 'binding',
-        input: ({ context }) => context.deps,
-        onDone: 'serving',
-        onError: [
-          {
-            guard: 'isServed',
-            target: 'serving',
-            actions: 'fail',
-          },
-          {
-            target: 'unbound',
-            actions: 'fail',
-          },
-        ],
-      },
-      after: { longest: { target: 'unbound', actions: 'fail' } },
     },
     unbound: {
       entry: { type: 'enter', params: { phase: 'unbound' } },
       on: {
         requested: [
           { guard: 'isServed', target: 'serving' },
-          { guard: 'mayMove', target: 'moving' },
+          { guard: 'mayMove', target: 'binding' },
           { guard: 'mayFinish', target: 'finishing' },
           { target: 'ended' },
         ],
       },
-      after: { retryDelay: { guard: 'isListened', target: 'moving' } },
+      after: { retryDelay: { guard: 'isListened', target: 'binding' } },
     },
     finishing: {
       entry: { type: 'enter', params: { phase: 'finishing' } },

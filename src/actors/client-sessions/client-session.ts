@@ -2,7 +2,7 @@
 // session-binding.ts has its binding, expiring-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
-import { AsyncSubject, Observable, of, Subject, Subscription, tap } from 'rxjs';
+import { AsyncSubject, Observable, Subject, Subscription, tap } from 'rxjs';
 import { LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { callCutOff, sessionLost } from '../../domain/error-catalogue.ts';
@@ -27,7 +27,7 @@ export interface SessionSupervisor {
   readonly binder: Binder;
   /** The client sent a message, or the session is no longer busy. */
   used(session: ClientSession): void;
-  bound(session: ClientSession): void;
+  moved(session: ClientSession, from: InstanceRef): void;
   ended(session: ClientSession, ending: Ending): void;
 }
 
@@ -43,26 +43,23 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
-  /** For its supervisor: the instance of its last event; undefined before the first one. */
-  reportedAt: InstanceRef | undefined;
-  /** For its supervisor: the backend that its client knows from the handshake; undefined before. */
-  greeted: Peer | undefined;
   readonly #supervisor: SessionSupervisor;
   readonly #lists: SessionLists | undefined;
   readonly #sessionBinding: SessionBinding;
-  // Made with the first call; a parked session has neither.
-  #calls: LinkedSet<SessionRoute> | undefined;
-  #reservations: Set<HeldReservation> | undefined;
+  readonly #calls = new LinkedSet<SessionRoute>();
+  readonly #reservations = new LinkedSet<HeldReservation>();
   #isAway = false;
-  /** Its observers are the event streams of the client. Made for the first one; a parked session has none. */
-  #messages: Subject<ServerMessage> | undefined;
+  /** The backend that its client knows from the handshake. */
+  #greeted: Peer | undefined;
+  /** Its observers are the event streams of the client. */
+  readonly #messages = new Subject<ServerMessage>();
   /** The subscription at its binding, as long as `messages$` is observed. */
   #listening: { readonly binding: Binding; readonly subscription: Subscription } | undefined;
   #holds = 0;
   /** Why the session is over, as a clause; undefined while it is not. */
   #endReason: string | undefined;
-  /** Made for the first observer. */
-  #ended$: AsyncSubject<string> | undefined;
+  /** Emits the reason, a clause, once when the session is over, then completes. Replayed. */
+  readonly ended$ = new AsyncSubject<string>();
   #isClosing = false;
 
   /** `profile` is shared by all sessions with an equal one. Without `lists` the backend answers all list requests. */
@@ -81,27 +78,34 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     this.#sessionBinding = new SessionBinding(supervisor, this);
   }
 
-  /** Binds the session to an instance; for errors see ClientSessions.open. No promise when nothing has to be opened there. */
-  open(): Promise<unknown> | undefined {
+  /** Binds the session to an instance; for errors see ClientSessions.open. */
+  open(): Promise<void> {
     return this.#sessionBinding.open();
   }
 
+  get #binding(): Binding {
+    const { binding } = this.#sessionBinding;
+    if (binding === undefined) throw new Error('a session has no binding before it is open');
+    return binding;
+  }
   /** The backend of the present or last binding. */
   get peer(): Peer {
-    const { binding } = this.#sessionBinding;
-    if (binding === undefined) throw new Error('a session has no peer before it is open');
-    return binding.peer;
+    return this.#binding.peer;
+  }
+  /** The instance of the present or last binding. */
+  get instance(): InstanceRef {
+    return this.#binding.ref;
+  }
+  get instanceId(): string {
+    return this.instance.id;
   }
   /** This session, while it is bound to that instance. See McpSession of protocol/ports.ts. */
   at(instanceId: string): this | undefined {
-    return this.#sessionBinding.binding?.ref.id === instanceId ? this : undefined;
+    return this.instanceId === instanceId ? this : undefined;
   }
   /** True while its requests travel in the instance's own conversation. */
   get isShared(): boolean {
-    return this.#sessionBinding.binding?.upstream === undefined;
-  }
-  get instanceId(): string | undefined {
-    return this.instance?.id;
+    return this.#binding.upstream === undefined;
   }
   /** The last level of `logging/setLevel`, which legacy-over-modern.ts adds to each request to a modern backend. */
   get logLevel(): string | undefined {
@@ -122,9 +126,8 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   /** A reservation at the instance that gave an answer, for a call that continues there. See McpSession of protocol/ports.ts. */
   reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
     // By the answer, not by the id of the instance, which a successor may have, too.
-    const route = this.#calls?.values().find(({ lastAnswer }) => lastAnswer === answer);
+    const route = this.#calls.values().find(({ lastAnswer }) => lastAnswer === answer);
     const reservation = new HeldReservation(this, route?.binding, lost);
-    this.#reservations ??= new Set();
     this.#reservations.add(reservation);
     reservation.watch(route?.reservation === route?.binding);
     return reservation;
@@ -132,16 +135,17 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
 
   /** Ends the calls that are between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
-    for (const reservation of [...(this.#reservations ?? [])]) reservation.end(perhapsDelivered(error));
+    for (const reservation of this.#reservations.values()) reservation.end(perhapsDelivered(error));
   }
 
   /** Notifies the backend; dropped without a backend, or where the backend could not identify the client. */
   notify(method: string, params: JsonObject): void {
     if (this.#endReason !== undefined) return;
     this.used();
-    const binding = this.#sessionBinding.notificationBinding;
-    if (binding?.upstream !== undefined) forwardNotification(binding.upstream, method, params);
-    else if (binding !== undefined && this.#calls?.size === 1 && this.#calls.first?.binding === binding)
+    const { binding } = this.#sessionBinding;
+    if (binding?.isIntact !== true) return;
+    if (binding.upstream !== undefined) forwardNotification(binding.upstream, method, params);
+    else if (this.#calls.size === 1 && this.#calls.first?.binding === binding)
       forwardShared(binding, method, params);
   }
 
@@ -150,16 +154,14 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     const messages$ = new Observable<ServerMessage>((subscriber) => {
       if (this.#endReason !== undefined) return subscriber.complete();
       this.used();
-      this.#messages ??= new Subject();
-      const messages = this.#messages;
-      const isFirst = !messages.observed;
-      messages.subscribe(subscriber);
+      const isFirst = !this.isListened;
+      this.#messages.subscribe(subscriber);
       if (isFirst) this.#startListening();
       return () => {
-        if (!messages.observed) this.#stopListening();
+        if (!this.isListened) this.#stopListening();
       };
     });
-    return (this.greeted && this.#lists?.withNotices(messages$, this.greeted)) ?? messages$;
+    return this.#lists?.withNotices(messages$, this.#greeted ?? this.peer) ?? messages$;
   }
 
   /** See McpSession of protocol/ports.ts. */
@@ -181,9 +183,9 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
     const { queue } = this.#sessionBinding;
-    for (const route of this.#calls?.values() ?? []) {
+    for (const route of this.#calls.values()) {
       if (!isAway) queue.withdraw(route);
-      else if (this.#calls?.has(route)) queue.offer(route); // the end of one call may have ended others
+      else if (this.#calls.has(route)) queue.offer(route); // the end of one call may have ended others
     }
   }
 
@@ -192,18 +194,10 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     return this.hold();
   }
 
-  /** Emits the reason, a clause, once when the session is over, then completes. Replayed. */
-  get ended$(): Observable<string> {
-    if (this.#endReason !== undefined) return of(this.#endReason);
-    this.#ended$ ??= new AsyncSubject();
-    return this.#ended$;
-  }
-
   /** Ends the session. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
   close(reason = 'it was closed'): Promise<void> {
     this.#isClosing = true;
-    this.#sessionBinding.end(reason);
-    return this.#sessionBinding.closing;
+    return this.#sessionBinding.end(reason);
   }
 
   // --- for its supervisor ----------------------------------------------------------------------------------------------
@@ -215,12 +209,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
 
   /** Calls under way, including those between two rounds. */
   get calls(): number {
-    return (this.#calls?.size ?? 0) + (this.#reservations?.size ?? 0);
-  }
-
-  /** The instance of the present or last binding. */
-  get instance(): InstanceRef | undefined {
-    return this.#sessionBinding.binding?.ref;
+    return this.#calls.size + this.#reservations.size;
   }
 
   /** A busy session may neither be parked nor expire. */
@@ -229,16 +218,12 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   }
 
   /**
-   * Releases everything that is not needed to continue later. False while the session is busy. A subscription to `messages$`
-   * continues, and does not count as use: its client may be gone.
+   * Ends the actor. False while the session is busy. A subscription to `messages$` continues, with the actor, and does not count
+   * as use: its client may be gone.
    */
   park(): boolean {
     if (this.isBusy) return false;
-    if (this.isListened) return true;
-    this.#sessionBinding.park();
-    this.#calls = undefined;
-    this.#reservations = undefined;
-    this.#messages = undefined;
+    if (!this.isListened) this.#sessionBinding.park();
     return true;
   }
 
@@ -253,7 +238,6 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
       this.used();
       const binding = this.#sessionBinding;
       const route = new SessionRoute(binding, request, reservation);
-      this.#calls ??= new LinkedSet();
       this.#calls.add(route);
       const noted = tap((answer: Answer) => {
         route.lastAnswer = answer;
@@ -262,7 +246,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
       // Added last, because the teardown of the call must run first.
       subscriber.add(() => {
         if (this.#isAway) binding.queue.withdraw(route);
-        this.#calls?.delete(route);
+        this.#calls.delete(route);
         this.callEnded();
       });
     });
@@ -273,17 +257,16 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   }
 
   left(reservation: HeldReservation): void {
-    this.#reservations?.delete(reservation);
+    this.#reservations.delete(reservation);
     this.callEnded();
   }
 
   get isListened(): boolean {
-    return this.#messages?.observed === true;
+    return this.#messages.observed;
   }
 
   get isCalling(): boolean {
-    if (this.#reservations !== undefined && this.#reservations.size > 0) return true;
-    return (this.#calls?.values() ?? []).some(({ binding }) => binding !== undefined);
+    return this.#reservations.size > 0 || this.#calls.values().some(({ binding }) => binding !== undefined);
   }
 
   used(): void {
@@ -296,9 +279,10 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     if (this.#endReason === undefined) this.#supervisor.used(this);
   }
 
-  moved(binding: Binding): void {
+  moved(binding: Binding, from: InstanceRef | undefined): void {
+    this.#greeted ??= binding.peer;
     if (this.isListened) this.#listenAt(binding);
-    this.#supervisor.bound(this);
+    if (from !== undefined && from !== binding.ref) this.#supervisor.moved(this, from);
   }
 
   get uris(): ResourceUris {
@@ -306,25 +290,18 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   }
 
   deliver(message: ServerMessage): void {
-    this.#messages?.next(message);
-  }
-
-  /** Deferred, because all listeners of an instance lose it at the same time. */
-  lost(): void {
-    this.#supervisor.deps.scheduler.run(() => {
-      if (this.isListened) this.#sessionBinding.requestBinding(false);
-    });
+    this.#messages.next(message);
   }
 
   ended(reason: string): void {
     this.#endReason = reason;
     // A client that initializes again would be refused: it gets the same error as callers without a session.
     const error = this.#supervisor.deps.isAccepting() ? sessionLost(reason) : callCutOff('no');
-    for (const route of this.#calls?.values() ?? []) route.refuse(error);
+    for (const route of this.#calls.values()) route.refuse(error);
     this.dismiss(error);
-    this.#messages?.complete();
-    this.#ended$?.next(reason);
-    this.#ended$?.complete();
+    this.#messages.complete();
+    this.ended$.next(reason);
+    this.ended$.complete();
     this.#supervisor.ended(this, { reason, isLost: !this.#isClosing });
   }
 
@@ -349,7 +326,16 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     this.#listening = { binding, subscription };
     subscription.add(binding.listen(this));
     // An unhealthy instance may become healthy again, with the same conversation.
-    subscription.add(binding.ref.state$.subscribe(() => isGone(binding) && this.lost()));
+    const check = () => isGone(binding) && this.#lost();
+    subscription.add(binding.ref.state$.subscribe(check));
+    subscription.add(binding.upstream?.closed$.subscribe(check));
+  }
+
+  /** Deferred, because all listeners of an instance lose it at the same time. */
+  #lost(): void {
+    this.#supervisor.deps.scheduler.run(() => {
+      if (this.isListened) this.#sessionBinding.requestBinding(false);
+    });
   }
 
   #detach(): void {

@@ -29,7 +29,7 @@ export interface SessionSummary
   extends Pick<SessionRecord, 'ownerId' | 'openedAtMs' | 'usedAtMs' | 'isListened'> {
   readonly id: string;
   readonly clientInfo: JsonObject;
-  readonly bindings: readonly { readonly template: string; readonly at: InstanceRef | undefined }[];
+  readonly bindings: readonly { readonly template: string; readonly at: InstanceRef }[];
 }
 
 /** Different profiles remembered, each of at most 32 KiB. */
@@ -98,8 +98,7 @@ export class ClientSessions implements SessionSupervisor {
     const callOff = () => this.#end(session, CALLED_OFF);
     signal?.addEventListener('abort', callOff);
     try {
-      const opening = session.open();
-      if (opening !== undefined) await opening;
+      await session.open();
     } catch (thrown) {
       // A session without an actor reports no end; any other one has reported its end already.
       if (this.#opening.has(session)) this.ended(session);
@@ -110,10 +109,7 @@ export class ClientSessions implements SessionSupervisor {
     // The session may have ended while it was being opened.
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
     this.#open.add(session);
-    session.greeted = session.peer;
-    session.reportedAt = session.instance;
-    if (session.reportedAt !== undefined)
-      this.deps.emit({ type: 'session.opened', ...eventFields(session, session.reportedAt) });
+    this.deps.emit({ type: 'session.opened', ...eventFields(session) });
     return session;
   }
 
@@ -126,10 +122,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   remove(session: SessionRecord): void {
-    if (this.#open.find(session.id) === undefined) return;
-    this.#aggregateShares.release(session.ownerId);
-    this.#open.delete(session);
-    if (this.size === 0) this.#emptied?.();
+    if (this.#open.find(session.id) !== undefined) this.#drop(session, this.#aggregateShares);
   }
 
   /** A session with one template. A lookup is not a use. */
@@ -189,27 +182,17 @@ export class ClientSessions implements SessionSupervisor {
     else this.#open.used(session);
   }
 
-  bound(session: ClientSession): void {
-    const { reportedAt, instance } = session;
-    if (reportedAt === undefined || instance === undefined || instance === reportedAt) return;
-    session.reportedAt = instance;
-    this.deps.emit({
-      type: 'session.moved',
-      ...eventFields(session, instance),
-      fromInstanceId: reportedAt.id,
-      fromServerId: reportedAt.serverId,
-    });
+  moved(session: ClientSession, from: InstanceRef): void {
+    const { id: fromInstanceId, serverId: fromServerId } = from;
+    this.deps.emit({ type: 'session.moved', ...eventFields(session), fromInstanceId, fromServerId });
   }
 
   ended(session: ClientSession, ending?: Ending): void {
-    const { reportedAt } = session;
-    this.#shares.release(session.ownerId);
-    this.#opening.delete(session);
-    this.#open.delete(session);
-    if (reportedAt !== undefined && ending !== undefined) {
-      this.deps.emit({ type: 'session.ended', ...eventFields(session, reportedAt), ...ending });
+    const wasOpen = !this.#opening.delete(session);
+    if (wasOpen && ending !== undefined) {
+      this.deps.emit({ type: 'session.ended', ...eventFields(session), ...ending });
     }
-    if (this.size === 0) this.#emptied?.();
+    this.#drop(session, this.#shares);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -222,6 +205,12 @@ export class ClientSessions implements SessionSupervisor {
     return known;
   }
 
+  #drop(session: SessionRecord, shares: OwnerShares): void {
+    shares.release(session.ownerId);
+    this.#open.delete(session);
+    if (this.size === 0) this.#emptied?.();
+  }
+
   #all(): SessionRecord[] {
     return [...this.#opening, ...this.#open.all()];
   }
@@ -232,11 +221,7 @@ export class ClientSessions implements SessionSupervisor {
       record instanceof ClientSession
         ? [record]
         : record.innerSessionIds.flatMap((innerId) => this.find(innerId) ?? []);
-    // A parked session has no binding; it continues at its last instance, if possible.
-    const bindings = bound.map(({ template, instance, reportedAt }) => ({
-      template,
-      at: instance ?? reportedAt,
-    }));
+    const bindings = bound.map(({ template, instance }) => ({ template, at: instance }));
     const { clientInfo } = profile;
     return { id: sessionFingerprint(id), ownerId, openedAtMs, usedAtMs, isListened, clientInfo, bindings };
   }
@@ -258,7 +243,7 @@ export class ClientSessions implements SessionSupervisor {
 const CALLED_OFF = 'its client disconnected';
 const SHUT_DOWN = 'the gateway is shutting down';
 
-/** The fields of every event of a session. `at`: its present or last instance. */
-function eventFields({ id, ownerId }: ClientSession, at: InstanceRef) {
-  return { ...eventOf(at), session: sessionFingerprint(id), principal: ownerId };
+/** The fields of every event of an open session. */
+function eventFields({ id, ownerId, instance }: ClientSession) {
+  return { ...eventOf(instance), session: sessionFingerprint(id), principal: ownerId };
 }

@@ -84,12 +84,12 @@ export class ClientState {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
     if (typeof value !== 'string') return refusalPlan(request, 'A string is missing in its params.');
-    if (method === UNSUBSCRIBE) return this.#unsubscribe(request, value, binding);
-    if (method === SET_LEVEL) return this.#setLevel(request, value, binding);
-    if (!this.#uris.has(value) && this.#uris.size >= LIMITS.subscriptionsPerClient) {
-      return refusalPlan(request, `Limit of ${LIMITS.subscriptionsPerClient} subscriptions reached.`);
-    }
-    return this.#subscribe(request, value, binding);
+    if (method === SUBSCRIBE) return this.#subscribe(request, value, binding);
+    const set = () => (method === SET_LEVEL ? this.#setLevel(value) : this.#remove(value));
+    if (hasOwnState(binding) || (method === SET_LEVEL && !offersLog(binding)))
+      return forwarded(request, binding, set);
+    if (method === SET_LEVEL && !isLogLevel(value)) return refusalPlan(request, 'Unknown log level.');
+    return answered(request, set);
   }
 
   /** Repeats the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals are ignored. */
@@ -120,23 +120,18 @@ export class ClientState {
     for (const uri of this.#uris.keys()) yield { method: SUBSCRIBE, params: { uri } };
   }
 
-  #setLevel(request: ExchangeRequest, level: string, binding: Binding): AttemptPlan {
-    const set = (): undefined => {
-      this.#level = level;
-    };
-    if (hasOwnState(binding) || !offersLog(binding)) return forwarded(request, binding, set);
-    return isLogLevel(level) ? answered(request, set) : refusalPlan(request, 'Unknown log level.');
+  #setLevel(level: string): undefined {
+    this.#level = level;
   }
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
-    if (hasOwnState(binding)) return forwarded(request, binding, () => this.#add(uri, binding, undefined));
-    if (binding.peer.era !== 'legacy') return answered(request, () => this.#add(uri, binding, undefined));
+    if (!this.#uris.has(uri) && this.#uris.size >= LIMITS.subscriptionsPerClient) {
+      return refusalPlan(request, `Limit of ${LIMITS.subscriptionsPerClient} subscriptions reached.`);
+    }
+    const add = () => this.#add(uri, binding, undefined);
+    if (hasOwnState(binding)) return forwarded(request, binding, add);
+    if (binding.peer.era !== 'legacy') return answered(request, add);
     return { request, answer: defer(() => this.#join(uri, binding)) };
-  }
-
-  #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
-    const remove = (): undefined => this.#remove(uri);
-    return hasOwnState(binding) ? forwarded(request, binding, remove) : answered(request, remove);
   }
 
   /** Asks the backend, unless another client did. If the backend refuses, there is no subscription to share. */

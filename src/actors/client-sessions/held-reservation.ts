@@ -1,6 +1,7 @@
 // The reservation of a call between two of its rounds.
 
 import { type Observable, Subscription } from 'rxjs';
+import type { Linked } from '../../domain/call-map.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -20,7 +21,8 @@ export interface ReservingSession {
  * While its client is asked, the instance counts the call as under way, and its conversation is kept open. The call fails when
  * there is no conversation left to continue in.
  */
-export class HeldReservation {
+export class HeldReservation implements Linked {
+  links: Linked['links'];
   readonly #session: ReservingSession;
   /** Undefined when the asking backend is unknown: then the call continues at the binding of its session. */
   readonly #binding: Binding | undefined;
@@ -55,19 +57,13 @@ export class HeldReservation {
   watch(isContinuation: boolean): void {
     const binding = this.#binding;
     if (binding === undefined) return;
-    const gone = (): void => {
+    const lost = (): void => {
       if (this.#session.isBoundTo(binding)) this.end(conversationLost(binding));
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
-    const reservation = binding.ref
-      .reserve(this.#session.ownerId, isContinuation, binding.upstream)
-      .subscribe({ complete: gone, error: refused });
-    this.#watching.add(reservation);
-    const over = (): void => {
-      reservation.unsubscribe(); // also where the call can continue elsewhere
-      gone();
-    };
-    this.#watching.add(binding.upstream?.closed$.subscribe(over));
+    const { ref, upstream } = binding;
+    const reservation$ = ref.reserve(this.#session.ownerId, isContinuation, upstream);
+    this.#watching.add(reservation$.subscribe({ complete: lost, error: refused }));
   }
 
   /** There will be no next round. A call whose conversation is over fails with that error instead. */

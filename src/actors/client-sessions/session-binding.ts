@@ -8,12 +8,11 @@ import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/er
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import { noneHealthy } from '../calls/instance-search.ts';
 import type { AttemptPlan, CallRoute } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';
-import { CLIENT_ACTORS } from '../template.machine.ts';
+import { SESSION_ACTOR_ID } from '../template.machine.ts';
 import type { Binder, SessionNeeds } from './binder.ts';
 import type { Binding } from './bindings.ts';
 import {
@@ -39,20 +38,19 @@ export class SessionBinding implements ClientSessionDeps {
   readonly #owner: BoundSession;
   /** Undefined while the session is parked: then the phase is enough to continue. */
   #actor: ClientSessionActor | undefined;
-  #phase: SessionPhase = 'opening';
+  #phase: SessionPhase = 'binding';
   #binding: Binding | undefined;
   /** The binding that is given up although it is usable, because its instance fails calls. */
   #abandoned: Binding | undefined;
   /** The instance that was chosen for the opening. */
   #first: InstanceRef | undefined;
   #clientState: ClientState | undefined;
-  #waiting: Set<Waiter> | undefined;
+  #waiting: Waiter[] = [];
   /** Why the session has no usable binding: the error of the next refusal. */
   #failure: GatewayError | undefined;
   #unsafeCalls = 0;
   #movedAtMs = Number.NEGATIVE_INFINITY;
   #reason = 'its instance is gone';
-  #closing: Promise<void> | undefined;
 
   constructor(
     { deps, binder }: { readonly deps: SessionDeps; readonly binder: Binder },
@@ -78,10 +76,6 @@ export class SessionBinding implements ClientSessionDeps {
   get usableBinding(): Binding | undefined {
     return this.#phase === 'serving' && this.isServed() ? this.#binding : undefined;
   }
-  /** The binding for notifications of the client, for which no binding is opened. */
-  get notificationBinding(): Binding | undefined {
-    return this.#phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
-  }
   /** False when the template demands that clients share a conversation. */
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
@@ -99,21 +93,18 @@ export class SessionBinding implements ClientSessionDeps {
   get uris(): ResourceUris {
     return this.#clientState?.uris ?? NONE;
   }
-  /** Resolves when nothing is left of a dedicated conversation. */
-  get closing(): Promise<void> {
-    return this.#closing ?? Promise.resolve();
-  }
 
-  /** Binds to a first instance. No promise when nothing has to be opened there. */
-  open(): Promise<unknown> | undefined {
+  /** Binds to a first instance. */
+  async open(): Promise<void> {
     const ref = this.#binder.choose(this.template);
-    this.#binding = this.#binder.at(ref, this.#needs);
-    if (this.#binding === undefined) {
+    const binding = this.#binder.at(ref, this.#needs);
+    if (binding === undefined) {
       this.#first = ref;
-      return firstValueFrom(this.untilBound(false));
+      await firstValueFrom(this.untilBound(false));
+    } else {
+      this.#take(binding);
+      this.wake();
     }
-    this.wake();
-    return undefined;
   }
 
   /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
@@ -121,12 +112,13 @@ export class SessionBinding implements ClientSessionDeps {
     return new Observable((subscriber) => {
       if (!this.deps.isAccepting()) return subscriber.error(shuttingDown());
       if (this.#phase === 'ended') return subscriber.error(sessionLost(this.#reason));
-      this.#waiting ??= new Set();
-      if (this.#waiting.size >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(this.template));
+      if (this.#waiting.length >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(this.template));
       const waiter = { needsDedicated, subscriber };
-      this.#waiting.add(waiter);
+      this.#waiting.push(waiter);
       this.requestBinding(needsDedicated);
-      return () => this.#waiting?.delete(waiter);
+      return () => {
+        this.#waiting = this.#waiting.filter((each) => each !== waiter);
+      };
     });
   }
 
@@ -164,7 +156,7 @@ export class SessionBinding implements ClientSessionDeps {
   wake(): void {
     if (this.#actor !== undefined || this.#phase === 'ended') return;
     const parent = this.deps.fleet.root;
-    const actor = createActor(clientSessionMachine, { id: CLIENT_ACTORS.session, parent, input: this });
+    const actor = createActor(clientSessionMachine, { id: SESSION_ACTOR_ID, parent, input: this });
     this.#actor = actor; // before it starts: it may end synchronously
     actor.start();
   }
@@ -189,12 +181,14 @@ export class SessionBinding implements ClientSessionDeps {
     if (this.#phase === 'finishing') this.#actor?.send({ type: 'callEnded' });
   }
 
-  /** Ends the session. `reason` is a clause; the first one counts. */
-  end(reason: string): void {
-    if (this.#phase === 'ended') return;
-    this.#reason = reason;
-    if (this.#actor === undefined) this.enter('ended');
-    else this.#actor.send({ type: 'end' });
+  /** Ends the session. `reason` is a clause; the first one counts. Resolves when nothing is left of a dedicated conversation. */
+  async end(reason: string): Promise<void> {
+    if (this.#phase !== 'ended') {
+      this.#reason = reason;
+      if (this.#actor === undefined) this.enter('ended');
+      else this.#actor.send({ type: 'end' });
+    }
+    await this.#binding?.close();
   }
 
   // --- for the machine ------------------------------------------------------------------------------------------------
@@ -231,12 +225,13 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   get mayMove(): boolean {
-    return mayMove(this.#policy, this.#unsafeCalls);
+    const { sessionFailover } = this.#policy;
+    return sessionFailover === 'always' || (sessionFailover === 'auto' && this.#unsafeCalls === 0);
   }
 
   get mayPause(): boolean {
     const sinceMs = this.deps.now() - this.#movedAtMs;
-    return this.mayMove && sinceMs < RETRY_DELAY_MS && (this.#waiting?.size ?? 0) === 0;
+    return this.mayMove && sinceMs < RETRY_DELAY_MS && this.#waiting.length === 0;
   }
 
   get mayWait(): boolean {
@@ -265,8 +260,7 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   refuse(): void {
-    const { deps, template } = this;
-    this.#refuse(() => noneHealthy(template, deps.fleet.members(template)));
+    this.#refuse(() => this.#binder.noInstance(this.template));
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -283,21 +277,20 @@ export class SessionBinding implements ClientSessionDeps {
   /** `why` is called only when a request waits. While the gateway closes, SHUTTING_DOWN replaces it. */
   #refuse(why: () => GatewayError): void {
     const { failure, waiting } = this.#takeWaiting();
-    if (waiting.size === 0) return;
+    if (waiting.length === 0) return;
     const error = failure ?? (this.deps.isAccepting() ? why() : shuttingDown());
     for (const { subscriber } of waiting) subscriber.error(error);
   }
 
   /** A request that is added from now on waits for the next binding. */
   #takeWaiting() {
-    const taken = { failure: this.#failure, waiting: this.#waiting ?? new Set<Waiter>() };
+    const failure = this.#failure;
     this.#failure = undefined;
-    this.#waiting = undefined;
-    return taken;
+    return { failure, waiting: this.#waiting.splice(0) };
   }
 
   get #needsDedicated(): boolean {
-    return [...(this.#waiting ?? [])].some(({ needsDedicated }) => needsDedicated);
+    return this.#waiting.some(({ needsDedicated }) => needsDedicated);
   }
 
   get #group(): Group {
@@ -312,10 +305,7 @@ export class SessionBinding implements ClientSessionDeps {
     const { template, ownerId, profile } = this.#owner;
     const state = this.#clientState;
     const asksForLog = state?.level !== undefined || this.#needsDedicated;
-    const needs = { template, ownerId, profile, asksForLog };
-    return state === undefined
-      ? needs
-      : { ...needs, restoreState: (upstream, signal) => state.repeat(upstream, signal) };
+    return { template, ownerId, profile, asksForLog, restoreState: state?.repeat.bind(state) };
   }
 
   #take(binding: Binding): void {
@@ -324,7 +314,7 @@ export class SessionBinding implements ClientSessionDeps {
     this.#first = undefined;
     if (before !== undefined) this.#movedAtMs = this.deps.now();
     this.#clientState?.moved(binding);
-    this.#owner.moved(binding);
+    this.#owner.moved(binding, before?.ref);
     before?.retire();
   }
 
@@ -333,13 +323,8 @@ export class SessionBinding implements ClientSessionDeps {
     this.#refuse(() => sessionLost(this.#reason));
     this.#owner.ended(this.#reason);
     this.#clientState?.forget();
-    this.#closing = this.#binding?.close();
+    void this.#binding?.close();
   }
-}
-
-/** True when a session may continue at another instance, after that many unsafe calls. */
-function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): boolean {
-  return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafeCalls === 0);
 }
 
 function hasOthers({ pool }: Group, than: InstanceRef): boolean {

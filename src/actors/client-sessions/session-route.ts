@@ -40,7 +40,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   lastAnswer: Answer | undefined;
   #call: RunningCall | undefined;
   #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
-  #binding: Binding | undefined;
+  /** The binding of the attempt; undefined while the call waits for one, and after its end. */
+  binding: Binding | undefined;
   #needsDedicated = false;
   #repeats = 0;
   /** Wait before the next attempt, in ms. */
@@ -70,7 +71,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
     const binding = this.#isReserved ? reservation : this.#sessionBinding.usableBinding;
     if (binding === undefined) return this.#sessionBinding.untilBound(this.#needsDedicated);
-    if (!this.#needsDedicated && this.#sessionBinding.mayUpgrade && requestNeedsDedicated(request, binding)) {
+    const wantsDedicated = isMixedTask(request, binding) || asksForLog(request, binding);
+    if (wantsDedicated && !this.#needsDedicated && this.#sessionBinding.mayUpgrade) {
       this.#needsDedicated = true; // once: the session gets one, or the call is refused
       return this.#sessionBinding.untilBound(true);
     }
@@ -100,7 +102,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const isRepeatable = isSafeToRepeat(request, ref); // before sending: afterwards the session that knew the tool may be gone
     if (!isRepeatable) this.#sessionBinding.countUnsafe(1);
     binding.take();
-    this.#binding = binding;
+    this.binding = binding;
     const { upstream } = binding;
     return {
       ...(binding === this.reservation ? { request, upstream } : this.#sessionBinding.plan(request, binding)),
@@ -113,21 +115,16 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   end(): void {
-    const binding = this.#binding;
-    this.#binding = undefined;
+    const binding = this.binding;
+    this.binding = undefined;
     binding?.release();
   }
 
   // --- for the calls of its session, and for the queue -----------------------------------------------------------------
 
-  /** The binding of the attempt; undefined while the call waits for one, and after its end. */
-  get binding(): Binding | undefined {
-    return this.#binding;
-  }
-
   /** The instance whose capacity the call uses: none while its backend waits for the client. */
   get target(): InstanceRef | undefined {
-    return this.#call?.isPaused === true ? undefined : this.#binding?.ref;
+    return this.#call?.isPaused === true ? undefined : this.binding?.ref;
   }
 
   /** The client is away, and another call waits for the capacity. */
@@ -138,7 +135,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The session is over. A failure says more than that, unless another attempt is under way. */
   refuse(error: GatewayError): void {
     const failure = this.#failure;
-    if (this.#binding !== undefined) this.#call?.giveUp(perhapsDelivered(error));
+    if (this.binding !== undefined) this.#call?.giveUp(perhapsDelivered(error));
     else this.#call?.giveUp(failure === undefined ? error : atInstance(failure.error, failure.ref.id));
   }
 
@@ -197,10 +194,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.#pauseMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
     this.#repeats += 1;
   }
-}
-
-function requestNeedsDedicated(request: ExchangeRequest, binding: Binding): boolean {
-  return isMixedTask(request, binding) || asksForLog(request, binding);
 }
 
 /** True for a task at a backend that cannot tell its clients apart. */

@@ -11,8 +11,6 @@ import { LIMITS } from '../../domain/limits.ts';
 
 export class CallCounter {
   #carried = 0;
-  /** Active calls that were paused before; they may exceed the capacity. */
-  #resumed = 0;
   #successRate = 1;
   #latencyMs: number | undefined;
   readonly #paused = new OwnerShares(LIMITS.parkedCalls);
@@ -51,7 +49,7 @@ export class CallCounter {
    */
   hasCapacityFor(ownerId: string): boolean {
     if (this.working < LIMITS.inFlightPerInstance) return true;
-    const taken = Math.max(0, this.working - this.#resumed - LIMITS.inFlightPerInstance);
+    const taken = Math.max(0, this.working - LIMITS.inFlightPerInstance);
     return this.#active.held(ownerId) < LIMITS.inFlightReserve - taken && this.isBelowShare(ownerId);
   }
 
@@ -67,17 +65,12 @@ export class CallCounter {
     this.#active.take(ownerId);
   }
 
-  /**
-   * A call has ended; a paused one is resumed first. `hasResumed`: it was paused. A cancelled call says nothing about the
-   * instance; an error answer is an answer.
-   */
+  /** A call has ended; a paused one is resumed first. A cancelled call says nothing about the instance; an error answer is an answer. */
   end(
     ownerId: string,
     { outcome, durationMs }: { readonly outcome: ExchangeOutcome; readonly durationMs: number },
-    hasResumed = false,
   ): void {
     this.#carried -= 1;
-    if (hasResumed) this.#resumed -= 1;
     this.#active.release(ownerId);
     if (outcome === 'cancelled') return;
     const isAnswered = outcome !== 'failed';
@@ -90,13 +83,9 @@ export class CallCounter {
     if (durationMs !== undefined) this.#latencyMs = ewma(this.#latencyMs, durationMs);
   }
 
-  /**
-   * A call waits for its client. False when it may not: LIMITS.parkedCalls do already, or its owner's share of them.
-   * `hasResumed`: it was paused before.
-   */
-  pause(ownerId: string, hasResumed = false): boolean {
+  /** A call waits for its client. False when it may not: LIMITS.parkedCalls do already, or its owner's share of them. */
+  pause(ownerId: string): boolean {
     if (this.#paused.isFull || this.#paused.isShareFull(ownerId)) return false;
-    if (hasResumed) this.#resumed -= 1;
     this.#paused.take(ownerId);
     this.#active.release(ownerId);
     return true;
@@ -104,7 +93,6 @@ export class CallCounter {
 
   /** The call continues, with or without room: its backend works on it already. */
   resume(ownerId: string): void {
-    this.#resumed += 1;
     this.#paused.release(ownerId);
     this.#active.take(ownerId);
   }

@@ -12,7 +12,7 @@ import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { includesLevel } from '../../domain/mcp.ts';
-import type { Closed, Upstream } from '../../transports/transport.ts';
+import type { CallUpstream, Closed, Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 
@@ -25,6 +25,8 @@ export interface ConversationInput {
   readonly isExclusive: boolean;
   /** How long it stays open without a lease, in ms; 0: it ends with its last lease. */
   readonly idleMs: number;
+  /** See LeaseRequest. */
+  readonly carrierOf?: ((upstream: Upstream) => CallUpstream) | undefined;
   /** Opens it; undefined: the backend keeps no dedicated conversations. `signal` ends the opening. */
   readonly open: (signal: AbortSignal) => Promise<Upstream | undefined>;
   readonly listener: ConversationListener;
@@ -35,7 +37,6 @@ export interface ConversationListener {
   opened(conversation: Conversation, upstream: Upstream): void;
   /** The backend or `close` ended it; something may be left of it. */
   ended(conversation: Conversation, closed: Closed): void;
-  retired(conversation: Conversation): void;
   gone(conversation: Conversation): void;
 }
 
@@ -84,6 +85,8 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly #ending = new AbortController();
   readonly #resolveGone: () => void;
   #upstream: Upstream | undefined;
+  /** Carries calls in the conversation; undefined until it is open. */
+  carrier: CallUpstream | undefined;
   #feed: Feed | undefined;
   #leases = 0;
   #usedAtMs: number;
@@ -94,7 +97,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   #settingLevel: Promise<void> | undefined;
 
   constructor(clock: Clock, input: ConversationInput) {
-    const { parent, ownerId, key, isExclusive, idleMs, open, listener } = input;
+    const { parent, ownerId, key, isExclusive, idleMs, listener } = input;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
     this.key = key;
@@ -113,7 +116,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
       input: { ownerId, close },
     });
     this.#actor.start();
-    this.opening = this.#open(open);
+    this.opening = this.#open(input);
     this.opening.catch(() => undefined); // its leases get the error
   }
 
@@ -158,7 +161,6 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     if (this.#isRetired) return;
     this.#isRetired = true;
     this.#disarm?.();
-    this.#listener.retired(this);
     if (this.isIdle) void this.close();
   }
 
@@ -199,24 +201,21 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  async #open(open: ConversationInput['open']): Promise<Upstream | undefined> {
+  async #open({ open, carrierOf }: ConversationInput): Promise<Upstream | undefined> {
     const { signal } = this.#ending;
     let upstream: Upstream | undefined;
     try {
       upstream = await open(signal);
-    } catch (thrown) {
-      this.#finish();
-      throw thrown;
+    } finally {
+      if (upstream === undefined) this.#finish();
     }
-    if (upstream === undefined) {
-      this.#finish();
-      return undefined;
-    }
+    if (upstream === undefined) return undefined;
     if (signal.aborted) {
       await closeQuietly(upstream);
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
     this.#upstream = upstream;
+    this.carrier = carrierOf?.(upstream) ?? upstream;
     this.#listener.opened(this, upstream);
     upstream.closed$.subscribe(this);
     return upstream;

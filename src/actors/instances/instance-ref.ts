@@ -1,20 +1,19 @@
 // The typed handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and
 // carries calls past its mailbox: the block that chose the instance counts and sends the call. Strategies choose among handles.
 
-import { firstValueFrom, from, ignoreElements, Observable, race, timer } from 'rxjs';
+import { firstValueFrom, from, Observable, race, timer } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import type { CallUpstream } from '../../transports/transport.ts';
+import type { CallUpstream, Upstream } from '../../transports/transport.ts';
 import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
 import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';
@@ -146,13 +145,14 @@ export class InstanceRef implements Candidate {
     });
   }
 
-  /** An independent conversation may outlive the session. */
+  /** The messages of an independent conversation say nothing about the session. */
   #send(request: ExchangeRequest, reply: CallReply, upstream: CallUpstream | undefined): void {
     try {
       const link = this.#link;
-      if (upstream?.isIndependent === true) reply.follow(upstream.exchange(request));
-      else if (link === undefined) reply.error(notConnected());
-      else reply.follow(link.exchange(request, upstream), link.noteMessage);
+      const conversation = upstream ?? link?.transport;
+      if (conversation === undefined) reply.error(notConnected());
+      else
+        reply.follow(conversation.exchange(request), upstream?.isIndependent ? undefined : link?.noteMessage);
     } catch (thrown) {
       reply.error(thrown); // a fault of the transport costs one call
     }
@@ -182,14 +182,17 @@ export class InstanceRef implements Candidate {
     return lease;
   }
 
-  /** Ends the leased processes of a crashed actor. Resolves when they are gone, at the latest after LIMITS.drainMs. */
-  async endLeases(): Promise<void> {
-    await firstValueFrom(race(from(this.#leases.end()), timer(LIMITS.drainMs)));
-  }
-
-  /** Hot, no replay: the events of leased conversations, `upstream.*`. */
-  get upstreamEvents$(): Observable<GatewayEvent> {
-    return this.#leases.events$;
+  /**
+   * Ends what a crashed actor left running: its session, which answers its callers, or an opening, and the leased processes.
+   * Resolves when they are gone, at the latest after LIMITS.drainMs.
+   */
+  async endAfterCrash(): Promise<void> {
+    const { context, children } = this.#actor.getSnapshot();
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    if (children.session === undefined) resolve();
+    else children.session.send({ type: 'close', closed: resolve });
+    const ends = [context.leases.end(), closed];
+    await firstValueFrom(race(from(Promise.all(ends)), timer(LIMITS.drainMs)));
   }
 
   /** Notifies the backend in the conversation of the instance; dropped without a session. */
@@ -199,32 +202,25 @@ export class InstanceRef implements Candidate {
 
   /**
    * Cold: a reservation for a call of this owner between two rounds, until unsubscribed: an instance that leaves or restarts waits
-   * for it as for a call in flight. Completes when the present session ends, at once when there is none; in an independent
-   * conversation, when the instance ends (the conversation reports its own end). QUEUE_FULL, at once, when LIMITS.parkedCalls wait
-   * here, or the owner's share of them; not with `isContinuation`: then the call has a reservation already.
+   * for it as for a call in flight. Completes when the conversation ends; default: that of the instance, at once when there is
+   * none. QUEUE_FULL, at once, when LIMITS.parkedCalls wait here, or the owner's share of them; not with `isContinuation`: then the
+   * call has a reservation already.
    */
-  reserve(ownerId: string, isContinuation = false, upstream?: CallUpstream): Observable<never> {
+  reserve(
+    ownerId: string,
+    isContinuation = false,
+    conversation: Pick<Upstream, 'closed$'> | undefined = this.#link?.transport,
+  ): Observable<never> {
     return new Observable((subscriber) => {
-      const isIndependent = upstream?.isIndependent === true;
-      const link = this.#link;
-      if (this.#actor.getSnapshot().status !== 'active' || (link === undefined && !isIndependent)) {
-        subscriber.complete();
-        return;
-      }
+      if (conversation === undefined) return subscriber.complete();
       const refusal = isContinuation ? undefined : this.#calls.reservationRefusal(ownerId);
-      if (refusal !== undefined) {
-        subscriber.error(refusal);
-        return;
-      }
+      if (refusal !== undefined) return subscriber.error(refusal);
       this.#calls.reserve(ownerId);
       subscriber.add(() => {
         this.#calls.cancelReservation(ownerId);
         this.#reportIfIdle();
       });
-      const end = (): void => subscriber.complete();
-      const isStopped$ = this.state$.pipe(ignoreElements());
-      const over$ = link === undefined || isIndependent ? isStopped$ : link.transport.closed$;
-      subscriber.add(over$.subscribe({ next: end, complete: end }));
+      subscriber.add(conversation.closed$.subscribe({ complete: () => subscriber.complete() }));
     });
   }
 

@@ -4,12 +4,13 @@
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
 import { reasonOf } from '../../domain/errors.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
-import type { ListField, Peer } from '../../domain/mcp.ts';
+import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open } from '../../transports/opening.ts';
-import type { OmittedTool, TransportDiagnostics } from '../../transports/transport.ts';
+import type { TransportDiagnostics } from '../../transports/transport.ts';
 import type { CallCounter } from './call-counter.ts';
 import {
   afterClosing,
@@ -35,9 +36,11 @@ export interface InstanceActorInput extends Clock {
   readonly open: Open;
   readonly random: () => number;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
+  /** Gets the events of leased conversations, `upstream.*`. */
+  readonly emit: (event: GatewayEvent) => void;
 }
 
-export interface InstanceContext extends Omit<InstanceActorInput, 'dedicatedBounds' | 'alarm'> {
+export interface InstanceContext extends Omit<InstanceActorInput, 'dedicatedBounds' | 'alarm' | 'emit'> {
   /** The conversations that clients lease. Independent ones survive the loss of the session. */
   readonly leases: Leases;
   /** Counted by the handles that carry the calls, past the mailbox. */
@@ -72,16 +75,15 @@ export type InstanceEvent =
 
 /** Events besides states. Everything else is read from the snapshot. */
 export type InstanceEmission =
-  | { readonly type: 'probed'; readonly passed: boolean; readonly durationMs: number }
+  | { readonly type: 'probe.finished'; readonly passed: boolean; readonly durationMs: number }
   /** `isPlanned`: it was requested. */
   | {
-      readonly type: 'restarting';
+      readonly type: 'instance.restarting';
       readonly reason: string;
       readonly delayMs: number;
       readonly isPlanned: boolean;
     }
-  | { readonly type: 'listChanged'; readonly list: ListField }
-  | ({ readonly type: 'toolOmitted' } & OmittedTool);
+  | Extract<SessionChange, { type: 'list.changed' | 'tool.omitted' }>;
 
 export const instanceSetup = setup({
   types: {
@@ -138,14 +140,18 @@ export const instanceSetup = setup({
         reason: null,
       });
       enqueue(() => context.calls.record(true));
-      enqueue.emit({ type: 'probed', passed: true, durationMs: openingMs });
+      enqueue.emit({ type: 'probe.finished', passed: true, durationMs: openingMs });
     }),
     passByMessage: enqueueActions(({ context, enqueue }) => {
       enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
       enqueue(() => context.calls.record(true));
     }),
     closeSession: sendTo('session', { type: 'close' }),
-    endSession: sendTo('session', { type: 'end' }),
+    /** The dedicated conversations end at the same time; the state `clearing` waits for them. */
+    endSession: enqueueActions(({ context, enqueue }) => {
+      enqueue.sendTo('session', { type: 'close' });
+      enqueue(() => void context.leases.end());
+    }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
       enqueue.assign({ link: undefined, starting: undefined, reason: event.reason, stderr: event.stderr });
@@ -153,7 +159,7 @@ export const instanceSetup = setup({
       if (openingMs === undefined) return;
       enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()) });
       enqueue(() => context.calls.record(false));
-      enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
+      enqueue.emit({ type: 'probe.finished', passed: false, durationMs: openingMs });
     }),
     /** After a close by the gateway, whose own reason is kept. */
     forgetSession: assign(({ context, event }) => {
@@ -173,13 +179,13 @@ export const instanceSetup = setup({
     passProbe: enqueueActions(({ context, enqueue }, { durationMs, isAnswered }: ProbeResult) => {
       enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
       enqueue(() => context.calls.record(true, isAnswered ? durationMs : undefined));
-      enqueue.emit({ type: 'probed', passed: true, durationMs });
+      enqueue.emit({ type: 'probe.finished', passed: true, durationMs });
     }),
     failProbe: enqueueActions(({ context, event, enqueue }) => {
       const reason = 'error' in event ? reasonOf(event.error) : 'unknown';
       enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()), reason });
       enqueue(() => context.calls.record(false));
-      enqueue.emit({ type: 'probed', passed: false, durationMs: context.policy.probeTimeoutMs });
+      enqueue.emit({ type: 'probe.finished', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
     beginRecovery: assign({ statistics: ({ context }) => ({ ...context.statistics, recoveries: 0 }) }),
     /** A requested restart does not wait. */
@@ -189,7 +195,7 @@ export const instanceSetup = setup({
       backOffMs: 0,
     }),
     emitRestart: emit(({ context }, { isPlanned }: { isPlanned: boolean }) => ({
-      type: 'restarting',
+      type: 'instance.restarting',
       reason: context.reason ?? 'it was restarted',
       delayMs: context.backOffMs,
       isPlanned,

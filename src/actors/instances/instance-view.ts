@@ -40,11 +40,11 @@ export function unhealthyReason(snapshot: InstanceMachineSnapshot): string | nul
   return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;
 }
 
-/** True while its session is closed for a requested restart. */
+/** True while everything is closed for a requested restart; also when it leaves. */
 export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   const { connection } = value;
   if (typeof connection === 'string') return connection === 'clearing';
-  return connection.connected === 'reopening';
+  return connection.connected === 'ending';
 }
 
 export function snapshotOf(
@@ -55,6 +55,7 @@ export function snapshotOf(
   const { definition, link, starting, statistics, calls, stderr } = snapshot.context;
   const state = stateOf(snapshot);
   const diagnostics = link === undefined ? starting?.() : link.transport.diagnostics();
+  const { stderr: output = [] } = diagnostics ?? {};
   return {
     id: definition.id,
     serverId: definition.serverId,
@@ -72,7 +73,8 @@ export function snapshotOf(
     restarts: Math.max(0, statistics.sessions - 1),
     era: link?.peer.era ?? null,
     pid: diagnostics?.pid ?? null,
-    stderr: diagnostics?.stderr ?? stderr,
+    // While a program that is started again is silent, the lines of the last one say why it ended.
+    stderr: link !== undefined || output.length > 0 ? output : stderr,
     ...foundTransportOf(definition, link),
   };
 }

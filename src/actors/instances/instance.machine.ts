@@ -5,9 +5,10 @@
 //   connection   connected ── session.closed ──► waiting ── back-off ──► connected …        end ──► ended
 //                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy
 //                  │    (both probe themselves)          5 more failed: closing ◄──┘
-//                  ├ lost ──► closing        end ──► ending
-//                  └ disconnect ──► reopening ── session.closed ──► connected, without a back-off
-//                waiting ── disconnect / end ──► clearing ── dedicated conversations ended ──► connected / ended
+//                  ├ lost ──► closing
+//                  └ disconnect / end ──► ending ── session.closed ──► clearing
+//                waiting ── disconnect / end ──► clearing
+//                clearing ── dedicated conversations ended ──► again ──► connected, without a back-off / ended
 //   duty         serving ◄── drain / resume ──► draining
 //                  ├ restart ──► restarting ── idle ──► serving (disconnects); drain and resume cancel it
 //                  │             from draining: restartingDrained ── idle ──► draining
@@ -25,19 +26,20 @@ export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
 
 const CLEARED = [
   { guard: 'hasLeft', target: '#instance.connection.ended' },
-  { target: '#instance.connection.connected' },
+  { target: '#instance.connection.again' },
 ] as const;
 
 export const instanceMachine = instanceSetup.createMachine({
   id: 'instance',
   type: 'parallel',
-  context: ({ input: { dedicatedBounds: bounds, alarm, ...input }, self }) => ({
+  context: ({ input: { dedicatedBounds: bounds, alarm, emit, ...input }, self }) => ({
     ...input,
     calls: new CallCounter(),
     leases: new Leases({
       parent: self,
       instance: input.definition,
       bounds,
+      emit,
       now: input.now,
       alarm,
       link: () => self.getSnapshot().context.link?.transport,
@@ -54,10 +56,8 @@ export const instanceMachine = instanceSetup.createMachine({
   on: {
     change: { actions: assign({ definition: ({ event }) => event.definition }) },
     setPolicy: { actions: assign({ policy: ({ event }) => event.policy }) },
-    'list.changed': { actions: emit(({ event: { list } }) => ({ type: 'listChanged' as const, list })) },
-    'tool.omitted': {
-      actions: emit(({ event: { tool, reason } }) => ({ type: 'toolOmitted' as const, tool, reason })),
-    },
+    'list.changed': { actions: emit(({ event }) => event) },
+    'tool.omitted': { actions: emit(({ event }) => event) },
   },
   states: {
     connection: {
@@ -65,15 +65,11 @@ export const instanceMachine = instanceSetup.createMachine({
       states: {
         connected: {
           initial: 'connecting',
-          invoke: {
-            id: 'session',
-            src: 'session',
-            input: ({ context: { definition, open, now, leases } }) => ({ definition, open, now, leases }),
-          },
+          invoke: { id: 'session', src: 'session', input: ({ context }) => context },
           on: {
             'session.lost': { target: '.closing', actions: 'recordEnd' },
             'session.closed': { target: 'waiting', actions: 'recordEnd' },
-            disconnect: { target: '.reopening', actions: ['resetBackOff', 'endSession'] },
+            disconnect: { target: '.ending', actions: ['resetBackOff', 'endSession'] },
             end: { target: '.ending', actions: 'endSession' },
           },
           states: {
@@ -164,14 +160,10 @@ export const instanceMachine = instanceSetup.createMachine({
               on: { 'session.closed': { target: '#instance.connection.waiting', actions: 'forgetSession' } },
               after: { abandoned: '#instance.connection.waiting' },
             },
-            reopening: {
-              exit: 'forgetSession',
-              on: { 'session.closed': { target: '#instance.connection.again' } },
-              after: { abandoned: '#instance.connection.again' },
-            },
             ending: {
-              on: { 'session.closed': '#instance.connection.ended' },
-              after: { abandoned: '#instance.connection.ended' },
+              exit: 'forgetSession',
+              on: { 'session.closed': '#instance.connection.clearing' },
+              after: { abandoned: '#instance.connection.clearing' },
             },
           },
         },

@@ -2,7 +2,6 @@
 // in all and per owner, and emits their events. A legacy session holds an exclusive lease without idle time; a call without a
 // session holds a lease while it lasts, and the conversation stays open for a while for the next one (ADR 69).
 
-import { type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -13,7 +12,7 @@ import { OwnerShares } from '../../domain/held-bytes.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { DEDICATED_BOUNDS, type DedicatedBounds } from '../../domain/limits.ts';
-import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
+import type { CallUpstream, Closed, Transport, Upstream } from '../../transports/transport.ts';
 import { Conversation, type ConversationListener } from './conversation.ts';
 
 export interface LeaseRequest {
@@ -24,6 +23,8 @@ export interface LeaseRequest {
   readonly isExclusive?: boolean;
   /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
+  /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
+  readonly carrierOf?: ((upstream: Upstream) => CallUpstream) | undefined;
 }
 
 export interface Lease {
@@ -41,6 +42,8 @@ export interface LeasesOptions extends Clock {
   readonly parent?: AnyActorRef | undefined;
   readonly instance: InstanceIdentity;
   readonly bounds?: DedicatedBounds | undefined;
+  /** A conversation was opened, could not be, or ended: `upstream.*`. */
+  readonly emit: (event: GatewayEvent) => void;
   /** The present session of the instance; undefined while there is none. */
   readonly link: () => Pick<Transport, 'openUpstream'> | undefined;
 }
@@ -52,14 +55,13 @@ export class Leases implements ConversationListener {
   readonly #options: LeasesOptions;
   readonly #isPipe: boolean;
   readonly #most: number;
-  /** Conversations that may take further leases, by `conversationKeyOf`. */
+  /** Conversations that may take further leases while they are free, by `conversationKeyOf`. */
   readonly #byKey = new Map<string, Set<Conversation>>();
   /** All bounded conversations, including those that are opening or closing. */
   readonly #counted = new Set<Conversation>();
   readonly #shares: OwnerShares;
   /** Conversations that are closing and were replaced. */
   readonly #replaced = new Set<Conversation>();
-  readonly #events = new Subject<GatewayEvent>();
 
   constructor(options: LeasesOptions) {
     const { processes, share } = options.bounds ?? DEDICATED_BOUNDS;
@@ -67,11 +69,6 @@ export class Leases implements ConversationListener {
     this.#isPipe = TRANSPORT_TRAITS[options.instance.transport].hasProcesses;
     this.#most = this.#isPipe ? processes : MOST_NETWORKED;
     this.#shares = new OwnerShares(this.#most, share);
-  }
-
-  /** Hot, no replay: a conversation was opened, could not be, or ended. */
-  get events$(): Observable<GatewayEvent> {
-    return this.#events;
   }
 
   /** The number of further conversations that may be opened. */
@@ -108,40 +105,33 @@ export class Leases implements ConversationListener {
   // --- callbacks of the conversations -------------------------------------------------------------------------------
 
   opened({ ownerId }: Conversation, upstream: Upstream): void {
-    this.#events.next({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(upstream) });
+    this.#options.emit({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(upstream) });
   }
 
   ended({ ownerId, upstream }: Conversation, { reason, expected }: Closed): void {
     const end = { reason, isLost: !expected };
-    this.#events.next({ type: 'upstream.ended', ...this.#eventFor(ownerId), ...pidOf(upstream), ...end });
-  }
-
-  retired(conversation: Conversation): void {
-    const { key } = conversation;
-    const alike = key === undefined ? undefined : this.#byKey.get(key);
-    if (key === undefined || !alike?.delete(conversation)) return;
-    if (alike.size === 0) this.#byKey.delete(key);
+    this.#options.emit({ type: 'upstream.ended', ...this.#eventFor(ownerId), ...pidOf(upstream), ...end });
   }
 
   gone(conversation: Conversation): void {
+    const { key } = conversation;
     this.#replaced.delete(conversation);
     this.#uncount(conversation);
+    if (key === undefined) return;
+    const alike = this.#byKey.get(key);
+    alike?.delete(conversation);
+    if (alike?.size === 0) this.#byKey.delete(key);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  /** On the hot path, hence a loop that allocates nothing. */
   #findFree(key: string): Conversation | undefined {
-    const alike = this.#byKey.get(key);
-    if (alike === undefined) return undefined;
-    for (const conversation of alike) {
-      if (conversation.isFree) return conversation;
-    }
+    for (const conversation of this.#byKey.get(key) ?? []) if (conversation.isFree) return conversation;
     return undefined;
   }
 
   #open(request: LeaseRequest, key: string | undefined): Conversation {
-    const { owner, profile, isExclusive = true, idleMs = 0 } = request;
+    const { owner, profile, isExclusive = true, idleMs = 0, carrierOf } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
@@ -151,6 +141,7 @@ export class Leases implements ConversationListener {
       key,
       isExclusive,
       idleMs,
+      carrierOf,
       open: (signal) => this.#openAfter(before, owner.id, profile, signal),
       listener: this,
     });
@@ -190,7 +181,7 @@ export class Leases implements ConversationListener {
   #oldestIdle(ownerId: string | undefined): Conversation | undefined {
     return [...this.#byKey.values()]
       .flatMap((alike) => [...alike])
-      .filter((each) => each.isIdle && (ownerId === undefined || each.ownerId === ownerId))
+      .filter((each) => each.isIdle && each.isFree && (ownerId === undefined || each.ownerId === ownerId))
       .toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0];
   }
 
@@ -209,7 +200,7 @@ export class Leases implements ConversationListener {
   #emitFailed(ownerId: string, thrown: unknown): void {
     const { code } = asGatewayError(thrown);
     const reason = reasonOf(thrown);
-    this.#events.next({ type: 'upstream.failed', ...this.#eventFor(ownerId), code, reason });
+    this.#options.emit({ type: 'upstream.failed', ...this.#eventFor(ownerId), code, reason });
   }
 
   #eventFor(principal: string) {

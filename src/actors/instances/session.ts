@@ -3,24 +3,18 @@
 
 import { defer, firstValueFrom, type Observable, takeUntil, tap } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
-import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { changedList, type Era, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
+import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type { Open } from '../../transports/opening.ts';
-import type {
-  CallUpstream,
-  OmittedTool,
-  Transport,
-  TransportDiagnostics,
-} from '../../transports/transport.ts';
+import type { OmittedTool, Transport, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
 import { answerOf, gatherPages } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
-import { listChanges } from '../sharing/listen-client.ts';
 import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
 import { ToolCache } from './tool-cache.ts';
@@ -33,15 +27,13 @@ export class SessionLink {
   readonly feed: Feed;
   /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
   lastMessageAtMs: number;
-  readonly #ending: AbortSignal;
   /** To be called for each message of an exchange. */
   readonly noteMessage: () => void;
 
-  constructor(transport: Transport, now: () => number, ending: AbortSignal) {
+  constructor(transport: Transport, now: () => number) {
     this.transport = transport;
     this.tools = new ToolCache(() => listTools(transport), now);
     this.lastMessageAtMs = now();
-    this.#ending = ending;
     const { peer, messages$, closed$ } = transport;
     this.feed = new Feed({ peer, messages$, closed$, exchange: (request) => this.listen(request) });
     this.noteMessage = () => {
@@ -51,20 +43,6 @@ export class SessionLink {
 
   get peer(): Peer {
     return this.transport.peer;
-  }
-
-  /**
-   * One call, in the conversation of the instance or in a dedicated one that depends on it. Throws BACKEND_UNAVAILABLE once the
-   * session is ending.
-   */
-  exchange(request: ExchangeRequest, upstream: CallUpstream = this.transport): Observable<ExchangeEvent> {
-    if (this.#ending.aborted) throw notConnected();
-    return upstream.exchange(request);
-  }
-
-  /** The answer to a request of the gateway itself (a probe, a list). Rejects with BACKEND_TIMEOUT after `timeoutMs`. */
-  ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
-    return answerOf(this.transport.exchange(request), timeoutMs);
   }
 
   /** Like Transport.exchange, for subscriptions and requests of the gateway itself: neither counted nor timed. */
@@ -77,11 +55,11 @@ export interface SessionInput {
   readonly definition: InstanceDefinition;
   readonly open: Open;
   readonly now: () => number;
-  readonly leases: Pick<Leases, 'end' | 'room'>;
+  readonly leases: Pick<Leases, 'room'>;
 }
 
-/** `close`: closes the transport. `end`: also the dedicated conversations. */
-export type SessionCommand = { readonly type: 'close' | 'end' };
+/** Closes the transport. `closed` is called when nothing is left of it. */
+export type SessionCommand = { readonly type: 'close'; readonly closed?: () => void };
 
 /** Why a session ended, and the last lines on standard error of its child. */
 export interface SessionEnd {
@@ -103,16 +81,18 @@ export type SessionChange =
 
 /** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
-  const { definition, now } = input;
+  const { definition, now, leases } = input;
   const ending = new AbortController();
   const startedAtMs = now();
   let transport: Transport | undefined;
-  let endOfLeases: Promise<void> | undefined;
-
-  receive(({ type }) => (type === 'close' ? close() : end()));
 
   // The callback actor does not see errors of an async function, which therefore catches all.
-  void run();
+  const ended = run();
+
+  receive(({ closed }) => {
+    close();
+    void ended.then(closed);
+  });
   return close;
 
   async function run(): Promise<void> {
@@ -120,18 +100,16 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     try {
       opened = await input.open(definition, ending.signal, {
         onStarted: (diagnostics) => sendBack({ type: 'session.starting', diagnostics }),
-        room: () => input.leases.room,
+        room: () => leases.room,
       });
     } catch (thrown) {
       const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
-      if (endOfLeases !== undefined) await endOfLeases;
       return sendBack({ type: 'session.closed', ...endOf(thrown), ...failed });
     }
     transport = opened;
     const end = await untilClosed(opened);
     if (!ending.signal.aborted) sendBack({ type: 'session.lost', ...end });
     await closeQuietly(opened);
-    if (endOfLeases !== undefined) await endOfLeases;
     sendBack({ type: 'session.closed', ...end });
   }
 
@@ -147,39 +125,28 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   }
 
   function follow(opened: Transport): void {
-    const link = new SessionLink(opened, now, ending.signal);
-    const changed = (list: ListField) => {
-      if (list === 'tools') void link.tools.invalidate();
-      sendBack({ type: 'list.changed', list });
-    };
-    opened.messages$.subscribe(({ method }) => {
-      link.noteMessage();
+    const link = new SessionLink(opened, now);
+    opened.messages$.subscribe(link.noteMessage);
+    link.feed.messages(new Set()).subscribe(({ method }) => {
       const list = changedList(method);
-      if (list !== undefined) changed(list);
+      if (list === 'tools') void link.tools.invalidate();
+      if (list !== undefined) sendBack({ type: 'list.changed', list });
     });
     opened.omitted$
       ?.pipe(takeUntil(opened.closed$))
       .subscribe((omitted) => sendBack({ type: 'tool.omitted', ...omitted }));
     void link.tools.refresh();
     sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
-    listChanges(opened.peer, { listen: (request) => link.listen(request), now })
-      .pipe(takeUntil(opened.closed$))
-      .subscribe(changed);
   }
 
   function close(): void {
     ending.abort();
     if (transport !== undefined) void closeQuietly(transport);
   }
-
-  function end(): void {
-    endOfLeases = input.leases.end();
-    close();
-  }
 });
 
 /** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
-export async function listTools(transport: Transport): Promise<Tool[]> {
+export async function listTools(transport: Upstream): Promise<Tool[]> {
   const { era, capabilities } = transport.peer;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
   const items = await gatherPages('tools', async (request) => {
@@ -202,7 +169,9 @@ function endOf(thrown: unknown): SessionEnd {
 // --- health probes: what passed and failed ones mean is decided in instance.machine.ts --------------------------------
 
 export interface ProbeInput {
-  readonly link: Pick<SessionLink, 'peer' | 'ask' | 'lastMessageAtMs'>;
+  readonly link: Pick<SessionLink, 'lastMessageAtMs'> & {
+    readonly transport: Pick<Transport, 'peer' | 'exchange'>;
+  };
   readonly timeoutMs: number;
   readonly now: () => number;
 }
@@ -214,16 +183,10 @@ export interface ProbeResult {
   readonly isAnswered: boolean;
 }
 
-/** The method of the probe, by era. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7. */
-const PROBE_METHODS: Readonly<Record<Era, string>> = {
-  legacy: 'ping',
-  modern: 'server/discover',
-  bare: 'ping',
-};
-
 /**
  * Resolves when the backend answered. A server that does not know `ping` passes, too; a bare one must then list its tools.
- * Rejects on any other error, and without an answer, unless the backend sent another message meanwhile.
+ * Rejects on any other error, and without an answer, unless the backend sent another message meanwhile. Source: MCP 2025-11-25
+ * utilities/ping; 2026-07-28 server/discover; ADR 7.
  */
 export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   const startedAtMs = input.now();
@@ -237,13 +200,14 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   return { durationMs: input.now() - startedAtMs, isAnswered };
 });
 
-async function ask({ link, timeoutMs }: ProbeInput): Promise<void> {
-  const { era } = link.peer;
-  const answer = await link.ask({ method: PROBE_METHODS[era] }, timeoutMs);
+async function ask({ link: { transport }, timeoutMs }: ProbeInput): Promise<void> {
+  const { era } = transport.peer;
+  const send = (method: string) => answerOf(transport.exchange({ method }), timeoutMs);
+  const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
   if (answer.kind === 'result') return;
   if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);
   if (era !== 'bare') return;
-  const list = await link.ask({ method: 'tools/list' }, timeoutMs);
+  const list = await send('tools/list');
   if (list.kind === 'error') throw refusal(list);
 }
 

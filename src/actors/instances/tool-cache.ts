@@ -13,6 +13,8 @@ export class ToolCache {
   #lookup: Promise<void> | undefined;
   #waiting = 0;
   #loadedAtMs = Number.NEGATIVE_INFINITY;
+  /** The last listing that began within a second of the one before. */
+  #earlyAtMs = Number.NEGATIVE_INFINITY;
   #stale = false;
 
   /** `load` lists all tools of the instance; `now` is a monotonic clock in ms. */
@@ -21,25 +23,31 @@ export class ToolCache {
     this.#now = now;
   }
 
-  /** `unknown`: there is no list yet. The first query of an invalidated list starts the delayed listing. */
+  /** `unknown`: there is no list yet. */
   knows(tool: string): 'yes' | 'no' | 'unknown' {
-    if (this.#stale && this.mayRefresh) void this.refresh();
-    if (this.#tools === undefined) return 'unknown';
-    return this.#tools.has(tool) ? 'yes' : 'no';
+    const tools = this.#present;
+    if (tools === undefined) return 'unknown';
+    return tools.has(tool) ? 'yes' : 'no';
   }
 
   find(tool: string): Tool | undefined {
-    return this.#tools?.get(tool);
+    return this.#present?.get(tool);
   }
 
   listsOnly(names: readonly string[]): boolean {
-    const tools = this.#tools;
+    const tools = this.#present;
     return tools?.size === names.length && names.every((name) => tools.has(name));
   }
 
   /** True when the annotations of the tool say that calling it twice does no harm. */
   isRepeatable(tool: string): boolean {
-    return isRepeatableTool(this.#tools?.get(tool));
+    return isRepeatableTool(this.find(tool));
+  }
+
+  /** The first use of an invalidated list starts the delayed listing. */
+  get #present(): ReadonlyMap<string, Tool> | undefined {
+    if (this.#stale && this.mayRefresh) void this.refresh();
+    return this.#tools;
   }
 
   /** True when another listing may find a missing tool: the list is older than a second. */
@@ -65,13 +73,19 @@ export class ToolCache {
   }
 
   /**
-   * The backend has notified a changed list: the cached one is void until the next listing. That begins immediately, or at the
-   * first request after a second: a backend that notifies after every listing would cause an endless loop.
+   * The backend has notified a changed list: the cached one is void until the next listing. That begins immediately, also for the
+   * second notice of a change, which many servers send; otherwise at the first request after a second: a backend that notifies
+   * after every listing would cause an endless loop.
    */
   async invalidate(): Promise<void> {
     this.#stale = true;
     this.#tools = undefined;
-    if (this.mayRefresh) await this.refresh();
+    if (!this.mayRefresh) {
+      const now = this.#now();
+      if (now - this.#earlyAtMs < LIMITS.toolListAgeMs) return;
+      this.#earlyAtMs = now;
+    }
+    await this.refresh();
   }
 
   async #boundedRefresh(): Promise<void> {

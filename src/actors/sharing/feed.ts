@@ -1,13 +1,12 @@
 // The messages of a conversation outside of its exchanges, for all clients that share it: one subscription at a modern backend,
 // because each takes a connection; at a legacy one, which sends all messages, one for each resource (resource-subscriptions.ts).
 
-import { firstValueFrom, map, merge, Observable, Subject, type Subscription, takeUntil, timer } from 'rxjs';
+import { Observable, type Subscription, takeUntil } from 'rxjs';
 import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { changedList } from '../../domain/mcp.ts';
 import { enclosingUris } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { ListenClient, type listNotifications } from './listen-client.ts';
+import { ListenClient } from './listen-client.ts';
 import { ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
 
 /** URIs of resources. */
@@ -37,38 +36,24 @@ export const UPDATED = 'notifications/resources/updated';
  */
 export class Feed {
   readonly #conversation: SharedConversation;
-  readonly #lists: ReturnType<typeof listNotifications>;
-  readonly #client: ListenClient;
   readonly #clients = new Set<FeedClient>();
+  /** Only of a modern backend. */
+  readonly #listenClient: ListenClient | undefined;
   #messages: Subscription | undefined;
-  /** The resources of the latest subscription, and of the last acknowledged one. */
-  #asked: ReadonlySet<string> = new Set();
-  #acknowledged: ReadonlySet<string> = new Set();
-  #isScheduled = false;
-  readonly #settled = new Subject<void>();
   #subscriptions: ResourceSubscriptions | undefined;
 
-  /** `lists`: the lists that a modern backend is to announce, too. Default: none. */
-  constructor(conversation: SharedConversation, lists = {}) {
+  constructor(conversation: SharedConversation) {
     this.#conversation = conversation;
-    this.#lists = lists;
-    this.#client = new ListenClient({
-      listen: (request) => conversation.exchange(request),
-      deliver: (message) => this.#deliver(message),
-      acknowledged: () => {
-        this.#acknowledged = this.#asked;
-        this.#ask();
-      },
-      ended: () => this.#settle(),
-      retry: () => this.#ask(),
-    });
+    if (conversation.peer.era !== 'modern') return;
+    const wanted = () => (this.#clients.size > 0 ? this.#wanted() : undefined);
+    this.#listenClient = new ListenClient(conversation, wanted, (message) => this.#deliver(message));
   }
 
   /** The client gets messages until the returned function is called. */
   add(client: FeedClient): () => void {
     this.#clients.add(client);
-    if (this.#isModern) this.refresh();
-    else this.#messages ??= this.#conversation.messages$.subscribe((message) => this.#deliver(message));
+    this.#messages ??= this.#conversation.messages$.subscribe((message) => this.#deliver(message));
+    this.refresh();
     return () => {
       if (!this.#clients.delete(client)) return;
       if (this.#clients.size > 0)
@@ -90,56 +75,25 @@ export class Feed {
   messages(uris: ReadonlySet<string>): Observable<ServerNotification> {
     return new Observable<ServerNotification>((subscriber) => {
       subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message) }));
-      if (!this.#isModern) for (const uri of uris) subscriber.add(this.subscribe(uri).release);
+      if (this.#listenClient === undefined)
+        for (const uri of uris) subscriber.add(this.subscribe(uri).release);
     }).pipe(takeUntil(this.#conversation.closed$));
   }
 
-  /** The wanted resources may have changed. Subscribes in the next microtask, so that simultaneous changes make one subscription. */
+  /** The wanted resources may have changed. */
   refresh(): void {
-    if (this.#isScheduled || !this.#isModern) return;
-    this.#isScheduled = true;
-    queueMicrotask(() => {
-      this.#isScheduled = false;
-      this.#ask();
-    });
+    this.#listenClient?.refresh();
   }
 
-  /** Resolves when the backend has acknowledged all changes, or will not, at the latest after LIMITS.backgroundMs. */
+  /** Resolves when a modern backend knows all changes; see ListenClient. */
   get acknowledged(): Promise<void> | undefined {
-    if (!this.#isScheduled && !this.#client.isPending) return undefined;
-    return firstValueFrom(merge(this.#settled, timer(LIMITS.backgroundMs)).pipe(map(() => undefined)));
-  }
-
-  get #isModern(): boolean {
-    return this.#conversation.peer.era === 'modern';
-  }
-
-  /** Subscribes if something is missing. Resources that are no longer wanted are dropped with the next subscription. */
-  #ask(): void {
-    if (this.#clients.size > 0 && this.#client.isReady) this.#askFor(this.#wanted());
-    this.#settle();
-  }
-
-  #askFor(uris: ReadonlySet<string>): void {
-    const notifications =
-      uris.size === 0 ? this.#lists : { ...this.#lists, resourceSubscriptions: [...uris] };
-    const isMissing = !this.#client.isOpen || [...uris].some((uri) => !this.#acknowledged.has(uri));
-    if (Object.keys(notifications).length === 0) this.#client.stop();
-    else if (isMissing) {
-      this.#asked = uris; // before asking: the acknowledgement may come synchronously
-      this.#client.ask(notifications);
-    }
-  }
-
-  #settle(): void {
-    if (!this.#isScheduled && !this.#client.isPending) this.#settled.next();
+    return this.#listenClient?.acknowledged;
   }
 
   #close(): void {
     this.#messages?.unsubscribe();
     this.#messages = undefined;
-    this.#client.stop();
-    this.#settle();
+    this.#listenClient?.stop();
   }
 
   /** All resources; if there are too many, the clients take turns until MOST_RESOURCES. */

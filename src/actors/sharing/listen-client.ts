@@ -1,200 +1,186 @@
-// The client of `subscriptions/listen` at modern backends (ADR 70). It opens a new subscription before it ends the previous one,
-// so that no message is missed, and renews a subscription that ended, with a back-off. Its users choose the notifications and
-// distribute the messages. Source: MCP 2026-07-28 basic/patterns/subscriptions.
+// The subscription to a modern backend for all clients of a feed (ADR 70): the lists of which the backend announces changes, and
+// the resources that clients want. It opens a new subscription before it ends the previous one, so that no message is missed, and
+// renews a subscription that ended, with a back-off. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
-import { EMPTY, Observable, Subscription, timer } from 'rxjs';
+import { firstValueFrom, map, merge, Subject, Subscription, timer } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeEvent } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
   announcesChanges,
-  changedList,
+  LIST_NOTICES,
   type ListField,
   META,
   NOTICED_LISTS,
-  type Peer,
   withoutMeta,
 } from '../../domain/mcp.ts';
+import type { Upstream } from '../../transports/transport.ts';
 import { backOffMs } from '../instances/instance-statistics.ts';
-
-export interface ListenClientOptions {
-  /** Opens a subscription; its events are those of an exchange. */
-  readonly listen: (request: ExchangeRequest) => Observable<ExchangeEvent>;
-  /** Takes a message of the subscription, without the subscription id. The acknowledgement is not delivered. */
-  readonly deliver: (notification: ServerNotification) => void;
-  /** The latest subscription is acknowledged, and the previous one has ended. */
-  readonly acknowledged?: () => void;
-  /** A subscription has ended. `isRefused`: the backend does not know the method; nothing is repeated. */
-  readonly ended?: (isRefused: boolean) => void;
-  /** The back-off is over: the user calls `ask` again if it still needs the subscription. */
-  readonly retry: () => void;
-  /** A subscription of at least this duration, in ms, resets the back-off. Default 0: as soon as it was acknowledged. */
-  readonly forgivenMs?: number;
-  /** Monotonic clock in ms. */
-  readonly now?: () => number;
-}
 
 /** Longest wait for an acknowledgement, in ms; afterwards the subscription counts as acknowledged. */
 const ACKNOWLEDGED_MS = 5_000;
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+/** A subscription that was open for this time resets the back-off, in ms. */
+const FORGIVEN_MS = 30_000;
 /** The back-off without jitter, which subscriptions of one instance do not need. */
 const MIDDLE = 0.5;
 
-class ListenAttempt extends Subscription {
-  readonly openedAtMs: number;
-  isAcknowledged = false;
+class Listening extends Subscription {
+  readonly uris: ReadonlySet<string>;
 
-  constructor(openedAtMs: number) {
+  constructor(uris: ReadonlySet<string>) {
     super();
-    this.openedAtMs = openedAtMs;
+    this.uris = uris;
   }
 }
 
 /** Its owner stops it. */
 export class ListenClient {
-  readonly #options: ListenClientOptions;
-  readonly #now: () => number;
+  readonly #exchange: Upstream['exchange'];
+  readonly #lists: readonly ListField[];
+  readonly #wanted: () => ReadonlySet<string> | undefined;
+  readonly #deliver: (notification: ServerNotification) => void;
   /** The acknowledged subscription, and the one that replaces it once it is acknowledged. */
-  #current: ListenAttempt | undefined;
-  #next: ListenAttempt | undefined;
+  #current: Listening | undefined;
+  #next: Listening | undefined;
   #wait: Subscription | undefined;
   #failures = 0;
+  /** The backend does not know the method. */
   #isRefused = false;
+  /** The backend has refused resources: a lost subscription is renewed for the lists first. */
+  #isSelective = false;
+  /** There was no subscription: there may have been changes meanwhile. */
+  #hasMissed = false;
+  #isScheduled = false;
+  readonly #settled = new Subject<void>();
 
-  constructor(options: ListenClientOptions) {
-    this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
+  /** `wanted`: the resources to subscribe to; undefined without clients. `deliver` gets messages without the subscription id. */
+  constructor(
+    conversation: Pick<Upstream, 'peer' | 'exchange'>,
+    wanted: () => ReadonlySet<string> | undefined,
+    deliver: (notification: ServerNotification) => void,
+  ) {
+    const { capabilities } = conversation.peer;
+    this.#exchange = (request) => conversation.exchange(request);
+    this.#lists = NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list));
+    this.#wanted = wanted;
+    this.#deliver = deliver;
   }
 
-  /** True while an acknowledged subscription is open. */
-  get isOpen(): boolean {
-    return this.#current !== undefined;
+  /** The wanted resources may have changed. Subscribes in the next microtask, so that simultaneous changes make one subscription. */
+  refresh(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      this.#update();
+    });
   }
 
-  /** True while a subscription waits for its acknowledgement. */
-  get isPending(): boolean {
-    return this.#next !== undefined;
+  /** Resolves when the backend has acknowledged all changes, or will not, at the latest after LIMITS.backgroundMs. */
+  get acknowledged(): Promise<void> | undefined {
+    if (!this.#isScheduled && this.#next === undefined) return undefined;
+    return firstValueFrom(merge(this.#settled, timer(LIMITS.backgroundMs)).pipe(map(() => undefined)));
   }
 
-  /** True when `ask` is useful: no subscription is pending or delayed, and the backend knows the method. */
-  get isReady(): boolean {
-    return !this.isPending && this.#wait === undefined && !this.#isRefused;
+  /** Ends all subscriptions, until the next `refresh`. */
+  stop(): void {
+    for (const ended of [this.#wait, this.#current, this.#next]) ended?.unsubscribe();
+    this.#wait = undefined;
+    this.#current = undefined;
+    this.#next = undefined;
+    this.#settle();
   }
 
-  /** Subscribes to these notifications. Replaces a pending subscription. */
-  ask(notifications: JsonObject): void {
-    this.#endWait();
-    this.#next?.unsubscribe();
-    this.#isRefused = false;
-    const attempt = new ListenAttempt(this.#now());
-    this.#next = attempt; // before subscribing: the answer may come synchronously
-    attempt.add(timer(ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(attempt)));
-    attempt.add(
-      this.#options.listen({ method: 'subscriptions/listen', params: { notifications } }).subscribe({
-        next: (event) => this.#take(attempt, event),
-        error: () => this.#end(attempt), // calls report what is wrong with the instance
-        complete: () => this.#end(attempt),
+  /** Subscribes if something is missing. Resources that are no longer wanted are dropped with the next subscription, or the last. */
+  #update(): void {
+    const isReady = this.#next === undefined && this.#wait === undefined && !this.#isRefused;
+    const uris = isReady ? this.#wanted() : undefined;
+    const isForLists = this.#isSelective && this.#current === undefined && this.#lists.length > 0;
+    if (uris !== undefined) this.#subscribeTo(isForLists ? new Set() : uris);
+    this.#settle();
+  }
+
+  #subscribeTo(uris: ReadonlySet<string>): void {
+    const known = this.#current?.uris;
+    const isEmpty = uris.size === 0;
+    if (isEmpty && this.#lists.length === 0) this.stop();
+    else if (known === undefined || (isEmpty && known.size > 0) || [...uris].some((uri) => !known.has(uri)))
+      this.#listen(uris);
+  }
+
+  #listen(uris: ReadonlySet<string>): void {
+    const notifications: JsonObject = {
+      ...Object.fromEntries(this.#lists.map((list) => [`${list}ListChanged`, true])),
+      ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
+    };
+    const listening = new Listening(uris);
+    this.#next = listening; // before subscribing: the answer may come synchronously
+    listening.add(timer(ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(listening)));
+    listening.add(
+      this.#exchange({ method: 'subscriptions/listen', params: { notifications } }).subscribe({
+        next: (event) => this.#take(listening, event),
+        error: () => this.#end(listening), // calls report what is wrong with the instance
+        complete: () => this.#end(listening),
       }),
     );
   }
 
-  /** Ends all subscriptions, until the next `ask`. */
-  stop(): void {
-    this.#endWait();
-    this.#current?.unsubscribe();
-    this.#next?.unsubscribe();
-    this.#current = undefined;
-    this.#next = undefined;
-  }
-
-  #take(attempt: ListenAttempt, event: ExchangeEvent): void {
-    if (event.kind === 'error') this.#end(attempt, event.error.code === RPC.methodNotFound);
-    if (event.kind !== 'notification') return;
-    this.#acknowledge(attempt);
-    if (event.method === ACKNOWLEDGED) return;
-    // The id belongs to the subscription of the gateway.
-    this.#options.deliver({ ...event, params: withoutMeta(event.params, [META.subscriptionId]) });
-  }
-
-  #acknowledge(attempt: ListenAttempt): void {
-    if (attempt !== this.#next) return;
-    attempt.isAcknowledged = true;
-    this.#next = undefined;
-    this.#current?.unsubscribe();
-    this.#current = attempt;
-    this.#options.acknowledged?.();
-  }
-
-  #end(attempt: ListenAttempt, isRefused = false): void {
-    if (attempt === this.#current) this.#current = undefined;
-    else if (attempt === this.#next) this.#next = undefined;
-    else return;
-    attempt.unsubscribe();
-    const { forgivenMs = 0, ended, retry } = this.#options;
-    if (attempt.isAcknowledged && this.#now() - attempt.openedAtMs >= forgivenMs) this.#failures = 0;
-    this.#failures += 1;
-    this.#isRefused = isRefused;
-    if (!isRefused && !this.isPending) {
-      this.#endWait();
-      this.#wait = timer(backOffMs(this.#failures, LIMITS.restartLongestMs, MIDDLE)).subscribe(() => {
-        this.#wait = undefined;
-        retry();
-      });
+  #take(listening: Listening, event: ExchangeEvent): void {
+    if (event.kind === 'error') {
+      this.#isSelective ||= listening.uris.size > 0;
+      this.#end(listening, event.error.code === RPC.methodNotFound);
     }
-    ended?.(isRefused);
+    if (event.kind !== 'notification') return;
+    this.#acknowledge(listening);
+    // The id belongs to the subscription of the gateway.
+    if (event.method !== ACKNOWLEDGED)
+      this.#deliver({ ...event, params: withoutMeta(event.params, [META.subscriptionId]) });
   }
 
-  #endWait(): void {
+  #acknowledge(listening: Listening): void {
+    if (listening !== this.#next) return;
+    this.#next = undefined;
+    this.#current?.unsubscribe();
+    this.#current = listening;
+    listening.add(
+      timer(FORGIVEN_MS).subscribe(() => {
+        this.#failures = 0;
+      }),
+    );
+    if (this.#hasMissed) this.#reportAll();
+    this.#update();
+  }
+
+  #reportAll(): void {
+    this.#hasMissed = false;
+    for (const list of this.#lists)
+      this.#deliver({ kind: 'notification', method: LIST_NOTICES[list], params: {} });
+  }
+
+  #end(listening: Listening, isRefused = false): void {
+    if (listening === this.#current) this.#current = undefined;
+    else if (listening === this.#next) this.#next = undefined;
+    else return;
+    listening.unsubscribe();
+    this.#isRefused = isRefused;
+    this.#hasMissed ||= this.#current === undefined;
+    this.#failures += 1;
+    if (!isRefused && this.#next === undefined) this.#retryLater();
+    this.#settle();
+  }
+
+  #retryLater(): void {
     this.#wait?.unsubscribe();
-    this.#wait = undefined;
-  }
-}
-
-/** The notifications for the lists of which a backend announces changes. */
-export function listNotifications({ capabilities }: Pick<Peer, 'capabilities'>): JsonObject {
-  return Object.fromEntries(announcedLists(capabilities).map((list) => [`${list}ListChanged`, true]));
-}
-
-/**
- * Cold: changes of the lists of which a modern backend announces changes. After a renewed subscription all of them count as
- * changed, because changes meanwhile were missed. Never errors; completes when there is nothing to subscribe to, and when the
- * backend refuses the method.
- */
-export function listChanges(
-  peer: Peer,
-  { listen, now }: Required<Pick<ListenClientOptions, 'listen' | 'now'>>,
-): Observable<ListField> {
-  const lists = peer.era === 'modern' ? announcedLists(peer.capabilities) : [];
-  if (lists.length === 0) return EMPTY;
-  const notifications = listNotifications(peer);
-  return new Observable((subscriber) => {
-    let isRepeated = false;
-    const client = new ListenClient({
-      listen,
-      now,
-      forgivenMs: LIMITS.restartForgivenMs,
-      acknowledged: () => {
-        if (isRepeated) for (const list of lists) subscriber.next(list);
-      },
-      deliver: ({ method }) => {
-        const list = changedList(method);
-        if (list !== undefined) subscriber.next(list);
-      },
-      ended: (isRefused) => {
-        if (isRefused) subscriber.complete();
-      },
-      retry: () => {
-        isRepeated = true;
-        client.ask(notifications);
-      },
+    this.#wait = timer(backOffMs(this.#failures, LIMITS.restartLongestMs, MIDDLE)).subscribe(() => {
+      this.#wait = undefined;
+      this.#update();
     });
-    client.ask(notifications);
-    return () => client.stop();
-  });
-}
+  }
 
-function announcedLists(capabilities: Peer['capabilities']): ListField[] {
-  return NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list));
+  #settle(): void {
+    if (!this.#isScheduled && this.#next === undefined) this.#settled.next();
+  }
 }

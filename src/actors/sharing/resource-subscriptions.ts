@@ -2,9 +2,9 @@
 // `resources/subscribe` for the first client, and `resources/unsubscribe` after the last one. They end with the conversation. The
 // feed of the conversation (feed.ts) distributes the updates.
 
-import { defer, Subscription, timer } from 'rxjs';
+import { Subscription, timer } from 'rxjs';
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { asGatewayError } from '../../domain/errors.ts';
 import type { FinalEvent } from '../../domain/exchange.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
@@ -28,15 +28,19 @@ const RETRY_MS = 5_000;
 const MOST_RESOURCES = 10_000;
 
 /** One resource: the number of its clients, and its state at the backend. */
-interface ResourceEntry {
+class ResourceEntry {
   readonly uri: string;
-  clients: number;
-  /** The last answer to `resources/subscribe`. */
-  answer?: FinalEvent | undefined;
+  clients = 0;
+  /** The answer to `resources/subscribe`; undefined until there is one. */
+  answer: FinalEvent | undefined;
+  /** Settles with the answer, or with the failure of the present request. */
+  answering = unread();
   /** A request is under way; one at a time, so that the backend gets them in order. */
-  isAsking: boolean;
-  /** The callers that wait for the next answer. */
-  waiting?: PromiseWithResolvers<FinalEvent> | undefined;
+  isAsking = false;
+
+  constructor(uri: string) {
+    this.uri = uri;
+  }
 }
 
 export class ResourceSubscriptions {
@@ -52,61 +56,49 @@ export class ResourceSubscriptions {
 
   /** Subscribes the backend to `uri` until every part is released. */
   subscribe(uri: string): SharedSubscription {
-    if (this.#isOver) return failedSubscription(notConnected());
-    const entry = this.#entries.get(uri) ?? this.#add(uri);
-    if (entry === undefined) {
-      return failedSubscription(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
-    }
+    const entry = this.#entries.get(uri) ?? new ResourceEntry(uri);
+    const { promise: answer, reject } = entry.answering;
+    if (this.#isOver) reject(notConnected());
+    else if (!this.#entries.has(uri) && this.#entries.size >= MOST_RESOURCES)
+      reject(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
+    else this.#entries.set(uri, entry);
     entry.clients += 1;
-    const answer = answerFor(entry);
     this.#update(entry);
-    let isHeld = true;
-    const release = (): void => {
-      if (!isHeld) return;
-      isHeld = false;
+    const part = new Subscription(() => {
       entry.clients -= 1;
       this.#update(entry);
-    };
-    return { answer, release };
-  }
-
-  #add(uri: string): ResourceEntry | undefined {
-    if (this.#entries.size >= MOST_RESOURCES) return undefined;
-    const entry: ResourceEntry = { uri, clients: 0, isAsking: false };
-    this.#entries.set(uri, entry);
-    return entry;
+    });
+    return { answer, release: () => part.unsubscribe() };
   }
 
   /** Sends the next request that the backend needs, if any; called again after its answer. */
   #update(entry: ResourceEntry): void {
-    if (entry.isAsking || this.#isOver) return;
-    if (entry.clients > 0) {
-      if (entry.answer === undefined) void this.#subscribe(entry);
-    } else if (entry.answer?.kind === 'result') void this.#unsubscribe(entry);
-    else this.#forget(entry);
+    const { uri, clients, answer, isAsking } = entry;
+    if (isAsking || this.#entries.get(uri) !== entry) return;
+    if (clients > 0 && answer === undefined) void this.#subscribe(entry);
+    else if (clients === 0 && answer?.kind === 'result') void this.#unsubscribe(entry);
+    else if (clients === 0) this.#entries.delete(uri);
   }
 
   async #subscribe(entry: ResourceEntry): Promise<void> {
+    const { answering } = entry;
     try {
       entry.answer = await this.#ask(entry, 'resources/subscribe');
-      takeWaiting(entry)?.resolve(entry.answer);
+      answering.resolve(entry.answer);
     } catch (thrown) {
-      takeWaiting(entry)?.reject(asGatewayError(thrown));
+      entry.answering = unread();
+      answering.reject(asGatewayError(thrown));
       if (entry.clients > 0) {
-        this.#retries.add(timer(RETRY_MS).subscribe(() => this.#retry(entry)));
+        this.#retries.add(timer(RETRY_MS).subscribe(() => this.#update(entry)));
         return;
       }
     }
     this.#update(entry);
   }
 
-  /** An entry that was forgotten meanwhile may have a successor for the same resource. */
-  #retry(entry: ResourceEntry): void {
-    if (entry.clients > 0) this.#update(entry);
-  }
-
   async #unsubscribe(entry: ResourceEntry): Promise<void> {
     entry.answer = undefined; // whatever the answer is, a later client subscribes again
+    entry.answering = unread();
     await this.#ask(entry, 'resources/unsubscribe').catch(() => undefined);
     this.#update(entry);
   }
@@ -114,49 +106,24 @@ export class ResourceSubscriptions {
   /** The request is sent at once. It ends with the conversation. */
   async #ask(entry: ResourceEntry, method: string): Promise<FinalEvent> {
     entry.isAsking = true;
-    const request = { method, params: { uri: entry.uri } };
     try {
-      return await answerOf(
-        defer(() => this.#conversation.exchange(request)),
-        ANSWER_MS,
-      );
+      return await answerOf(this.#conversation.exchange({ method, params: { uri: entry.uri } }), ANSWER_MS);
     } finally {
       entry.isAsking = false;
     }
   }
 
-  #forget(entry: ResourceEntry): void {
-    this.#entries.delete(entry.uri);
-    takeWaiting(entry)?.reject(notConnected());
-  }
-
   #end(): void {
     this.#isOver = true;
     this.#retries.unsubscribe();
-    for (const entry of this.#entries.values()) {
-      this.#forget(entry);
-    }
+    for (const { answering } of this.#entries.values()) answering.reject(notConnected());
+    this.#entries.clear();
   }
 }
 
-function answerFor(entry: ResourceEntry): Promise<FinalEvent> {
-  if (entry.answer !== undefined) return Promise.resolve(entry.answer);
-  entry.waiting ??= Promise.withResolvers<FinalEvent>();
-  return unread(entry.waiting.promise);
-}
-
-function takeWaiting(entry: ResourceEntry): ResourceEntry['waiting'] {
-  const { waiting } = entry;
-  entry.waiting = undefined;
-  return waiting;
-}
-
-function failedSubscription(error: GatewayError): SharedSubscription {
-  return { answer: unread(Promise.reject(error)), release: () => undefined };
-}
-
-/** Marks a rejection of the promise as handled: its receiver may never await it. */
-function unread<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => undefined);
-  return promise;
+/** A promise whose rejection is handled: its receivers may never await it. */
+function unread(): PromiseWithResolvers<FinalEvent> {
+  const answering = Promise.withResolvers<FinalEvent>();
+  answering.promise.catch(() => undefined);
+  return answering;
 }

@@ -2,7 +2,7 @@
 // (stateless-routing.ts): in the conversation of the instance, in modern or legacy form, or in a dedicated conversation of the
 // client's owner, leased after the choice (stateless-pool.ts). Queueing, counting, failover and timeouts are in calls/call.ts.
 
-import { defer, from, Observable, of, race, tap } from 'rxjs';
+import { from, Observable, of, race, tap } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
@@ -67,7 +67,7 @@ export class StatelessClients {
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
       const timeoutMs = group.policy.callTimeoutMs;
       const endsAtMs = (request.arrivedAtMs ?? now()) + timeoutMs;
-      const route = new StatelessRoute(this.#deps, client, group, request, bound, endsAtMs);
+      const route = new StatelessRoute({ deps: this.#deps, client, group, request, bound, endsAtMs });
       return { group, request, route, wantedTool: undefined, timeoutMs };
     });
   }
@@ -86,13 +86,19 @@ interface HeldLease {
   upstream: CallUpstream | undefined;
 }
 
-class StatelessRoute implements CallRoute {
+interface StatelessRouteInput {
+  readonly deps: StatelessRouteDeps;
+  readonly client: StatelessClient;
+  readonly group: Group;
+  readonly request: ExchangeRequest;
+  /** The only instance that may answer, even drained or unhealthy. */
   readonly bound: InstanceRef | undefined;
-  readonly #deps: StatelessRouteDeps;
-  readonly #client: StatelessClient;
-  readonly #group: Group;
-  readonly #request: ExchangeRequest;
-  readonly #endsAtMs: number;
+  /** The timeout of the call, in clock ms. */
+  readonly endsAtMs: number;
+}
+
+class StatelessRoute implements CallRoute {
+  readonly #input: StatelessRouteInput;
   readonly #legacyRequest: ExchangeRequest;
   readonly #logLevel: string | undefined;
   readonly #unleased: BalancedRoute | BoundRoute;
@@ -102,24 +108,16 @@ class StatelessRoute implements CallRoute {
   /** A conversation that had ended unnoticed was replaced. */
   #isReopened = false;
 
-  /** `bound`: the only instance that may answer, even drained or unhealthy. `endsAtMs`: the timeout of the call, in clock ms. */
-  constructor(
-    deps: StatelessRouteDeps,
-    client: StatelessClient,
-    group: Group,
-    request: ExchangeRequest,
-    bound: InstanceRef | undefined,
-    endsAtMs: number,
-  ) {
-    this.bound = bound;
-    this.#deps = deps;
-    this.#client = client;
-    this.#group = group;
-    this.#request = request;
-    this.#endsAtMs = endsAtMs;
+  constructor(input: StatelessRouteInput) {
+    const { group, request, bound } = input;
+    this.#input = input;
     this.#legacyRequest = forLegacy(request);
     this.#logLevel = logLevelOf(request);
     this.#unleased = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
+  }
+
+  get bound(): InstanceRef | undefined {
+    return this.#input.bound;
   }
 
   next(tried: Tried): InstanceRef | undefined {
@@ -151,7 +149,7 @@ class StatelessRoute implements CallRoute {
 
   planFor(ref: InstanceRef, tried: Tried): AttemptPlan {
     const routing = this.#routingTo(ref);
-    const request = this.#request;
+    const { request } = this.#input;
     if (routing === 'direct') return { request };
     if (routing === 'refused') return { request, answer: of(NO_TASKS) };
     if (routing === 'shared') return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
@@ -170,14 +168,14 @@ class StatelessRoute implements CallRoute {
   }
 
   #routingTo(ref: InstanceRef): Routing {
-    const request = this.#request;
-    const { profile } = this.#client;
+    const { deps, client, group, request } = this.#input;
+    const { profile } = client;
     return routingTo(ref, {
-      sharing: this.#group.policy.session,
+      sharing: group.policy.session,
       profile,
       request,
       logLevel: this.#logLevel,
-      hasEqualTools: request.method === LIST_METHODS.tools && this.#deps.equalToolLists.has(ref, profile),
+      hasEqualTools: request.method === LIST_METHODS.tools && deps.equalToolLists.has(ref, profile),
     });
   }
 
@@ -185,10 +183,9 @@ class StatelessRoute implements CallRoute {
     const held = this.#held?.ref === ref ? this.#held : this.#hold(ref);
     const { upstream } = held;
     const request = this.#legacyRequest;
-    if (upstream === undefined) return { request, opening: this.#open(held, tried) };
     // Whether the bound instance takes the call depends on the conversation.
-    if (this.bound !== undefined && this.#leasedAt === undefined)
-      return { request, opening: defer(() => of(this.#opened(held, upstream))) };
+    if (upstream === undefined || (this.bound !== undefined && this.#leasedAt === undefined))
+      return { request, opening: this.#open(held, tried) };
     this.#forget(); // from now on the attempt owns the lease
     return {
       request,
@@ -201,14 +198,12 @@ class StatelessRoute implements CallRoute {
   }
 
   #hold(ref: InstanceRef): HeldLease {
-    const lease = this.#deps.pool.lease(ref, this.#client);
-    const { upstream } = lease;
-    const level = this.#logLevel;
-    const isReady =
-      upstream !== undefined && (level === undefined || !lease.conversation.requireLogLevel(level));
-    const held = { ref, lease, upstream: isReady ? upstream : undefined };
-    this.#held = held;
-    return held;
+    const { deps, client } = this.#input;
+    const lease = deps.pool.lease(ref, client);
+    const { conversation } = lease;
+    const isReady = this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel);
+    this.#held = { ref, lease, upstream: isReady ? conversation.carrier : undefined };
+    return this.#held;
   }
 
   /** Leases the conversation, and keeps the lease if it is open already. */
@@ -224,48 +219,46 @@ class StatelessRoute implements CallRoute {
 
   /** The opening continues when the call stops waiting: other calls may use the conversation. */
   #open(held: HeldLease, tried: Tried): Observable<unknown> {
-    const ready$ = from(ready(held.lease, this.#logLevel));
+    const ready$ = held.upstream === undefined ? from(ready(held.lease, this.#logLevel)) : of(undefined);
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
+    const opened = () => {
+      held.upstream = held.lease.conversation.carrier;
+      this.#leasedAt = this.#routeTo(held.ref, held.upstream);
+    };
     return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
-      tap({ next: () => this.#opened(held, held.lease.upstream), error: () => this.end() }),
+      tap({ next: opened, error: () => this.end() }),
     );
   }
 
-  #opened(held: HeldLease, upstream: CallUpstream | undefined): void {
-    held.upstream = upstream;
-    this.#leasedAt = this.#routeTo(held.ref, upstream);
-  }
-
   #routeTo(ref: InstanceRef, upstream?: CallUpstream): BoundRoute {
-    return new BoundRoute(ref, this.#request, { isContinuation: this.bound !== undefined, upstream });
+    return new BoundRoute(ref, this.#input.request, { isContinuation: this.bound !== undefined, upstream });
   }
 
   #halfTime(): Observable<never> {
-    const { now, alarm } = this.#deps;
+    const { deps, endsAtMs } = this.#input;
     return new Observable((subscriber) => {
-      const waitMs = Math.max(0, Math.ceil((this.#endsAtMs - now()) / 2));
-      return alarm(waitMs, () => subscriber.error(backendTimeout(waitMs, 'no')));
+      const waitMs = Math.max(0, Math.ceil((endsAtMs - deps.now()) / 2));
+      return deps.alarm(waitMs, () => subscriber.error(backendTimeout(waitMs, 'no')));
     });
   }
 
   #hasOther(ref: InstanceRef, tried: Tried): boolean {
-    const group = this.#group;
+    const { group } = this.#input;
     if (this.bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
     return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
   }
 
   /** A question of a backend during a list request does not concern the list: it is refused here. */
   #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
-    const request = this.#request;
+    const { deps, client, request } = this.#input;
     if (!isLogged(this.#logLevel)(event)) return false;
     if (!isList(request)) return true;
     if (event.kind === 'request') {
       event.answer(NO_SUBSCRIBER);
       return false;
     }
-    if (request.method === LIST_METHODS.tools)
-      this.#deps.equalToolLists.learn(ref, this.#client.profile, event);
+    if (request.method === LIST_METHODS.tools) deps.equalToolLists.learn(ref, client.profile, event);
     return true;
   }
 
@@ -274,7 +267,6 @@ class StatelessRoute implements CallRoute {
     const { conversation, isNew } = held.lease;
     const isLost = code === 'BACKEND_UNAVAILABLE' && delivered === 'no';
     if (isLost) conversation.retire();
-    held.lease.release(delivered === 'no');
     if (!isLost || isNew || this.#isReopened) return undefined;
     this.#isReopened = true;
     this.#leasedAt = this.#routeTo(held.ref);
@@ -297,17 +289,13 @@ const MOST_CAPABILITIES = 64;
 class EqualToolLists {
   readonly #capabilities = new WeakMap<Peer, Set<string>>();
 
-  has({ peer }: Pick<InstanceRef, 'peer'>, { capabilities }: ClientProfile): boolean {
+  has({ peer }: InstanceRef, { capabilities }: ClientProfile): boolean {
     const known = peer ? this.#capabilities.get(peer) : undefined;
     return known?.has(canonicalText(capabilities)) === true;
   }
 
   /** `event`: the backend's answer to the tool list request of such a client. */
-  learn(
-    { peer, tools }: Pick<InstanceRef, 'peer' | 'tools'>,
-    { capabilities }: ClientProfile,
-    event: ExchangeEvent,
-  ): void {
+  learn({ peer, tools }: InstanceRef, { capabilities }: ClientProfile, event: ExchangeEvent): void {
     if (!peer || event.kind !== 'result') return;
     const names = allToolsOf(event.result.value);
     if (names === undefined || tools?.listsOnly(names) !== true) return;

@@ -2,15 +2,15 @@
 // are never shared between owners, nor between clients with different capabilities. instances/leases.ts bounds their number and
 // idle time.
 
-import { defer, filter, from, merge, type Observable, Subject } from 'rxjs';
+import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, type Observable, Subject } from 'rxjs';
 import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { CallUpstream } from '../../transports/transport.ts';
 import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { Lease } from '../instances/leases.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
 import { StatelessUpstream } from './stateless-upstream.ts';
 
@@ -22,27 +22,17 @@ export interface StatelessClient {
 export type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
 
 /**
- * The use of a conversation, until `release`, which is idempotent. `isOver`: the backend sends nothing more about the call. A
+ * The use of a conversation, until `release`, which is called once. `isOver`: the backend sends nothing more about the call. A
  * conversation whose backend may still ask its client is not leased again: the question would reach the next call.
  */
-export interface StatelessLease {
-  readonly conversation: Conversation;
-  /** Carries calls in the conversation; undefined until it is open. */
-  readonly upstream: CallUpstream | undefined;
-  /** True when it was opened for this lease. */
-  readonly isNew: boolean;
+export interface StatelessLease extends Omit<Lease, 'release'> {
   readonly release: (isOver: boolean) => void;
-}
-
-interface PooledConversation {
-  readonly instance: LeasingInstance;
-  upstream: CallUpstream | undefined;
 }
 
 export class StatelessPool {
   readonly #scheduler: TaskScheduler;
-  readonly #pooled = new Map<Conversation, PooledConversation>();
-  readonly #opened = new Subject<Conversation>();
+  readonly #pooled = new Map<Conversation, LeasingInstance>();
+  readonly #added = new Subject<Conversation>();
   #isClosed = false;
 
   constructor(scheduler = new TaskScheduler()) {
@@ -65,38 +55,41 @@ export class StatelessPool {
   lease(instance: LeasingInstance, { owner, profile }: StatelessClient): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
     const isExclusive = !tellsCallsApart(instance.definition, profile);
+    const mayAsk = acceptsServerRequests(profile);
     const { conversation, isNew, release } = instance.lease({
       owner,
       profile: { ...profile, protocolVersion: LEGACY_VERSIONS[0] },
       isExclusive,
       idleMs: LIMITS.statelessIdleMs,
+      // Messages of the backend outside of calls go to the call under way.
+      carrierOf: isExclusive || mayAsk ? (upstream) => new StatelessUpstream(upstream) : undefined,
     });
-    const forwardsMessages = isExclusive || acceptsServerRequests(profile);
-    const pooled = this.#pooled.get(conversation) ?? this.#add(conversation, instance, forwardsMessages);
-    let isHeld = true;
+    if (isNew) {
+      this.#pooled.set(conversation, instance);
+      void conversation.gone.then(() => this.#pooled.delete(conversation));
+      this.#added.next(conversation);
+    }
     return {
       conversation,
-      get upstream() {
-        return pooled.upstream;
-      },
       isNew,
       release: (isOver) => {
-        const mayStillAsk = !isOver && isExclusive && acceptsServerRequests(profile);
-        if (isHeld && mayStillAsk && conversation.upstream !== undefined) conversation.retire();
-        isHeld = false;
+        if (!isOver && isExclusive && mayAsk && conversation.carrier !== undefined) conversation.retire();
         release();
       },
     };
   }
 
-  /** Cold: the conversations of that owner with the instance, present and future ones. */
+  /** Cold: the open conversations of that owner with the instance, present and future ones. */
   ofOwner(instance: LeasingInstance, owner: StatelessClient['owner']): Observable<Conversation> {
-    return defer(() => {
-      const open = [...this.#pooled.keys()].filter(({ upstream }) => upstream !== undefined);
-      const isTheirs = (conversation: Conversation) =>
-        this.#pooled.get(conversation)?.instance === instance && conversation.ownerId === owner.id;
-      return merge(from(open), this.#opened).pipe(filter(isTheirs));
-    });
+    return defer(() => merge([...this.#pooled.keys()], this.#added)).pipe(
+      filter((each) => each.ownerId === owner.id && this.#pooled.get(each) === instance),
+      mergeMap((each) =>
+        from(each.opened).pipe(
+          map(() => each),
+          catchError(() => EMPTY),
+        ),
+      ),
+    );
   }
 
   /** Ends all conversations of an owner, and their calls. Resolves when nothing is left of them. */
@@ -109,20 +102,5 @@ export class StatelessPool {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#scheduler.each([...this.#pooled.keys()], (conversation) => conversation.close());
-  }
-
-  /** `forwardsMessages`: messages of the backend outside of calls go to the call under way. */
-  #add(conversation: Conversation, instance: LeasingInstance, forwardsMessages: boolean): PooledConversation {
-    const pooled: PooledConversation = { instance, upstream: undefined };
-    this.#pooled.set(conversation, pooled);
-    void conversation.gone.then(() => this.#pooled.delete(conversation));
-    conversation.opened.then(
-      (upstream) => {
-        pooled.upstream = forwardsMessages ? new StatelessUpstream(upstream) : upstream;
-        this.#opened.next(conversation);
-      },
-      () => undefined, // callers that wait for it get the error
-    );
-    return pooled;
   }
 }

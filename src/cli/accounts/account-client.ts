@@ -1,66 +1,31 @@
-// The accounts of a gateway or of a database for the account commands, and the choice between the two:
-// through the /auth routes of a running gateway, or in the database itself (local-client.ts). Both return
-// records of the API, so `--json` prints the same.
+// The accounts of a gateway or of a database for the account commands, and the choice between the two: the /auth routes of a
+// running gateway, or the same routes on the database itself (local-client.ts).
 
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, listOf } from '../answers.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { namedGateway, type Remote, seekGateway } from '../remote.ts';
+import { findGateway } from '../remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import type { AccountClient } from './local-client.ts';
 
-/** Accounts through a running gateway: its /auth routes, with the credentials of the gateway. */
-function remoteClient(gateway: Remote): AccountClient {
-  const list = async (path: string) => listOf(await gateway.request(path));
-  const remove = async (path: string, id: string): Promise<void> => {
-    await gateway.request(`${path}/${encodeURIComponent(id)}`, { method: 'DELETE' });
-  };
-  return {
-    users: () => list('/auth/users'),
-    createUser: async ({ role, ...user }) => {
-      const body = { ...user, is_superuser: role === 'admin' };
-      return fields(await gateway.request('/auth/users', { method: 'POST', body }));
-    },
-    setPassword: async (id, password) => {
-      const path = `/auth/users/${encodeURIComponent(id)}`;
-      return fields(await gateway.request(path, { method: 'PATCH', body: { password } }));
-    },
-    deleteUser: (id) => remove('/auth/users', id),
-    apiKeys: () => list('/auth/api-keys'),
-    createApiKey: async ({ name, permissions, templates, expiresAt }) => {
-      const body = { name, permissions, templates, expires_at: expiresAt };
-      return fields(await gateway.request('/auth/api-keys', { method: 'POST', body }));
-    },
-    revokeApiKey: (id) => remove('/auth/api-keys', id),
-  };
-}
-
-export async function findUser(
-  client: AccountClient,
-  username: string,
-): Promise<Fields & { readonly id: string }> {
+export async function findUser(client: AccountClient, username: string): Promise<Fields> {
   const wanted = username.toLowerCase();
-  const user = (await client.users()).find((each) => String(each.username).toLowerCase() === wanted);
+  const users = listOf(await client.request('/auth/users'));
+  const user = users.find((each) => String(each.username).toLowerCase() === wanted);
   if (user === undefined) throw new CommandFailure(`user "${username}" not found`);
-  return { ...user, id: String(user.id) };
+  return user;
 }
 
 /** The key with that id, or with that name when only one key has it. */
-export async function findApiKey(
-  client: AccountClient,
-  idOrName: string,
-): Promise<Fields & { readonly id: string }> {
-  const keys = await client.apiKeys();
-  const found = keys.find(({ id }) => id === idOrName);
+export async function findApiKey(client: AccountClient, idOrName: string): Promise<Fields> {
+  const keys = listOf(await client.request('/auth/api-keys'));
   const named = keys.filter(({ name }) => name === idOrName);
-  const key = found ?? named[0];
+  const key = keys.find(({ id }) => id === idOrName) ?? named[0];
   if (key === undefined) throw new CommandFailure(`API key "${idOrName}" not found`);
-  if (found === undefined && named.length > 1) {
-    const ids = named.map(({ id }) => String(id)).join(', ');
-    throw new CommandFailure(`${named.length} API keys are called "${idOrName}"; name one by its id: ${ids}`);
-  }
-  return { ...key, id: String(key.id) };
+  if (key.id === idOrName || named.length === 1) return key;
+  const ids = named.map(({ id }) => id).join(', ');
+  throw new CommandFailure(`${named.length} API keys are called "${idOrName}"; name one by its id: ${ids}`);
 }
 
 export function shownTemplatesOf({ templates }: Fields): unknown {
@@ -99,10 +64,10 @@ export async function withAccountClient<T>(
     throw new UsageError('--url cannot be combined with --local or --database');
   }
   if (!isLocal) {
-    const remote = namedGateway(url, terminal) ?? (await seekGateway(terminal));
+    const remote = await findGateway(url, terminal);
     if (remote !== undefined) {
       terminal.note(`using the gateway ${remote.url}`);
-      return work(remoteClient(remote));
+      return work(remote);
     }
   }
   // Loaded on demand: it loads a database driver.

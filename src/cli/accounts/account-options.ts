@@ -91,14 +91,8 @@ async function askPassword(terminal: Terminal, question: string, isNew: boolean)
       'there is no terminal to ask for the password; --password - reads it from standard input',
     );
   }
-  const password = await askHidden(terminal, `${question}: `);
-  if (isNew && (await askHidden(terminal, 'Repeat the password: ')) !== password)
+  const password = await terminal.askHidden(`${question}: `);
+  if (isNew && (await terminal.askHidden('Repeat the password: ')) !== password)
     throw new CommandFailure('the two passwords differ; nothing was changed');
   return password;
-}
-
-async function askHidden(terminal: Terminal, question: string): Promise<string> {
-  const answer = await terminal.askHidden(question);
-  if (answer === undefined) throw new CommandFailure('cancelled');
-  return answer;
 }

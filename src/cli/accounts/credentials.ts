@@ -8,7 +8,7 @@ import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { homeFolder } from '../../templates/command-exposure.ts';
 import { fields } from '../answers.ts';
-import { CommandFailure, NotLoggedIn, UsageError } from '../failures.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -57,7 +57,9 @@ export class CredentialsFile {
 
   #read(): Map<string, StoredToken> {
     try {
-      return tokensIn(readFileSync(this.path, 'utf8'));
+      // An invalid document holds none: the next login replaces it.
+      const { tokens } = fields(jsonIn(readFileSync(this.path, 'utf8')));
+      return new Map(Object.entries(fields(tokens) as Readonly<Record<string, StoredToken>>));
     } catch (error) {
       const code = codeOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') return new Map();
@@ -70,29 +72,16 @@ export class CredentialsFile {
   }
 }
 
-/** All stored tokens. An invalid document holds none: the next login replaces it. */
-function tokensIn(text: string): Map<string, StoredToken> {
-  const entries = Object.entries(fields(fields(jsonIn(text)).tokens));
-  return new Map(entries.flatMap(([url, entry]) => tokenOf(entry).map((token) => [url, token] as const)));
-}
-
 /** Also true for a time that cannot be read. */
 function isExpired({ expires_at: expiresAt }: StoredToken, nowMs: number): boolean {
   return !(Date.parse(expiresAt) > nowMs);
 }
 
-/** Checked by hand: every command reads this file, and a schema would cost each of them 50 ms. */
-function tokenOf(written: unknown): [StoredToken] | [] {
-  const { username, access_token, expires_at } = fields(written);
-  const isToken = typeof username === 'string' && typeof access_token === 'string' && access_token !== '';
-  return isToken && typeof expires_at === 'string' ? [{ username, access_token, expires_at }] : [];
-}
-
 export interface RequestCredentials {
   /** Headers of every request; none without credentials. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The failure of the command when the gateway answers 401 with this detail. */
-  refused(detail: string): NotLoggedIn;
+  /** The reason of the failure when the gateway answers 401 with this detail. */
+  refused(detail: string): string;
 }
 
 /** STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. */
@@ -103,7 +92,7 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
       throw new UsageError('STAGEDOOR_API_KEY contains characters that are not allowed in a header');
     return {
       headers: { 'X-API-Key': key },
-      refused: (detail) => new NotLoggedIn(`${url} rejects STAGEDOOR_API_KEY: ${detail}`),
+      refused: (detail) => `${url} rejects STAGEDOOR_API_KEY: ${detail}`,
     };
   }
   const stored = new CredentialsFile(credentialsPath(env)).find(url);
@@ -116,7 +105,7 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
         ? `the login of ${username} at ${url} expired at ${at}`
         : `not logged in at ${url}`;
       const login = ownCommand(`gateway login ${username}`);
-      return new NotLoggedIn(`${lack}; run "${login}", or set STAGEDOOR_API_KEY`);
+      return `${lack}; run "${login}", or set STAGEDOOR_API_KEY`;
     },
   };
 }

@@ -1,27 +1,25 @@
 // Accounts in the database itself, without a gateway: for the first user of a machine, for scripts, and for a lost
 // password. A gateway on the same database sees every change within 10 s.
 
-import { Accounts, type NewApiKey, type NewUser } from '../../auth/accounts.ts';
+import { Accounts } from '../../auth/accounts.ts';
 import { AuditLog } from '../../auth/audit.ts';
 import { forgetInitialPassword } from '../../auth/first-admin.ts';
 import { Passwords } from '../../auth/passwords.ts';
-import { apiKeyRecord, userRecord } from '../../http/routes/accounts.ts';
-import { type Fields, fields } from '../answers.ts';
+import { ANONYMOUS } from '../../domain/account.ts';
+import { definedFields } from '../../domain/json.ts';
+import type { BytesReply } from '../../http/reply.ts';
+import type { RawInput, Services } from '../../http/route.ts';
+import { apiKeyRoutes, userRoutes } from '../../http/routes/accounts.ts';
 import type { CommandInput } from '../command.ts';
 import { withDatabase } from '../database/open-database.ts';
+import type { Remote } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Ids are those of the records. */
-export interface AccountClient {
-  users(): Promise<readonly Fields[]>;
-  createUser(user: NewUser): Promise<Fields>;
-  setPassword(id: string, password: string): Promise<Fields>;
-  deleteUser(id: string): Promise<void>;
-  apiKeys(): Promise<readonly Fields[]>;
-  createApiKey(key: NewApiKey): Promise<Fields>;
-  revokeApiKey(id: string): Promise<void>;
-}
+/** Takes the requests of the /auth routes. */
+export type AccountClient = Pick<Remote, 'request'>;
+
+const ROUTES = [...userRoutes, ...apiKeyRoutes];
 
 /** Opens the existing database that these options, the environment and gateway.yaml name, for the work. */
 export async function withLocalClient<T>(
@@ -34,7 +32,9 @@ export async function withLocalClient<T>(
     terminal.note(`using the database ${name}`);
     const now = Date.now;
     const log = { warn: (...words: unknown[]) => terminal.note(`warning: ${words.at(-1)}`) };
-    const audit = new AuditLog({ store: store.audit, log, now });
+    // The settings of the gateway may be others, so nothing is deleted by these.
+    const settings = { ...config.audit, keptCalls: Number.MAX_SAFE_INTEGER, keptDays: 0 };
+    const audit = new AuditLog({ store: store.audit, log, now, settings });
     let forgetting: Promise<void> | undefined;
     const accounts = new Accounts({
       store: store.accounts,
@@ -50,36 +50,25 @@ export async function withLocalClient<T>(
       flushKeyUse: async () => {}, // and no key is used
     });
     const actor = { actor: 'local', actorName: actorName(terminal) };
-    const record = (method: string, path: string, id: string) => {
-      // A path of the API, as in all entries: `/auth/users/:user_id`.
-      const subject = `${path.replace(/\/:.*$/, '')}/${id}`;
-      audit.record({ ...actor, action: `${method} ${path}`, subject, status: 0 });
-    };
     const client: AccountClient = {
-      users: async () => (await accounts.users()).map((user) => fields(userRecord(user))),
-      createUser: async (wanted) => {
-        const user = await accounts.createUser(wanted);
-        record('POST', '/auth/users', user.id);
-        return fields(userRecord(user));
-      },
-      setPassword: async (id, password) => {
-        const user = await accounts.changeUser(id, { password });
-        record('PATCH', '/auth/users/:user_id', id);
-        return fields(userRecord(user));
-      },
-      deleteUser: async (id) => {
-        await accounts.deleteUser(id);
-        record('DELETE', '/auth/users/:user_id', id);
-      },
-      apiKeys: async () => (await accounts.apiKeys()).map((view) => fields(apiKeyRecord(view))),
-      createApiKey: async (wanted) => {
-        const { apiKey, key } = await accounts.createApiKey(wanted);
-        record('POST', '/auth/api-keys', apiKey.apiKey.id);
-        return { ...apiKeyRecord(apiKey), key };
-      },
-      revokeApiKey: async (id) => {
-        await accounts.revokeApiKey(id);
-        record('DELETE', '/auth/api-keys/:key_id', id);
+      request: async (path, { method = 'GET', body = {} } = {}) => {
+        const [, list = path, id = ''] = /^(\/auth\/.+)\/(.+)$/.exec(path) ?? [];
+        const isMeant = (written: string) => (id === '' ? written === list : written.startsWith(`${list}/:`));
+        const route = ROUTES.find((each) => each.method === method && isMeant(each.path));
+        if (route === undefined) throw new Error(`no route for ${method} ${path}`);
+        const params = { user_id: id, key_id: id };
+        // The parts of a request and of a gateway that the routes of accounts use.
+        const input = { params, query: '', body: definedFields(Object(body)), principal: ANONYMOUS };
+        const services = { auth: { accounts } } as Services;
+        const { bytes, trail } = (await route.run(
+          input as Partial<RawInput> as RawInput,
+          services,
+        )) as BytesReply;
+        if (method !== 'GET') {
+          const subject = trail?.subject ?? path;
+          audit.record({ ...actor, action: `${method} ${route.path}`, subject, status: 0 });
+        }
+        return bytes && JSON.parse(String(bytes));
       },
     };
     try {

@@ -1,7 +1,7 @@
-// Starts, stops and restarts a gateway in the background. A start runs the same command line as a detached process
+// Starts and stops a gateway in the background. A start runs the same command line as a detached process
 // (run-daemon.ts) and waits until its gateway is ready; a stop ends it in order, as Ctrl-C does in the foreground.
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -24,37 +24,6 @@ const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.
 
 /** Longest wait for the gateway to be ready, in ms. */
 const READY_MS = 60_000;
-
-/**
- * Ends the daemon and starts it again with its arguments and in its folder. Invalid settings are reported before anything is
- * stopped.
- */
-export async function restartDaemon(daemon: Daemon, terminal: Terminal): Promise<number> {
-  const [, , ...options] = daemon.words; // gateway start
-  const check = spawnSync(process.execPath, ownArguments(['config', ...options]), {
-    cwd: daemon.folder,
-    encoding: 'utf8',
-    windowsHide: true,
-  });
-  if (check.status !== 0) {
-    const reason =
-      check.error === undefined
-        ? check.stderr.replace('stagedoor: ', '').trim()
-        : `nothing can be started in ${daemon.folder} (${codeOf(check.error)})`;
-    throw new CommandFailure(`the gateway cannot be restarted and keeps running:\n${reason}`);
-  }
-  await stopDaemon(daemon, terminal);
-  const { status } = spawnSync(
-    process.execPath,
-    ownArguments(['gateway', 'start', '--background', ...options]),
-    {
-      cwd: daemon.folder,
-      stdio: 'inherit',
-      windowsHide: true,
-    },
-  );
-  return status ?? 1;
-}
 
 /** Resolves with 0 when the gateway is ready. Throws CommandFailure when one runs there already, or when it cannot start. */
 export async function startDaemon(
@@ -97,7 +66,7 @@ function spawnDaemon(
 ): ChildProcess {
   const log = openLog(files, config, terminal.folder);
   try {
-    return spawn(process.execPath, ownArguments(words), {
+    return spawn(process.execPath, [...process.execArgv, PROGRAM, ...words], {
       cwd: terminal.folder,
       detached: true,
       env: { ...terminal.env, [DAEMON_MARK]: String(terminal.columns ?? '') },
@@ -150,10 +119,6 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
       );
     });
   });
-}
-
-function ownArguments(words: readonly string[]): string[] {
-  return [...process.execArgv, PROGRAM, ...words];
 }
 
 /** Interval of the checks for its end, in ms. */

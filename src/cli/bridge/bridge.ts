@@ -22,8 +22,6 @@ export interface BridgeOptions {
 
 /** Longest wait at the end for pending answers, and for the end of the session, in ms. */
 const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
-/** Longest wait of a cancellation for the start of the answer, which shows that the gateway has the request, in ms. */
-const BEGIN_MS = 1_500;
 /** Wait before a stream is requested again, unless the gateway gives another, in ms. */
 const RETRY_MS = 500;
 
@@ -35,8 +33,6 @@ interface BridgeSession {
 interface Pending {
   readonly message: BridgeMessage;
   readonly abort: AbortController;
-  /** Resolves when the answer has begun. */
-  readonly begun: PromiseWithResolvers<void>;
 }
 
 export class Bridge {
@@ -114,7 +110,7 @@ export class Bridge {
       const passed = before.then(() =>
         message.ids.length > 0 ? this.#request(message) : this.#notify(message),
       );
-      if (message.method === INITIALIZED) this.#opening = settled(passed);
+      if (message.method === INITIALIZED) this.#opening = Promise.allSettled([passed]);
       await passed;
     }
   }
@@ -123,14 +119,13 @@ export class Bridge {
 
   async #request(message: BridgeMessage): Promise<void> {
     const abort = new AbortController();
-    const pending: Pending = { message, abort, begun: Promise.withResolvers() };
+    const pending: Pending = { message, abort };
     for (const id of message.ids) this.#pending.set(idKey(id), pending);
     try {
       await this.#exchange(pending);
     } catch (error) {
       if (!abort.signal.aborted) await this.#fail(message, error);
     } finally {
-      pending.begun.resolve();
       for (const id of message.ids) this.#pending.delete(idKey(id));
     }
   }
@@ -153,7 +148,6 @@ export class Bridge {
         continue;
       }
       if (!response.ok) return this.#refuseAs(message, response);
-      pending.begun.resolve();
       if (message.method === 'initialize') this.#startSession(response);
       const end = await readMessages(response, (data) => this.#answer(pending, data));
       if (this.#isAnswered(message) || signal.aborted) return;
@@ -222,10 +216,6 @@ export class Bridge {
   async #notify(message: BridgeMessage): Promise<void> {
     const { method } = message;
     if (method === INITIALIZED) this.#initialized = message;
-    const cancelled = this.#cancelledBy(message);
-    if (cancelled !== undefined) {
-      await Promise.race([cancelled.begun.promise, delay(BEGIN_MS, undefined, { ref: false })]);
-    }
     const { signal } = this.#ended;
     const response = await this.#options.link.send(this.#post(message, this.#session, signal));
     await response.arrayBuffer();
@@ -261,7 +251,7 @@ export class Bridge {
     this.#reopening = this.#openAgain().finally(() => {
       this.#reopening = undefined;
     });
-    this.#opening = settled(this.#reopening);
+    this.#opening = Promise.allSettled([this.#reopening]);
     return this.#reopening;
   }
 
@@ -349,10 +339,6 @@ export class Bridge {
 
 const INITIALIZED = 'notifications/initialized';
 const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
-
-async function settled(work: Promise<unknown>): Promise<void> {
-  await Promise.allSettled([work]);
-}
 
 function isRepeatable({ method, ids }: BridgeMessage): boolean {
   if (method === LISTEN) return true;

@@ -7,7 +7,7 @@ import {
   shownTemplatesOf,
   withAccountClient,
 } from '../accounts/account-client.ts';
-import type { Fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
 
@@ -17,7 +17,8 @@ export const apiKeys: CommandDefinition = {
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway api-keys'],
   run: async (input, terminal) => {
-    const found = await withAccountClient(input, terminal, (client) => client.apiKeys());
+    const path = '/auth/api-keys';
+    const found = listOf(await withAccountClient(input, terminal, (client) => client.request(path)));
     return printResult(input, terminal, found, () =>
       found.length === 0 ? 'There is no API key.' : table(terminal, COLUMNS, found),
     );
@@ -61,13 +62,15 @@ export const createApiKey: CommandDefinition = {
   run: async (input, terminal) => {
     const { permissionsOf, readExpiry, templatesOf } = await import('../accounts/account-options.ts');
     const expires = input.text('expires');
-    const fields = {
+    const body = {
       name: input.positional(0),
       permissions: permissionsOf(input),
       templates: templatesOf(input),
-      expiresAt: expires === undefined ? undefined : readExpiry(expires),
+      expires_at: expires === undefined ? undefined : readExpiry(expires),
     };
-    const record = await withAccountClient(input, terminal, (client) => client.createApiKey(fields));
+    const record = await withAccountClient(input, terminal, async (client) =>
+      fields(await client.request('/auth/api-keys', { method: 'POST', body })),
+    );
     return printResult(input, terminal, record, () =>
       terminal.columns === undefined ? String(record.key) : forPeople(record),
     );
@@ -99,7 +102,7 @@ export const revoke: CommandDefinition = {
   run: async (input, terminal) => {
     const key = await withAccountClient(input, terminal, async (client) => {
       const found = await findApiKey(client, idOf(input.positional(0)));
-      await client.revokeApiKey(found.id);
+      await client.request(`/auth/api-keys/${found.id}`, { method: 'DELETE' });
       return found;
     });
     const done = { id: key.id, name: key.name, revoked: true };

@@ -1,13 +1,12 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields } from '../answers.ts';
 import { type CommandDefinition, type CommandInput, timeOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { type Columns, printResult, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../remote.ts';
+import { CLIENT_OPTIONS, entriesOf, gatewayOf, WIDE_OPTION } from '../remote.ts';
 
-/** Entries of one answer of the gateway, most entries of one output, and its default. */
-const PAGE = 500;
+/** Most entries of one output, and its default. */
 const MOST = 100_000;
 const SHOWN = 50;
 
@@ -37,16 +36,8 @@ export const audit: CommandDefinition = {
   ],
   run: async (input, terminal) => {
     const limit = input.number('limit', { minimum: 1, maximum: MOST }) ?? SHOWN;
-    const query = queryOf(input);
-    const gateway = await gatewayOf(input, terminal);
-    const entries: Fields[] = [];
-    for (let cursor: unknown = ''; typeof cursor === 'string' && entries.length < limit; ) {
-      query.set('limit', String(Math.min(PAGE, limit - entries.length)));
-      if (cursor !== '') query.set('cursor', cursor);
-      const page = fields(await gateway.request(`/gateway/audit?${query}`));
-      entries.push(...listOf(page.entries));
-      cursor = page.next_cursor;
-    }
+    const bounds = { query: queryOf(input), most: limit };
+    const entries = await entriesOf(await gatewayOf(input, terminal), '/gateway/audit', 'entries', bounds);
     return printResult(input, terminal, entries, () =>
       entries.length === 0 ? 'no entries' : table(terminal, COLUMNS, entries, { isWide: input.has('wide') }),
     );

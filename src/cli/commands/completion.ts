@@ -93,12 +93,18 @@ function short(text: string): string {
 // --- bash ----------------------------------------------------------------------------------------------------------
 
 function bashScript(commands: readonly Command[]): string {
+  const words = ({ candidates }: CompletionRule) => quoted(candidates.map(({ word }) => word).join(' '));
   return [
     '# Completion of stagedoor in bash.',
     '_stagedoor() {',
     `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"`,
-    `  local before="\${COMP_WORDS[*]:1:COMP_CWORD-1}" words=""`,
-    ...caseLines(commands, (all) => `words=${quoted(all.map(({ word }) => word).join(' '))}`),
+    `  local before="\${COMP_WORDS[*]:1:$((COMP_CWORD-1))}" words=""`,
+    '  case "$before" in',
+    ...branches(commands).map((rule) => `    ${quoted(rule.before)}) words=${words(rule)} ;;`),
+    ...leaves(commands).map(
+      (rule) => `    ${quoted(rule.before)}|${quoted(`${rule.before} `)}*) words=${words(rule)} ;;`,
+    ),
+    '  esac',
     '  # A value: the names of files are completed.',
     `  case "$previous" in ${flagsWithValue(commands).join('|')}) words="" ;; esac`,
     '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
@@ -107,39 +113,19 @@ function bashScript(commands: readonly Command[]): string {
   ].join('\n');
 }
 
-/** For bash and zsh: selects the candidates by the words before the cursor. */
-function caseLines(
-  commands: readonly Command[],
-  assignment: (candidates: readonly Completion[]) => string,
-): string[] {
-  return [
-    '  case "$before" in',
-    ...branches(commands).map((rule) => `    ${quoted(rule.before)}) ${assignment(rule.candidates)} ;;`),
-    ...leaves(commands).map(
-      ({ before, candidates }) =>
-        `    ${quoted(before)}|${quoted(`${before} `)}*) ${assignment(candidates)} ;;`,
-    ),
-    '  esac',
-  ];
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-// --- zsh -----------------------------------------------------------------------------------------------------------
+// --- zsh, which can use the script of bash ---------------------------------------------------------------------------
 
 function zshScript(commands: readonly Command[]): string {
-  const described = ({ word, about }: Completion) => quoted(`${word}:${about}`);
   return [
     '#compdef stagedoor',
-    '# Completion of stagedoor in zsh.',
-    '_stagedoor() {',
-    '  local -a candidates',
-    `  local before="\${(j: :)words[2,CURRENT-1]}"`,
-    '  # A value: the names of files are completed.',
-    `  case "\${words[CURRENT-1]}" in ${flagsWithValue(commands).join('|')}) _files; return ;; esac`,
-    ...caseLines(commands, (all) => `candidates=(${all.map(described).join(' ')})`),
-    '  _describe stagedoor candidates',
-    '}',
-    '# Read as a function of the completion system, or by source.',
-    'if [ "$funcstack[1]" = "_stagedoor" ]; then _stagedoor "$@"; else compdef _stagedoor stagedoor; fi',
+    'autoload -Uz bashcompinit && bashcompinit',
+    bashScript(commands),
+    '# The completion for which this file was read as a function.',
+    'if [ "$funcstack[1]" = "_stagedoor" ]; then _bash_complete -o default -F _stagedoor; fi',
   ].join('\n');
 }
 
@@ -177,10 +163,6 @@ function fishScript(commands: readonly Command[]): string {
       });
     }),
   ].join('\n');
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function fishQuoted(text: string): string {

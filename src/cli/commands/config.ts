@@ -17,24 +17,13 @@ export const config: CommandDefinition = {
   examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const settings = readSettings(input, terminal);
-    printResult(input, terminal, typed(settings), () =>
-      [table(terminal, COLUMNS, settings.rows), explanation(settings)].join('\n\n'),
-    );
+    printResult(input, terminal, typed(settings), () => table(terminal, COLUMNS, settings.rows));
     for (const warning of settings.warnings) terminal.note(`warning: ${warning}`);
     return 0;
   },
 };
 
 const COLUMNS = { SETTING: 'name', SOURCE: 'source', VALUE: 'value' } as const;
-
-function explanation({ listeners, portsDefaulted }: Config): string {
-  if (portsDefaulted) {
-    return 'It listens on two ports because no port is set: each serves everything; set --port to use one.';
-  }
-  return listeners.length > 1
-    ? 'It listens on one port per PORT variable: each serves everything; set --port to use one.'
-    : 'The port it listens on serves everything.';
-}
 
 type TypedRow = Omit<ConfigRow, 'value'> & { readonly value: unknown };
 

@@ -17,7 +17,7 @@ import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
 import { newFilePath, writePrivateFile } from '../private-file.ts';
-import { CLIENT_OPTIONS, gatewayOf, namedUrl, seekGateway, URL_OPTION } from '../remote.ts';
+import { answeringUrl, CLIENT_OPTIONS, gatewayOf, namedUrl, URL_OPTION } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const connect: CommandDefinition = {
@@ -52,9 +52,9 @@ export const connect: CommandDefinition = {
     const { CONNECT_KINDS } = await import('../../connect/index.ts');
     const kinds = kindsOf(input, CONNECT_KINDS);
     checkFileOptions(input);
+    const { changeEntry } = await import('../connect/config-file.ts');
     const [kind] = kinds;
     if (input.has('remove') && kind !== undefined) {
-      const { changeEntry } = await import('../connect/config-file.ts');
       await changeEntry(kind, input.positional(0), undefined, input, terminal);
       return 0;
     }
@@ -63,7 +63,6 @@ export const connect: CommandDefinition = {
     const tried = async () => (input.has('verify') ? verifyAll(planned, env) : planned);
     const [only] = planned;
     if (input.has('write') && only !== undefined) {
-      const { changeEntry } = await import('../connect/config-file.ts');
       await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
       return report(await tried(), input, terminal);
     }
@@ -279,7 +278,7 @@ export const bridge: CommandDefinition = {
     const env =
       name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
     const named = namedUrl(input.text('url'), env);
-    const url = named ?? (await seekGateway({ ...terminal, env }))?.url ?? DEFAULT_URLS[0];
+    const url = named ?? (await answeringUrl(terminal)) ?? DEFAULT_URLS[0];
     return runBridge(input.positional(0), url, () => requestCredentials(url, env), terminal);
   },
 };
@@ -299,7 +298,7 @@ async function runBridge(
   const log = (text: string) => terminal.complain(`stagedoor bridge ${template}: ${text}`);
   const endpoint = `${url}/mcp/${encodeURIComponent(template)}`;
   const link = new GatewayLink(endpoint, () => credentials().headers, log);
-  const refused = (reason: string) => credentials().refused(reason).message;
+  const refused = (reason: string) => credentials().refused(reason);
   const bridge = new Bridge({ link, write: writeLine, log, refused });
   const lines = new LineDecoder({
     onLine: (line) => {

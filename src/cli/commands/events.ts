@@ -80,24 +80,19 @@ async function show(
   }
 }
 
-/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`, without fields with usual values. */
+/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. */
 function line(
   terminal: Terminal,
   { type, at, template, instance_id: id, server_id: _, is_last: __, ...rest }: Fields,
 ): string {
   const clock = typeof at === 'string' ? new Date(at).toTimeString().slice(0, 8) : ' '.repeat(8);
   const instance = [template, id].filter((part) => part !== undefined).join('/');
-  const details = Object.entries(type === 'gateway.sampled' ? fields(rest.totals) : rest)
-    .filter(([name, value]) => !isUsual(name, value))
-    .map(([name, value]) => `${name}=${fieldText(value)}`);
+  const details = Object.entries(type === 'gateway.sampled' ? fields(rest.totals) : rest).map(
+    ([name, value]) => `${name}=${fieldText(value)}`,
+  );
   return [`${terminal.paint('dim', clock)} ${colouredType(terminal, String(type))}`, instance, ...details]
     .filter((part) => part !== '')
     .join('  ');
-}
-
-/** The first attempt of a call, sent without a wait. */
-function isUsual(name: string, value: unknown): boolean {
-  return (name === 'attempt' && value === 1) || (name === 'wait_ms' && Number(value) < 1);
 }
 
 function colouredType(terminal: Terminal, type: string): string {

@@ -1,6 +1,6 @@
 // TABLE of all commands, in the order help shows them. Commands about one subject share a file.
 
-import { type Command, type CommandDefinition, type OptionTable, optionsOf } from '../command.ts';
+import { type Command, type CommandDefinition, commandOf } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
 import { audit } from './audit.ts';
 import { completionOf } from './completion.ts';
@@ -18,10 +18,6 @@ import { templateAdd, templateInit, templateList, templateShow, templateValidate
 import { call, tools } from './tools.ts';
 import { createUser, deleteUser, setPassword, users } from './users.ts';
 
-const QUIET: OptionTable = {
-  '-q, --quiet': 'Show results and errors only: no warnings, no progress',
-};
-
 const commands: readonly CommandDefinition[] = [
   ...[start, stop, logs, register, deregister, drain, resume, restart, deleteTemplate, sync],
   ...[list, status, health, stats, events, logLevel, sessions, endSession, audit, tools, call],
@@ -31,7 +27,4 @@ const commands: readonly CommandDefinition[] = [
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];
 
-export const COMMANDS: readonly Command[] = commands.map((command) => ({
-  ...command,
-  options: optionsOf({ ...command.options, ...QUIET }),
-}));
+export const COMMANDS: readonly Command[] = commands.map(commandOf);

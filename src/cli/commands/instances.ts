@@ -2,18 +2,20 @@
 // `delete-template`, and `sync`, which makes it look for containers and pods and read its registry file again. The gateway decides
 // what is allowed. `restart` without arguments restarts the background gateway.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
-import { type CommandDefinition, type CommandInput, pairsOf } from '../command.ts';
+import { type CommandDefinition, type CommandInput, commandOf, pairsOf } from '../command.ts';
+import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { printable, printResult, stateWord, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
+import { start } from './start.ts';
 
 export const register: CommandDefinition = {
   name: 'gateway register',
@@ -154,23 +156,23 @@ export const deregister: CommandDefinition = {
   },
 };
 
-export const drain = instanceCommand({
-  word: 'drain',
-  summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
-  done: () => 'gets no new calls until it is resumed',
-});
+export const drain = instanceCommand(
+  'drain',
+  'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
+  () => 'gets no new calls until it is resumed',
+);
 
-export const resume = instanceCommand({
-  word: 'resume',
-  summary: 'Send calls to a drained instance again',
-  done: ({ state }) => `gets calls again: ${String(state)}`,
-});
+export const resume = instanceCommand(
+  'resume',
+  'Send calls to a drained instance again',
+  ({ state }) => `gets calls again: ${String(state)}`,
+);
 
-const restartInstance = instanceCommand({
-  word: 'restart',
-  summary: 'Restart the gateway in the background, or one instance when its calls have ended',
-  done: () => 'restarts when its calls have ended, after 30 s at the latest',
-});
+const restartInstance = instanceCommand(
+  'restart',
+  'Restart the gateway in the background, or one instance when its calls have ended',
+  () => 'restarts when its calls have ended, after 30 s at the latest',
+);
 
 /** Without arguments: the background gateway. With template and id: one instance. */
 export const restart: CommandDefinition = {
@@ -187,10 +189,18 @@ export const restart: CommandDefinition = {
     }
     if (length === 2) return restartInstance.run(input, terminal);
     if (input.has('url')) throw new UsageError('--url requires <template> and <id>');
-    const { requireDaemon, restartDaemon } = await import('../background/start-daemon.ts');
-    const config = readSettings(input, terminal);
-    const daemon = await requireDaemon(await daemonFiles(config, terminal));
-    return restartDaemon(daemon, terminal);
+    const { requireDaemon, startDaemon, stopDaemon } = await import('../background/start-daemon.ts');
+    const daemon = await requireDaemon(await daemonFiles(readSettings(input, terminal), terminal));
+    const { folder, words } = daemon;
+    if (!existsSync(folder))
+      throw new CommandFailure(`the gateway keeps running: its folder ${folder} is gone`);
+    // Invalid settings are reported before anything is stopped.
+    const line = readCommandLine([commandOf(start)], words);
+    if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" starts no gateway`);
+    const there = { ...terminal, folder };
+    const config = readSettings(line.input, there);
+    await stopDaemon(daemon, terminal);
+    return startDaemon(config, words, there);
   },
 };
 
@@ -209,15 +219,12 @@ export const deleteTemplate: CommandDefinition = {
   },
 };
 
-interface InstanceCommand {
-  /** Last word of the command, and of its route. */
-  readonly word: 'drain' | 'resume' | 'restart';
-  readonly summary: string;
-  /** The new state, printed after the name of the instance. */
-  readonly done: (record: Fields) => string;
-}
-
-function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefinition {
+/** `word`: the last word of the command, and of its route. `done`: what is printed after the name of the instance. */
+function instanceCommand(
+  word: 'drain' | 'resume' | 'restart',
+  summary: string,
+  done: (record: Fields) => string,
+): CommandDefinition {
   return {
     name: `gateway ${word}`,
     positionals: '<template> <id>',

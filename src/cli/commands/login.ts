@@ -6,8 +6,8 @@ import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { CredentialsFile, credentialsPath, type StoredToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
-import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, NotLoggedIn } from '../failures.ts';
+import type { CommandDefinition } from '../command.ts';
+import { CommandFailure } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
 import { answersAsGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
@@ -59,7 +59,8 @@ export const logout: CommandDefinition = {
   examples: ['gateway logout'],
   run: async (input, terminal) => {
     const file = new CredentialsFile(credentialsPath(terminal.env));
-    const removed = loggedInAt(input, terminal).flatMap((url) => {
+    const named = namedUrl(input.text('url'), terminal.env);
+    const removed = (named === undefined ? usualUrls(terminal) : [named]).flatMap((url) => {
       const token = file.remove(url);
       return token === undefined ? [] : [{ url, token }];
     });
@@ -71,12 +72,6 @@ export const logout: CommandDefinition = {
   },
 };
 
-/** The addresses at which a login without `--url` looks for its gateway. */
-function loggedInAt(input: CommandInput, terminal: Terminal): readonly string[] {
-  const named = namedUrl(input.text('url'), terminal.env);
-  return named === undefined ? usualUrls(terminal) : [named];
-}
-
 /** Longest wait for the gateway that ends a token, in ms. */
 const END_MS = 3_000;
 
@@ -86,7 +81,7 @@ async function endToken(url: string, token: StoredToken, terminal: Terminal): Pr
   try {
     if (!(await answersAsGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
     const headers = { Authorization: `Bearer ${token.access_token}` };
-    const gateway = new Remote(url, { headers, refused: (why) => new NotLoggedIn(why) }, terminal.busy);
+    const gateway = new Remote(url, { headers, refused: (why) => why }, terminal.busy);
     await gateway.request('/auth/logout', { method: 'POST', timeoutMs: END_MS });
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;

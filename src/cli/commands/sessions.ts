@@ -3,8 +3,7 @@
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
-import type { Remote } from '../remote.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { CLIENT_OPTIONS, entriesOf, gatewayOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const sessions: CommandDefinition = {
@@ -13,7 +12,7 @@ export const sessions: CommandDefinition = {
   options: CLIENT_OPTIONS,
   examples: ['gateway sessions', 'gateway sessions --json'],
   run: async (input, terminal) => {
-    const all = await allSessions(await gatewayOf(input, terminal));
+    const all = await entriesOf(await gatewayOf(input, terminal), '/gateway/sessions', 'sessions');
     return printResult(input, terminal, { sessions: all }, () => listing(terminal, all));
   },
 };
@@ -31,17 +30,6 @@ export const endSession: CommandDefinition = {
     return printResult(input, terminal, { id, ended: true }, `the session ${id} is ended`);
   },
 };
-
-async function allSessions(gateway: Remote): Promise<readonly Fields[]> {
-  const all: Fields[] = [];
-  let cursor = '';
-  do {
-    const page = fields(await gateway.request(`/gateway/sessions?limit=1000${cursor}`));
-    all.push(...listOf(page.sessions));
-    cursor = typeof page.next_cursor === 'string' ? `&cursor=${page.next_cursor}` : '';
-  } while (cursor !== '');
-  return all;
-}
 
 function listing(terminal: Terminal, all: readonly Fields[]): string {
   if (all.length === 0) return 'No session is open.';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
-import { CommandFailure, GatewayRefusal, NotLoggedIn, UsageError } from '../failures.ts';
+import { GatewayRefusal, UsageError } from '../failures.ts';
 import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
 import type { Remote } from '../remote.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../remote.ts';
@@ -62,50 +62,32 @@ export const status: CommandDefinition = {
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
-    const [health, details] = await Promise.all([gateway.health(), detailsOf(gateway)]);
-    const isLocked = details instanceof CommandFailure;
-    const shown = isLocked ? {} : { stats: fields(details.stats) };
-    const report: GatewayReport = { url: gateway.url, health, ...shown };
-    const records = isLocked ? [] : instancesOf(details.registry);
+    // Health needs no account: a script that only checks the gateway may have none, or one with other permissions.
+    const sampling = sampleOf(gateway).catch((error: unknown) => {
+      if (error instanceof GatewayRefusal) return error;
+      throw error;
+    });
+    const [health, sample] = await Promise.all([gateway.health(), sampling]);
+    const isLocked = sample instanceof GatewayRefusal;
+    const report = { url: gateway.url, health, ...(isLocked ? {} : { stats: fields(sample.stats) }) };
+    const records = isLocked ? [] : instancesOf(sample.registry);
     const isWide = input.has('wide');
     printResult(input, terminal, report, () => summary(terminal, report, records, isWide));
-    if (isLocked) terminal.note(`only its health is shown: ${details.message}`);
-    return SERVING.includes(String(report.health.status)) ? 0 : 1;
+    if (isLocked) terminal.note(`only its health is shown: ${sample.message}`);
+    return health.status === 'unhealthy' ? 1 : 0;
   },
 };
 
-const SERVING: readonly string[] = ['healthy', 'degraded'];
-
-interface GatewayReport {
-  readonly url: string;
-  readonly health: Fields;
-  /** Absent without a login, and for callers that may not read it. */
-  readonly stats?: Fields;
-}
-
-/** Health needs no account: a script that only checks the gateway may have none, or one with other permissions. */
-function detailsOf(gateway: Remote): Promise<GatewaySample | CommandFailure> {
-  return sampleOf(gateway).catch((error: unknown) => {
-    if (error instanceof NotLoggedIn || error instanceof GatewayRefusal) return error;
-    throw error;
-  });
-}
-
 function summary(
   terminal: Terminal,
-  { url, health, stats }: GatewayReport,
+  { url, health, stats }: { readonly url: string; readonly health: Fields; readonly stats?: Fields },
   records: readonly Fields[],
   isWide: boolean,
 ): string {
-  const instances = fields(health.instances);
   const stateOf = (record: Fields) => stateWord(terminal, shownStateOf(record));
   const lines = detailLines(terminal, [
     ['gateway', url],
-    ['status', stateWord(terminal, String(health.status))],
-    ['version', `API ${health.version}, stagedoor ${health.build}`],
-    ['uptime', duration(Number(health.uptime))],
-    ['database', health.database],
-    ['instances', `${instances.healthy} of ${instances.total} healthy`],
+    ...healthRows(terminal, health),
     ...(stats === undefined ? [] : trafficRows(stats)),
   ]);
   const templates = recordsOf(stats?.templates, 'name');
@@ -126,6 +108,17 @@ const TEMPLATE_COLUMNS: Columns<Fields> = {
   SESSIONS: 'sessions',
   'DEDICATED PROCESSES': 'own_processes',
 };
+
+function healthRows(terminal: Terminal, health: Fields): (readonly [string, unknown])[] {
+  const { healthy, total } = fields(health.instances);
+  return [
+    ['status', stateWord(terminal, String(health.status))],
+    ['version', `API ${health.version}, stagedoor ${health.build}`],
+    ['uptime', duration(Number(health.uptime))],
+    ['database', health.database],
+    ['instances', `${healthy} of ${total} healthy`],
+  ];
+}
 
 function trafficRows(stats: Fields): (readonly [string, string])[] {
   const { open, max, lost, moved } = fields(stats.sessions);
@@ -166,21 +159,13 @@ export const health: CommandDefinition = {
             ),
           );
     printResult(input, terminal, answer, () =>
-      template === undefined ? gatewayHealth(terminal, answer) : templateHealth(terminal, template, answer),
+      template === undefined
+        ? detailLines(terminal, healthRows(terminal, answer))
+        : templateHealth(terminal, template, answer),
     );
     return answer.status === 'unhealthy' ? 1 : 0;
   },
 };
-
-function gatewayHealth(terminal: Terminal, answer: Fields): string {
-  const instances = fields(answer.instances);
-  return detailLines(terminal, [
-    ['status', stateWord(terminal, String(answer.status))],
-    ['database', answer.database],
-    ['instances', `${instances.healthy} of ${instances.total} healthy`],
-    ['uptime', duration(Number(answer.uptime))],
-  ]);
-}
 
 function templateHealth(terminal: Terminal, template: string, answer: Fields): string {
   const records = recordsOf(answer.instances, 'id');

@@ -151,14 +151,20 @@ export const templateInit: CommandDefinition = {
     'template init search --description "Searches documents." --command "node server.js" --into drafts',
   ],
   run: async (input, terminal) => {
-    const given = answersIn(input);
+    const given = {
+      id: input.positionals[0],
+      description: input.text('description'),
+      command: input.text('command'),
+      endpoint: input.text('endpoint'),
+    };
     if (given.command !== undefined && given.endpoint !== undefined)
       throw new UsageError('--command and --endpoint cannot be combined');
-    const missing = [
-      ...(given.id === undefined ? ['<id>'] : []),
-      ...(given.description === undefined ? ['--description'] : []),
-      ...(given.command === undefined && given.endpoint === undefined ? ['--command or --endpoint'] : []),
-    ];
+    const needed = {
+      '<id>': given.id,
+      '--description': given.description,
+      '--command or --endpoint': given.command ?? given.endpoint,
+    };
+    const missing = Object.entries(needed).flatMap(([name, value]) => (value === undefined ? [name] : []));
     if (missing.length > 0 && !terminal.canAsk)
       throw new UsageError(`missing ${missing.join(', ')}: there is no terminal to ask for them`);
     // Questions go to standard error: standard output may be a file.
@@ -183,15 +189,6 @@ export const templateInit: CommandDefinition = {
     }
   },
 };
-
-function answersIn(input: CommandInput): TemplateAnswers {
-  return {
-    id: input.positionals[0],
-    description: input.text('description'),
-    command: input.text('command'),
-    endpoint: input.text('endpoint'),
-  };
-}
 
 function definitionOf({ id = '', name, tags = [], ...answers }: TemplateAnswers): object {
   const { description, command, endpoint } = answers;
@@ -280,10 +277,8 @@ export const templateAdd: CommandDefinition = {
       return 0;
     } catch (thrown) {
       if (!(thrown instanceof TemplateError)) throw thrown;
-      throw new CommandFailure(`${file} was not added`, {
-        cause: thrown,
-        details: thrown.issues,
-      });
+      const lines = [`${file} was not added`, ...thrown.issues];
+      throw new CommandFailure(lines.join('\n'), { cause: thrown });
     }
   },
 };

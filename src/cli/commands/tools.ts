@@ -53,15 +53,12 @@ export const call: CommandDefinition = {
   ],
   run: async (input, terminal) => {
     const [template, tool] = [input.positional(0), input.positional(1)];
-    const argumentsFor = readArguments(input.positionals.slice(2));
+    const given = readArguments(input.positionals.slice(2));
     const gateway = await gatewayOf(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools`;
     const value = await ofTemplate(gateway, template, async () => {
-      const args = await argumentsFor(async () => {
-        const tools = listOf(fields(await gateway.request(`${path}/list`)).tools);
-        // The gateway refuses the call of an unknown tool.
-        return tools.find(({ name }) => name === tool) ?? {};
-      });
+      const args =
+        typeof given === 'string' ? given : await argumentsText(given, gateway, `${path}/list`, tool);
       const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
       return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
         resultOf(gateway, `${path}/call`, text, (event) =>
@@ -72,7 +69,7 @@ export const call: CommandDefinition = {
     const hasFailed = value.isError === true;
     if (input.has('json')) terminal.print(json(value));
     else if (hasFailed) {
-      throw new CommandFailure(`${tool} of ${template} reports an error`, { details: linesOf(value) });
+      throw new CommandFailure([`${tool} of ${template} reports an error`, ...linesOf(value)].join('\n'));
     } else terminal.print(linesOf(value).join('\n'));
     return hasFailed ? 1 : 0;
   },
@@ -134,17 +131,12 @@ function bytesText(base64: unknown): string {
 
 // --- arguments: one JSON object, or key=value words whose values are JSON where the schema of the tool allows it ------
 
-/** JSON text of the arguments. Only `key=value` words need the schema of the tool. */
-type ArgumentsText = (findTool: () => Promise<Fields>) => Promise<string>;
-
-/** Reads the words after the tool's name. Throws UsageError. */
-function readArguments(words: readonly string[]): ArgumentsText {
+/** Reads the words after the tool's name: JSON text, or `key=value` words. Throws UsageError. */
+function readArguments(words: readonly string[]): string | ReadonlyMap<string, string> {
   const [first = '{}', second] = words;
   // A single word that begins like an object is never read as a pair: it may be JSON with an error.
-  if (second === undefined && (/^\s*[{"]/.test(first) || jsonIn(first) !== undefined)) {
-    const checked = checkedObject(first);
-    return async () => checked;
-  }
+  if (second === undefined && (/^\s*[{"]/.test(first) || jsonIn(first) !== undefined))
+    return checkedObject(first);
   const pairs = new Map<string, string>();
   for (const word of words) {
     const [, key, value] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
@@ -154,12 +146,20 @@ function readArguments(words: readonly string[]): ArgumentsText {
     if (pairs.has(key)) throw new UsageError(`argument ${key} can be given only once`);
     pairs.set(key, value);
   }
-  return async (findTool) => argumentsText(pairs, await findTool());
+  return pairs;
 }
 
-/** JSON text of the pairs for this tool; numbers stay as written. */
-function argumentsText(pairs: ReadonlyMap<string, string>, tool: Fields): string {
-  const properties = fields(fields(tool.parameters).properties);
+/** JSON text of the pairs by the schema of the tool; numbers stay as written. */
+async function argumentsText(
+  pairs: ReadonlyMap<string, string>,
+  gateway: Remote,
+  path: string,
+  tool: string,
+): Promise<string> {
+  const tools = listOf(fields(await gateway.request(path)).tools);
+  // The gateway refuses the call of an unknown tool.
+  const { parameters } = tools.find(({ name }) => name === tool) ?? {};
+  const properties = fields(fields(parameters).properties);
   const members = [...pairs].map(([key, value]) => {
     const types = Object.hasOwn(properties, key) ? typesOf(properties[key]) : [];
     const type = jsonTypeOf(value);

@@ -7,7 +7,7 @@ import {
   shownTemplatesOf,
   withAccountClient,
 } from '../accounts/account-client.ts';
-import type { Fields } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
 
@@ -17,7 +17,8 @@ export const users: CommandDefinition = {
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway users'],
   run: async (input, terminal) => {
-    const found = await withAccountClient(input, terminal, (client) => client.users());
+    const answer = await withAccountClient(input, terminal, (client) => client.request('/auth/users'));
+    const found = listOf(answer);
     return printResult(input, terminal, found, () =>
       found.length === 0
         ? 'There is no user; the first start of a gateway creates an admin.'
@@ -67,7 +68,8 @@ export const createUser: CommandDefinition = {
         question: `Password of ${username}`,
         isNew: true,
       });
-      const user = await client.createUser({ ...details, password });
+      const body = { ...details, password };
+      const user = fields(await client.request('/auth/users', { method: 'POST', body }));
       return printResult(input, terminal, user, `created the ${details.role} ${user.username}`);
     });
   },
@@ -88,7 +90,9 @@ export const setPassword: CommandDefinition = {
     const user = await withAccountClient(input, terminal, async (client) => {
       const { id } = await findUser(client, username);
       const question = `New password of ${username}`;
-      return client.setPassword(id, await readPassword(input, terminal, { question, isNew: true }));
+      const password = await readPassword(input, terminal, { question, isNew: true });
+      const change = { method: 'PATCH', body: { password } } as const;
+      return fields(await client.request(`/auth/users/${id}`, change));
     });
     const text = `changed the password of ${user.username}; earlier tokens become void on all gateways within 10 s`;
     return printResult(input, terminal, user, text);
@@ -105,7 +109,7 @@ export const deleteUser: CommandDefinition = {
     const username = input.positional(0);
     const user = await withAccountClient(input, terminal, async (client) => {
       const found = await findUser(client, username);
-      await client.deleteUser(found.id);
+      await client.request(`/auth/users/${found.id}`, { method: 'DELETE' });
       return found;
     });
     const done = { id: user.id, username: user.username, deleted: true };

@@ -8,7 +8,7 @@ import { codeOf } from '../../domain/errors.ts';
 import { homeFolder } from '../../templates/command-exposure.ts';
 import type { CommandInput } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
-import { replaceFile } from '../private-file.ts';
+import { keepOwner, replaceFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
 
@@ -73,7 +73,10 @@ function writeConfig({ path, text: before, mode }: ConfigText, after: string): s
   const backup = `${path}.${new Date().toISOString().replace(/[-:.Z]/g, '')}.bak`;
   try {
     if (before === undefined) mkdirSync(dirname(path), { recursive: true });
-    else copyFileSync(path, backup);
+    else {
+      copyFileSync(path, backup);
+      keepOwner(path, backup);
+    }
     const isStillSame = () => readConfig(path).text === before;
     if (!replaceFile(path, after, mode, isStillSame)) {
       throw new CommandFailure(`${path} was changed by another program meanwhile; run the command again`);

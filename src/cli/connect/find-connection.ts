@@ -42,7 +42,8 @@ export async function findConnections(gateway: GatewayApi, choice: ConnectionCho
   };
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
-  if (own !== undefined) return { http, stdio: { ...base, ...own, key: undefined } };
+  if (own !== undefined && (own.program === 'container' || !(await hasVariables(gateway, template))))
+    return { http, stdio: { ...base, ...own, key: undefined } };
   const named = environment === undefined ? ['--url', url] : ['--env', environment];
   const bridge: ProgramConnection = {
     ...base,
@@ -82,6 +83,12 @@ async function requireTemplate(gateway: GatewayApi, template: string): Promise<v
   }
 }
 
+/** Whether the gateway adds variables to the programs of the template; their values may be secrets. */
+async function hasVariables(gateway: GatewayApi, template: string): Promise<boolean> {
+  const { environment } = fields(await gateway.request(`/gateway/templates/${template}`));
+  return itemsOf(environment).length > 0;
+}
+
 function noTemplate(template: string, known: readonly string[]): CommandFailure {
   const advice =
     known.length === 0
@@ -103,14 +110,12 @@ async function requiresKey(url: string): Promise<boolean> {
   }
 }
 
-type OwnProgram = Pick<ProgramConnection, 'command' | 'args' | 'program'>;
-
 /** The program that a client on this machine can start itself: in a container of a local engine, else the registered command. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,
   variables: readonly string[],
-): OwnProgram | undefined {
+): Pick<ProgramConnection, 'command' | 'args' | 'program'> | undefined {
   if (!isLoopback(new URL(url).hostname)) return undefined;
   const programs = instances.filter((record) => record.transport === 'stdio' && wordsOf(record).length > 0);
   const { inContainers = [], others = [] } = Object.groupBy(programs, ({ container }) =>
@@ -124,7 +129,8 @@ function ownProgram(
     const args = ['exec', '-i', ...named, id.slice(0, SHORT_ID), ...wordsOf(record)];
     return { program: 'container', command: engine, args };
   }
-  return registeredCommand(others);
+  const [command, ...args] = wordsOf(others.find(isPlain) ?? {});
+  return command === undefined ? undefined : { program: 'command', command, args };
 }
 
 const SHORT_ID = 12;
@@ -137,15 +143,11 @@ function engineOf(id: string): string | undefined {
   );
 }
 
-/** The command of an instance that needs no folder and no variables. */
-function registeredCommand(programs: readonly Fields[]): OwnProgram | undefined {
-  const plain = programs.find((record) => {
-    const { working_dir: folder, env_vars: variables } = record;
-    const needsNone = typeof folder !== 'string' && Object.keys(fields(variables)).length === 0;
-    return needsNone && !wordsOf(record).some(dependsOnFolder);
-  });
-  const [command, ...args] = plain === undefined ? [] : wordsOf(plain);
-  return command === undefined ? undefined : { program: 'command', command, args };
+/** Whether the program needs no folder and no variables. */
+function isPlain(record: Fields): boolean {
+  const { working_dir: folder, env_vars: variables } = record;
+  const needsNone = typeof folder !== 'string' && Object.keys(fields(variables)).length === 0;
+  return needsNone && !wordsOf(record).some(dependsOnFolder);
 }
 
 function dependsOnFolder(word: string): boolean {

@@ -3,7 +3,7 @@
 
 import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { splitCommand } from '../../domain/command.ts';
 import { localUrl } from '../../domain/endpoint.ts';
@@ -12,7 +12,7 @@ import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { stateFolderOf } from '../../storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
-import { Requirements } from '../../templates/requirements.ts';
+import { unmetRequirement } from '../../templates/requirements.ts';
 import { credentialsPath } from '../accounts/credentials.ts';
 import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
@@ -22,7 +22,7 @@ import { answersAsGateway, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** A result of a check. `advice` says what to do; null when nothing has to be done. */
+/** A result of a check. `advice` says what to do; null when nothing has to be done, or the text says it. */
 export interface Examination {
   readonly check: string;
   readonly status: 'ok' | 'warn' | 'fail';
@@ -81,14 +81,17 @@ async function checkDatabase(config: Config, terminal: Terminal): Promise<readon
     ];
   }
   const report = await databaseReport(config, terminal);
-  return [databaseResult(printable, report), ...report.warnings.map((line) => warn(...asAdvice(line)))];
+  return [databaseResult(printable, report), ...report.warnings.map((line) => warn(line, null))];
 }
 
 function databaseResult(
   name: string,
-  { reason, is_reachable: isReachable, migrations }: DatabaseReport,
+  { kind, reason, is_reachable: isReachable, migrations }: DatabaseReport,
 ): CheckResult {
-  if (!isReachable) return fail(`${name}: ${reason}`, 'start it, or correct its URL and its password');
+  if (!isReachable) {
+    const advice = kind === 'sqlite' ? null : 'start it, or correct its URL and its password';
+    return fail(`${name}: ${reason}`, advice);
+  }
   if (migrations !== null && migrations.unknown.length > 0)
     return fail(`${name}: ${reason}`, 'use the version of stagedoor that changed it, or a later one');
   if (migrations !== null && migrations.pending.length > 0) {
@@ -169,7 +172,6 @@ async function secretFile(what: string, path: string, report = warn): Promise<re
 
 async function checkTemplates(config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
   const { templates, problems } = await readCatalogue(config.templatesFolder);
-  const requirements = new Requirements();
   const path = env.PATH ?? '';
   const missing = templates.map(async ({ id, command = '', requires = [] }) => {
     const split = splitCommand(command);
@@ -179,7 +181,7 @@ async function checkTemplates(config: Config, { env }: Terminal): Promise<readon
       const advice = 'install it, or start the gateway with a PATH that has it';
       return [warn(`${id}: there is no program "${program}" in PATH`, advice)];
     }
-    const unmet = await requirements.unmet(requires, { command: program }, { PATH: path });
+    const unmet = await unmetRequirement(requires, program, { PATH: path });
     return unmet === undefined ? [] : [warn(`${id}: ${unmet}`, 'install what is missing')];
   });
   const advice = `correct the file in ${config.templatesFolder ?? 'the package'}`;
@@ -188,7 +190,7 @@ async function checkTemplates(config: Config, { env }: Terminal): Promise<readon
 }
 
 async function isFound(program: string, path: string, extensions = ''): Promise<boolean> {
-  const folders = isAbsolute(program) || /[\\/]/.test(program) ? [''] : path.split(delimiter);
+  const folders = /[\\/]/.test(program) ? [''] : path.split(delimiter);
   const endings = isPosix ? [''] : ['', ...extensions.split(';')];
   const candidates = folders.flatMap((folder) => endings.map((ending) => join(folder, program) + ending));
   const seen = await Promise.all(candidates.map((file) => isAllowed(file, constants.X_OK)));
@@ -245,18 +247,12 @@ function ok(text: string): CheckResult {
   return { status: 'ok', text, advice: null };
 }
 
-function warn(text: string, advice: string): CheckResult {
+function warn(text: string, advice: string | null): CheckResult {
   return { status: 'warn', text, advice };
 }
 
-function fail(text: string, advice: string): CheckResult {
+function fail(text: string, advice: string | null): CheckResult {
   return { status: 'fail', text, advice };
-}
-
-/** Splits a warning that ends in advice: `other users can read the database: run "chmod 600 x"`. */
-function asAdvice(line: string): [text: string, advice: string] {
-  const [text = line, advice = ''] = line.split(/: run "|"$/);
-  return [text, advice];
 }
 
 async function modeOf(path: string): Promise<number | undefined> {

@@ -1,5 +1,5 @@
-// The files of the console, which Vite builds from web/ into web/dist. They are read at the first request, compressed once and
-// kept in memory. The path of a request is looked up among them and never becomes a path of the disk. Source: ADR 72.
+// The files of the console, which Vite builds from web/ into web/dist. They are read and compressed at the
+// first request and kept in memory. The path of a request is looked up among them and never becomes a path of the disk. Source: ADR 72.
 
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { consoleNotBuilt, routeNotFound } from '../../domain/error-catalogue.ts'
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { documentReply, makeOnce, NOT_CACHED } from './documents.ts';
+import { documentReply, makeOnce, NOT_CACHED, restricted } from './documents.ts';
 
 /** The same path in a clone and in an installed package. */
 const BUILT = new URL('../../../web/dist/', import.meta.url);
@@ -36,12 +36,11 @@ interface Variants {
   readonly gzipped: BytesReply;
 }
 
-type Files = ReadonlyMap<string, Buffer>;
+type Files = ReadonlyMap<string, Variants>;
 
 export class ConsoleFiles {
   readonly #folder: string;
-  readonly #filesOnce = makeOnce<Files>();
-  readonly #variantsOnce = makeOnce<Variants>();
+  readonly #once = makeOnce<Files>();
 
   constructor(folder: URL = BUILT) {
     this.#folder = fileURLToPath(folder);
@@ -52,14 +51,12 @@ export class ConsoleFiles {
    * unknown asset: a page of an earlier build requests files of that build, and must not get a page instead of a script.
    */
   async reply({ path, acceptsGzip }: Pick<HttpRequest, 'path' | 'acceptsGzip'>): Promise<BytesReply> {
-    const files = await this.#filesOnce('', () => this.#read());
+    const files = await this.#once('', () => this.#read());
     if (path === '/console') return { ...noContent({ headers: ['Location', 'console/'] }), status: 308 };
     const asked = path.slice('/console/'.length);
-    const name = files.has(asked) || asked.includes('/') ? asked : INDEX;
-    const content = files.get(name);
-    if (content === undefined) throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
-    const { plain, gzipped } = await this.#variantsOnce(name, () => variantsOf(name, content));
-    return acceptsGzip ? gzipped : plain;
+    const file = files.get(files.has(asked) || asked.includes('/') ? asked : INDEX);
+    if (file === undefined) throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
+    return acceptsGzip ? file.gzipped : file.plain;
   }
 
   #read(): Promise<Files> {
@@ -74,36 +71,20 @@ async function filesIn(folder: string): Promise<Files> {
   const paths = entries
     .filter((entry) => entry.isFile() && extname(entry.name) in TYPES)
     .map((entry) => join(entry.parentPath, entry.name));
-  const named = paths.map(
-    async (path) => [relative(folder, path).split(sep).join('/'), await readFile(path)] as const,
-  );
-  return new Map(await Promise.all(named));
+  const files = paths.map(async (path) => {
+    const name = relative(folder, path).split(sep).join('/');
+    return [name, await variantsOf(name, await readFile(path))] as const;
+  });
+  return new Map(await Promise.all(files));
 }
 
-/** Allows files of this gateway only: nothing inline, nothing from other hosts, no frames. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-].join('; ');
-
 const FOR_EVER = ['Cache-Control', 'public, max-age=31536000, immutable'];
-
-/** For every file: an SVG that is opened by its address is a page, too. */
-const RESTRICTED = [
-  ...['Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'],
-  ...['Cross-Origin-Opener-Policy', 'same-origin', 'Cross-Origin-Resource-Policy', 'same-origin'],
-];
 
 async function variantsOf(name: string, content: Buffer): Promise<Variants> {
   const type = TYPES[extname(name)] ?? '';
   const caching = name.startsWith(ASSETS) ? FOR_EVER : NOT_CACHED;
-  const headers = [...caching, ...RESTRICTED, 'Vary', 'Accept-Encoding'];
+  // An SVG that is opened by its address is a page, too.
+  const headers = [...caching, ...restricted(), 'Vary', 'Accept-Encoding'];
   const compressed = await promisify(gzip)(content, { level: 9 });
   return {
     plain: documentReply(content, type, headers),

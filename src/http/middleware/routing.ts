@@ -2,9 +2,11 @@
 // the names of its path early, `unmatched` answers requests without a route.
 
 import type { Router } from '@koa/router';
+import type { Auth } from '../../auth/auth.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { methodNotAllowed, routeNotFound } from '../../domain/error-catalogue.ts';
 import type { Gateway } from '../../gateway.ts';
+import { credentialsOf, whenKnown } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent, type Reply } from '../reply.ts';
@@ -53,8 +55,7 @@ export function handle(
   return (context) => {
     context.state.route = route.path;
     const reply = route.run(inputOf(context, proxies, onReport), services);
-    if (reply instanceof Promise) return reply.then((value) => write(context, value, streams));
-    return write(context, reply, streams);
+    return whenKnown(reply, (value) => write(context, value, streams));
   };
 }
 
@@ -84,24 +85,37 @@ function write(context: HttpContext, reply: Reply, streams: EventStreams): Promi
  */
 export function knownPath(
   route: Pick<Route, 'checkPath'>,
-  gateway: Pick<Gateway, 'requireTemplate'>,
+  gateway: Pick<Gateway, 'requireTemplate' | 'phase'>,
 ): RouteMiddleware {
   return (context, next) => {
     const { params } = context;
     route.checkPath(params);
-    if (params.template !== undefined) gateway.requireTemplate(params.template);
+    if (params.template !== undefined && gateway.phase !== 'starting')
+      gateway.requireTemplate(params.template);
     return next();
   };
 }
 
-/** Answers requests without a route: OPTIONS on a known path lists its methods, another method is 405, an unknown path is 404. */
-export function unmatched(router: Pick<Router, 'match'>): HttpMiddleware {
-  return (context) => {
-    const { method, path } = context;
+/**
+ * Answers requests without a route: OPTIONS on a known path lists its methods, another method is 405, an unknown path is 404. They are
+ * not counted, but a known caller with a limit sees its window.
+ */
+export function unmatched(
+  router: Pick<Router, 'match'>,
+  auth: Pick<Auth, 'authenticate' | 'limiter'>,
+): HttpMiddleware {
+  return async (context) => {
+    const { method, path, state } = context;
     const allow = methodsFor(path, router);
     if (method === 'OPTIONS' && allow.length > 0) {
       respond(context, noContent({ headers: ['Allow', allow.join(', ')] }));
       return;
+    }
+    try {
+      state.rateLimit = auth.limiter.peek(await auth.authenticate(credentialsOf(context)));
+      state.isPrivate = state.rateLimit !== undefined;
+    } catch {
+      // Without a known caller there is no window.
     }
     const shown = path.slice(0, HTTP_LIMITS.loggedPathCharacters);
     throw allow.length > 0 ? methodNotAllowed(method, shown, allow) : routeNotFound(method, shown);

@@ -31,19 +31,20 @@ export function answersOf(route: RouteAccess, shared: SharedAnswers): Record<str
   for (const code of route.errors)
     for (const status of statusesOf(code))
       codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code]);
-  const headers = headersOf(route);
-  const errors = [...codesByStatus].map(([status, codes]) => {
-    const own = route.answers[status];
-    const answer =
-      own === undefined
-        ? sharedError({ status, codes }, headers, shared)
-        : mixed(own, { status, codes }, headers, shared);
-    return [String(status), answer] as const;
-  });
-  const successes = Object.entries(route.answers)
+  const { answers } = route;
+  const frame = { ...shared, headers: headersOf(route), isRpc: route.speaks === 'json-rpc' };
+  const successes = Object.entries(answers)
     .filter(([status]) => !codesByStatus.has(Number(status)))
-    .map(([status, answer]) => [status, success(answer, headers, shared)] as const);
-  return Object.fromEntries([...successes, ...errors]);
+    .map(([status, answer]) => [status, success(answer, frame)] as const);
+  const errors = [...codesByStatus].map(([status, codes]) => {
+    const own = answers[status];
+    const failure = { status, codes };
+    return [String(status), own ? mixed(own, failure, frame) : sharedError(failure, frame)] as const;
+  });
+  return {
+    ...Object.fromEntries([...successes, ...errors]),
+    ...(frame.isRpc ? { default: rpcRefusal(frame) } : {}),
+  };
 }
 
 const STATUS_MEANINGS: Readonly<Record<number, string>> = {
@@ -66,8 +67,16 @@ interface StatusErrors {
 
 type HeaderObjects = Readonly<Record<string, unknown>>;
 
-function success(answer: AnswerDoc, headers: HeaderObjects, { describe }: SharedAnswers): AnswerObject {
-  const { description, body, types = ['application/json'], event = 'result' } = answer;
+/** What all answers of one route have in common. */
+interface Frame extends SharedAnswers {
+  readonly headers: HeaderObjects;
+  /** Its errors may be those of JSON-RPC. */
+  readonly isRpc: boolean;
+}
+
+function success(answer: AnswerDoc, { headers, describe, isRpc }: Frame): AnswerObject {
+  const { description, body, types = ['application/json'] } = answer;
+  const event = isRpc ? 'message' : 'result';
   const described = { description, headers: { ...headers, ...ownHeaders(answer) } };
   if (body === undefined) return described;
   const schema = describe(body);
@@ -91,44 +100,41 @@ function contentOf(type: string, schema: JsonSchema, example: unknown, event: st
 }
 
 /** Named by its codes, so that routes with the same codes share one answer. */
-function sharedError(failure: StatusErrors, headers: HeaderObjects, shared: SharedAnswers): AnswerObject {
-  const limits = RATE_LIMITS.some((name) => name in headers) ? ['limited'] : [];
-  const name = [...failure.codes.toSorted(), ...limits].join('.');
-  shared.errors[name] ??= errorAnswer(failure, headers, shared);
+function sharedError(failure: StatusErrors, frame: Frame): AnswerObject {
+  const limits = RATE_LIMITS.some((name) => name in frame.headers) ? ['limited'] : [];
+  const name = [...failure.codes.toSorted(), ...limits, ...(frame.isRpc ? ['rpc'] : [])].join('.');
+  frame.errors[name] ??= errorAnswer(failure, frame);
   return { $ref: `#/components/responses/${name}` };
 }
 
-function errorAnswer(
-  { status, codes }: StatusErrors,
-  headers: HeaderObjects,
-  { describe }: SharedAnswers,
-): AnswerObject {
-  const further = ERROR_HEADERS[status] ?? [];
+function errorAnswer({ status, codes }: StatusErrors, { headers, isRpc, describe }: Frame): AnswerObject {
+  const plain = errorSchema(codes, describe);
+  const schema = isRpc ? { anyOf: [plain, describe(RpcRefusal)] } : plain;
   return {
     description: `${STATUS_MEANINGS[status] ?? 'An error'}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
-    headers: { ...headers, ...references(further) },
-    content: {
-      'application/json': { schema: errorSchema(codes, describe), example: exampleError({ status, codes }) },
-    },
+    headers: { ...headers, ...references(ERROR_HEADERS[status] ?? []) },
+    content: { 'application/json': { schema, example: exampleError({ status, codes }) } },
   };
 }
 
-/**
- * A status of both a success and errors. The body also has the fields of the error, as in `/health` without a database; with
- * `isApart` it is one of the two, as at the MCP endpoint, where refusals are JSON-RPC errors and those of authorization are not.
- */
-function mixed(
-  { description, body = {}, example = exampleOf(body), isApart = false }: AnswerDoc,
-  errors: StatusErrors,
-  headers: HeaderObjects,
-  shared: SharedAnswers,
-): AnswerObject {
-  const schemas = [shared.describe(body), errorSchema(errors.codes, shared.describe)];
-  const content = isApart
-    ? { schema: { anyOf: schemas }, example }
-    : { schema: { allOf: schemas }, example: { ...Object(example), ...exampleError(errors) } };
-  const error = errorAnswer(errors, headers, shared);
-  return { ...error, description, content: { 'application/json': content } };
+/** Every other refusal of the MCP endpoint; docs/reference/mcp.md lists the statuses. */
+function rpcRefusal({ headers, describe }: Frame): AnswerObject {
+  return {
+    description: 'Refused, with a JSON-RPC error',
+    headers: { ...headers, ...references(['Retry-After']) },
+    content: { 'application/json': { schema: describe(RpcRefusal), example: exampleOf(RpcRefusal) } },
+  };
+}
+
+/** A status of both a success and errors: the body also has the fields of the error, as in `/health` without a database. */
+function mixed({ description, body = {} }: AnswerDoc, failure: StatusErrors, frame: Frame): AnswerObject {
+  const schema = { allOf: [frame.describe(body), errorSchema(failure.codes, frame.describe)] };
+  const example = { ...Object(exampleOf(body)), ...exampleError(failure) };
+  return {
+    ...errorAnswer(failure, frame),
+    description,
+    content: { 'application/json': { schema, example } },
+  };
 }
 
 function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['describe']): JsonSchema {

@@ -104,9 +104,8 @@ function operationId({ method, path, unlessTemplate }: Route): string {
 }
 
 function neededScopes(scopes: readonly Scope[]): string {
-  const [first, ...others] = scopes.map((scope) => `\`${scope}\``);
-  if (first === undefined) return 'Needs no credentials.';
-  return `Needs the scope ${[first, ...others].join(' or ')}.`;
+  if (scopes.length === 0) return 'Needs no credentials.';
+  return `Needs the scope ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`;
 }
 
 function securityOf(scopes: readonly Scope[]): readonly Readonly<Record<string, readonly Scope[]>>[] {

@@ -142,7 +142,7 @@ export const UserRecord = Type.Object({
   updated_at: Time,
 });
 
-export function userRecord(user: User): Static<typeof UserRecord> {
+function userRecord(user: User): Static<typeof UserRecord> {
   return {
     id: user.id,
     username: user.username,
@@ -211,7 +211,6 @@ export const userRoutes: readonly Route[] = [
     scope: 'admin',
     request: { params: UserParams },
     answers: { 200: { description: 'The user', body: UserRecord } },
-    errors: ['USER_NOT_FOUND'],
     handler: async ({ params }, { auth }) => json(200, userRecord(await auth.accounts.user(params.user_id))),
   }),
   defineRoute('PATCH', '/auth/users/:user_id', {
@@ -219,7 +218,7 @@ export const userRoutes: readonly Route[] = [
     scope: 'admin',
     request: { params: UserParams, body: UserChangeBody },
     answers: { 200: { description: 'The user as it is now', body: UserRecord } },
-    errors: ['USER_NOT_FOUND', 'LAST_ADMIN', 'TOO_MANY_ATTEMPTS'],
+    errors: ['LAST_ADMIN', 'TOO_MANY_ATTEMPTS'],
     handler: async ({ params, body }, { auth }) => {
       const { email, password, templates, is_active: isActive } = body;
       const change = { email, password, templates, isActive, role: roleOf(body) };
@@ -231,7 +230,7 @@ export const userRoutes: readonly Route[] = [
     scope: 'admin',
     request: { params: UserParams },
     answers: { 204: { description: 'Deleted with its API keys; its tokens are no longer valid' } },
-    errors: ['USER_NOT_FOUND', 'LAST_ADMIN'],
+    errors: ['LAST_ADMIN'],
     handler: async ({ params }, { auth }) => {
       await auth.accounts.deleteUser(params.user_id);
       return noContent();
@@ -264,7 +263,7 @@ export const ApiKeyRecord = Type.Object({
   created_by: nullableText('admin'),
 });
 
-export function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeof ApiKeyRecord> {
+function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeof ApiKeyRecord> {
   return {
     id: apiKey.id,
     name: apiKey.name,
@@ -328,7 +327,6 @@ export const apiKeyRoutes: readonly Route[] = [
     scope: 'admin',
     request: { params: ApiKeyParams },
     answers: { 204: { description: 'The key is no longer valid' } },
-    errors: ['API_KEY_NOT_FOUND'],
     handler: async ({ params }, { auth }) => {
       await auth.accounts.revokeApiKey(params.key_id);
       return noContent();

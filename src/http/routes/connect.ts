@@ -27,7 +27,6 @@ export const connectRoutes: readonly Route[] = [
         body: Type.Object({ snippets: Type.Array(Snippet) }),
       },
     },
-    errors: ['TEMPLATE_NOT_FOUND'],
     handler: async ({ params, request }, { gateway, auth }) => {
       const { template } = params;
       gateway.requireTemplate(template);

@@ -60,10 +60,7 @@ function assetRoute(name: PageName, types: readonly string[]): Route {
     summary: `A file of the page /${name}`,
     scope: 'open',
     request: { params: Type.Object({ file: Type.Enum(Object.keys(ASSETS[name])) }) },
-    answers: {
-      200: { description: 'The file', body: Type.String(), types, headers: CACHED },
-    },
-    errors: ['NOT_FOUND'],
+    answers: { 200: { description: 'The file', body: Type.String(), types, headers: CACHED } },
     handler: ({ params }, { documents }) => documents.asset(name, String(params.file)),
   });
 }

@@ -28,11 +28,43 @@ function masks(example: Readonly<Record<string, '***'>>) {
   return Type.Record(Type.String(), Type.Literal('***'), { examples: [example] });
 }
 
+/** The fields of an instance that its record and its health have in common. */
+export const stateFields = {
+  transport: Type.Enum([...TRANSPORT_KINDS]),
+  weight: integer(2),
+  status: Type.Enum(['healthy', 'unhealthy']),
+  healthy: Type.Boolean(),
+  state: Type.Enum([...INSTANCE_STATES], { examples: ['healthy'] }),
+  in_flight: integer(0),
+  reason: NullableText,
+  ejection: NullableEjection,
+  restarts: integer(0),
+  last_check: NullableTime,
+};
+
+/** The reason, which may quote the program, is only for viewers of the machine. */
+export function stateOf(
+  { definition, snapshot }: Pick<Server, 'definition' | 'snapshot'>,
+  viewer: Principal,
+) {
+  return {
+    transport: snapshot.foundTransport ?? definition.transport,
+    weight: definition.weight,
+    status: snapshot.healthy ? ('healthy' as const) : ('unhealthy' as const),
+    healthy: snapshot.healthy,
+    state: snapshot.state,
+    in_flight: snapshot.inFlight,
+    reason: seesMachine(viewer) ? fullReason(snapshot) : null,
+    ejection: snapshot.ejection,
+    restarts: snapshot.restarts,
+    last_check: snapshot.lastCheck,
+  };
+}
+
 export const InstanceRecord = Type.Object({
   id: text('everything-1'),
   server_id: text('everything-1'),
   template_name: text('everything'),
-  transport: Type.Enum([...TRANSPORT_KINDS]),
   endpoint: nullableText('http://127.0.0.1:3001/mcp'),
   command: NullableText,
   args: Type.Array(Type.String(), { examples: [[]] }),
@@ -42,25 +74,17 @@ export const InstanceRecord = Type.Object({
   force: Type.Optional(Type.Boolean()),
   env_vars: masks({}),
   headers: masks({ Authorization: '***' }),
-  weight: integer(2),
   metadata: Type.Record(Type.String(), Type.Unknown(), { examples: [{ team: 'search' }] }),
   source: Type.Enum(['api', 'file', 'sync']),
   node_id: nullableText('node-a'),
-  status: Type.Enum(['healthy', 'unhealthy']),
-  healthy: Type.Boolean(),
-  state: Type.Enum([...INSTANCE_STATES], { examples: ['healthy'] }),
-  in_flight: integer(0),
+  ...stateFields,
   sessions: integer(3),
   own_processes: integer(1),
   pid: Type.Union([Type.Integer(), Type.Null()], { examples: [null] }),
-  reason: NullableText,
   warnings: Type.Array(Type.String()),
-  ejection: NullableEjection,
-  restarts: integer(0),
   stderr: Type.Array(Type.String(), { examples: [[]] }),
   created_at: Time,
   updated_at: Time,
-  last_check: NullableTime,
 });
 export type InstanceRecord = Static<typeof InstanceRecord>;
 
@@ -70,19 +94,11 @@ export type InstanceRecord = Static<typeof InstanceRecord>;
  * folder, query of an endpoint, processes, standard error, and the reason, which may quote them) need the scope `gateway:write`.
  */
 export function instanceRecord(server: Server, viewer: Principal): InstanceRecord {
-  const record = recordOf(server);
+  const record = recordOf(server, viewer);
   if (seesMachine(viewer)) return record;
   const { force, container, ...others } = record;
   const endpoint = record.endpoint?.replace(/\?.*$/s, '') ?? null;
-  const hidden = {
-    command: null,
-    args: [],
-    working_dir: null,
-    pid: null,
-    reason: null,
-    stderr: [],
-  };
-  return { ...others, endpoint, ...hidden };
+  return { ...others, endpoint, command: null, args: [], working_dir: null, pid: null, stderr: [] };
 }
 
 /** Lines of standard error in a reason, and characters of each. */
@@ -90,18 +106,18 @@ const LINES_IN_REASON = 3;
 const CHARACTERS_OF_LINE = 200;
 
 /** The reason of an unhealthy instance, for viewers of the machine: with its last output if it has no session. */
-export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
+function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
   if (reason === null || healthy || era !== null) return reason;
   const lines = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));
   return lines.length === 0 ? reason : `${reason}; last output: ${lines.join(' | ')}`;
 }
 
-function recordOf({ definition, snapshot, clients, warnings = [] }: Server): InstanceRecord {
+function recordOf(server: Server, viewer: Principal): InstanceRecord {
+  const { definition, snapshot, clients, warnings = [] } = server;
   return {
     id: definition.id,
     server_id: definition.serverId,
     template_name: definition.template,
-    transport: snapshot.foundTransport ?? definition.transport,
     endpoint: definition.endpoint ?? null,
     command: definition.command ?? null,
     args: [...definition.args],
@@ -110,25 +126,17 @@ function recordOf({ definition, snapshot, clients, warnings = [] }: Server): Ins
     ...(definition.force === true ? { force: true } : {}),
     env_vars: masked(definition.env),
     headers: masked(definition.headers),
-    weight: definition.weight,
     metadata: { ...definition.metadata },
     source: definition.source,
     node_id: definition.nodeId ?? null,
-    status: snapshot.healthy ? 'healthy' : 'unhealthy',
-    healthy: snapshot.healthy,
-    state: snapshot.state,
-    in_flight: snapshot.inFlight,
+    ...stateOf(server, viewer),
     sessions: clients.sessions,
     own_processes: clients.ownProcesses,
     pid: snapshot.pid,
-    reason: fullReason(snapshot),
     warnings: [...warnings],
-    ejection: snapshot.ejection,
-    restarts: snapshot.restarts,
     stderr: [...snapshot.stderr],
     created_at: definition.createdAt,
     updated_at: definition.updatedAt,
-    last_check: snapshot.lastCheck,
   };
 }
 
@@ -137,7 +145,6 @@ function masked(values: Readonly<Record<string, string>>): Record<string, '***'>
 }
 
 const record: AnswerDoc = { description: 'The instance as it is now', body: InstanceRecord };
-const ERRORS = ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'NO_HEALTHY_INSTANCE', 'SHUTTING_DOWN'] as const;
 
 export const instanceRoutes: readonly Route[] = [
   defineRoute('PATCH', '/gateway/instances/:template/:instance_id', {
@@ -145,7 +152,7 @@ export const instanceRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: InstanceParams, body: InstanceChange },
     answers: { 200: record },
-    errors: ERRORS,
+    errors: ['SHUTTING_DOWN'],
     handler: async ({ params, body, principal }, { gateway }) => {
       await gateway.changeInstance(params.template, params.instance_id, body);
       return recordReply(gateway, params.template, params.instance_id, principal);
@@ -165,7 +172,7 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     scope: 'gateway:write',
     request: { params: InstanceParams },
     answers: { 200: record },
-    errors: ERRORS,
+    errors: ['SHUTTING_DOWN'],
     handler: ({ params, principal }, { gateway }) => {
       gateway[command](params.template, params.instance_id);
       return recordReply(gateway, params.template, params.instance_id, principal);

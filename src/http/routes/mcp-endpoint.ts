@@ -5,7 +5,6 @@ import Type, { type TObject } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import type { McpEndpointReply } from '../reply.ts';
 import {
-  type AnswerDoc,
   defineRoute,
   type Method,
   type Route,
@@ -89,45 +88,16 @@ const GET_HEADERS = {
   'Last-Event-ID': 'Id of the last event that was read from an interrupted stream, which continues after it.',
 } as const;
 
-const ANSWER_HEADERS = { 'Mcp-Session-Id': 'Id of the session that `initialize` opened' } as const;
-const MESSAGE = {
-  event: 'message',
-  example: {
-    jsonrpc: '2.0',
-    id: 1,
-    result: {
-      protocolVersion: '2025-11-25',
-      capabilities: { tools: {} },
-      serverInfo: { name: 'mcp-servers/everything', version: '2.0.0' },
-    },
+/** The answer to INITIALIZE. */
+const INITIALIZED = {
+  jsonrpc: '2.0',
+  id: 1,
+  result: {
+    protocolVersion: '2025-11-25',
+    capabilities: { tools: {} },
+    serverInfo: { name: 'mcp-servers/everything', version: '2.0.0' },
   },
 } as const;
-const EMPTY = { description: 'Accepted; there is no answer' } as const;
-
-/** Refusals by status, with an example of the JSON-RPC error. */
-const REFUSALS: Readonly<Record<number, readonly [description: string, code: number, message: string]>> = {
-  400: ['Not a message, or not one of this revision or session', -32700, 'Parse error'],
-  404: ['No such session, or no such method', -32001, 'Session not found'],
-  405: ['Not in the revision of the client', -32000, 'Method not allowed.'],
-  406: ['`Accept` lacks a media type', -32000, 'Not Acceptable: Client must accept text/event-stream'],
-  409: ['The session already has such a stream', -32000, 'Conflict: Only one SSE stream'],
-  413: ['Too large', -32000, 'The request body is too large.'],
-  415: ['Not JSON', -32000, 'Unsupported Media Type: Content-Type must be application/json'],
-  422: ['An invalid value', -32602, 'Invalid params'],
-  429: ['Too many requests at once', 429, 'Too many requests'],
-  500: ['Failed', -32603, 'Internal error'],
-  503: ['Not available now', 503, 'No instance is healthy'],
-};
-
-function refusals(...statuses: readonly number[]): Record<number, AnswerDoc> {
-  const row = (status: number): AnswerDoc => {
-    const [description = '', code = 0, message = ''] = REFUSALS[status] ?? [];
-    const headers = [429, 503].includes(status) ? { 'Retry-After': 'Seconds after which to try again' } : {};
-    const example = { jsonrpc: '2.0', id: null, error: { code, message } };
-    return { description, body: RpcRefusal, example, headers, isApart: true };
-  };
-  return Object.fromEntries(statuses.map((status) => [status, row(status)]));
-}
 
 /** The id that the path of the `endpoint` event carries. */
 const SseQuery = Type.Object({ sessionId: Type.Optional(Type.String()) });
@@ -135,15 +105,11 @@ const SseQuery = Type.Object({ sessionId: Type.Optional(Type.String()) });
 const COMMON = { scope: 'tools:call', speaks: 'json-rpc' } as const satisfies Partial<RouteAccess>;
 
 const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
-  const common = {
-    ...COMMON,
-    errors: path === '/mcp' ? [] : ['TEMPLATE_NOT_FOUND'],
-  } as const satisfies Partial<RouteAccess>;
   // Messages of HTTP+SSE for all templates use this path, because `messages` may be a template.
   const ofAll = path === '/mcp' ? { query: SseQuery } : {};
   return [
     defineRoute('POST', path, {
-      ...common,
+      ...COMMON,
       summary: `Send an MCP message to ${what}`,
       request: { ...named, ...ofAll, body: RpcMessages },
       requestHeaders: POST_HEADERS,
@@ -152,16 +118,15 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
           description: 'The answers, or an event stream that ends with them',
           body: RpcAnswers,
           types: ['application/json', 'text/event-stream'],
-          headers: ANSWER_HEADERS,
-          ...MESSAGE,
+          headers: { 'Mcp-Session-Id': 'Id of the session that `initialize` opened' },
+          example: INITIALIZED,
         },
-        202: EMPTY,
-        ...refusals(400, 404, 405, 406, 409, 413, 415, 422, 429, 500, 503),
+        202: { description: 'Accepted; there is no answer' },
       },
       handler: (input, services) => serve('POST', input, services),
     }),
     defineRoute('GET', path, {
-      ...common,
+      ...COMMON,
       summary: `Listen to ${what}`,
       request: named,
       requestHeaders: GET_HEADERS,
@@ -172,19 +137,15 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
           body: RpcAnswers,
           types: ['text/event-stream'],
         },
-        ...refusals(400, 404, 405, 406, 409, 429, 500, 503),
       },
       handler: (input, services) => serve('GET', input, services),
     }),
     defineRoute('DELETE', path, {
-      ...common,
+      ...COMMON,
       summary: `End a session with ${what}`,
       request: named,
       requestHeaders: SESSION_HEADERS,
-      answers: {
-        200: { description: 'Ended' },
-        ...refusals(400, 404, 405, 500, 503),
-      },
+      answers: { 200: { description: 'Ended' } },
       handler: (input, services) => serve('DELETE', input, services),
     }),
   ];
@@ -198,9 +159,7 @@ const SSE_STREAM = {
         'The event `endpoint`, whose data is the path to POST messages to, then events named `message`, each with one JSON-RPC message',
       body: RpcAnswers,
       types: ['text/event-stream'],
-      ...MESSAGE,
     },
-    ...refusals(406, 500, 503),
   },
 } as const satisfies Partial<RouteAccess>;
 
@@ -210,7 +169,6 @@ const sseRoutes: readonly Route[] = [
     ...SSE_STREAM,
     summary: 'Open a stream of HTTP+SSE to a template',
     request: { params: TemplateParams },
-    errors: ['TEMPLATE_NOT_FOUND'],
     handler: (input, services) => serve('GET', input, services, { isSse: true }),
   }),
   defineRoute('GET', '/mcp/sse', {
@@ -223,11 +181,7 @@ const sseRoutes: readonly Route[] = [
     ...COMMON,
     summary: 'Send a message of HTTP+SSE to a template',
     request: { params: TemplateParams, query: SseQuery, body: RpcMessages },
-    answers: {
-      202: { description: 'Accepted; answers are sent on the stream' },
-      ...refusals(400, 404, 413, 415, 422, 429, 500, 503),
-    },
-    errors: ['TEMPLATE_NOT_FOUND'],
+    answers: { 202: { description: 'Accepted; answers are sent on the stream' } },
     handler: (input, services) => serve('POST', input, services, { isSse: true }),
   }),
 ];

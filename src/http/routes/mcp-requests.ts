@@ -30,16 +30,12 @@ const Parameters = Type.Object(
 );
 
 /** Every field of MCP, with `description` and `parameters` added. */
-export const ToolList = Type.Object({
-  tools: Type.Array(
-    Type.Object({
-      name: text('echo'),
-      description: text('Echoes back the input string'),
-      parameters: Parameters,
-    }),
-  ),
-  count: Type.Integer(),
+const Tool = Type.Object({
+  name: text('echo'),
+  description: text('Echoes back the input string'),
+  parameters: Parameters,
 });
+export const ToolList = Type.Object({ tools: Type.Array(Tool), count: Type.Integer() });
 
 const CallToolBody = Type.Object(
   {
@@ -100,17 +96,7 @@ export const mcpRequestRoutes: readonly Route[] = [
     result: CallToolResult,
     errors: ['TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
   }),
-  defineRoute('GET', '/mcp/:template/tools/list', {
-    summary: 'List the tools of a template',
-    scope: ['gateway:read', 'tools:call'],
-    request: { params: TemplateParams },
-    answers: { 200: { description: 'All tools, from one instance', body: ToolList } },
-    errors: FROM_BACKEND,
-    handler: async ({ params, request }, { gateway }) => {
-      const { items, instanceId } = await gatherList(gateway, params.template, 'tools', request);
-      return json(200, toolList(items), { instanceId });
-    },
-  }),
+  listRoute('tools', 'tools', 'tools', Tool, toolView),
   listRoute('resources', 'resources', 'resources', Resource),
   listRoute('resourceTemplates', 'resource templates', 'resources', ResourceTemplate),
   requestRoute('resources/read', 'Read a resource from a healthy instance', {
@@ -138,7 +124,13 @@ export const mcpRequestRoutes: readonly Route[] = [
 ];
 
 /** Answers a list of a template. `feature`: the capability of servers with such a list. */
-function listRoute(field: Exclude<ListField, 'tools'>, what: string, feature: string, item: TSchema): Route {
+function listRoute(
+  field: ListField,
+  what: string,
+  feature: string,
+  item: TSchema,
+  view = (value: JsonObject): object => value,
+): Route {
   return defineRoute('GET', `/mcp/:template/${LIST_METHODS[field]}`, {
     summary: `List the ${what} of a template`,
     scope: ['gateway:read', 'tools:call'],
@@ -152,7 +144,7 @@ function listRoute(field: Exclude<ListField, 'tools'>, what: string, feature: st
     errors: FROM_BACKEND,
     handler: async ({ params, request }, { gateway }) => {
       const { items, instanceId } = await gatherList(gateway, params.template, field, request);
-      return json(200, { [field]: items, count: items.length }, { instanceId });
+      return json(200, { [field]: items.map((value) => view(value)), count: items.length }, { instanceId });
     },
   });
 }
@@ -181,12 +173,8 @@ function requestRoute(
   });
 }
 
-/** Adds `description` and `parameters` to each tool, and the count. */
-export function toolList(tools: readonly JsonObject[]) {
-  return { tools: tools.map(toolView), count: tools.length };
-}
-
-function toolView(tool: JsonObject) {
+/** The tool with `description` and `parameters`. */
+export function toolView(tool: JsonObject) {
   return { ...tool, description: tool.description ?? '', parameters: parametersOf(tool.inputSchema) };
 }
 

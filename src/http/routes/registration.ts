@@ -91,13 +91,10 @@ export const registrationRoutes: readonly Route[] = [
       const { template } = wanted;
       requireTemplate(principal, template);
       const instance = checkedCommand({ ...wanted, principal, request }, services);
-      const { definition, replaced } = await register(
-        { ...wanted, instance, waitSeconds: query.wait },
-        principal,
-        services.gateway,
-      );
+      const { gateway } = services;
+      const { definition, replaced } = await register({ ...wanted, instance }, query, principal, gateway);
       const registered = {
-        ...instanceRecord(services.gateway.instance(template, definition.id), principal),
+        ...instanceRecord(gateway.instance(template, definition.id), principal),
         instance_id: definition.id,
         message: `Instance "${definition.id}" is ${replaced ? 'replaced' : 'registered'}.`,
       };
@@ -109,7 +106,7 @@ export const registrationRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: InstanceParams },
     answers: { 204: { description: 'It gets no more calls and is no longer stored' } },
-    errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'SHUTTING_DOWN'],
+    errors: ['SHUTTING_DOWN'],
     handler: async ({ params }, { gateway }) => {
       await gateway.deregister(params.template, params.instance_id);
       return noContent();
@@ -163,24 +160,14 @@ function registrationIn(body: Static<typeof RegisterBody>): RegistrationRequest 
 }
 
 export function register(
-  {
-    template,
-    instance,
-    loadBalancer = {},
-    locate,
-    waitSeconds = 0,
-  }: RegistrationRequest & { readonly waitSeconds?: number | undefined },
+  { template, instance, loadBalancer = {}, locate }: RegistrationRequest,
+  { wait = 0 }: Static<typeof WaitQuery>,
   principal: Principal,
   gateway: Gateway,
 ): Promise<Registration> {
   const isLimited = principal.templates !== undefined;
   return gateway
-    .register(template, instance, {
-      loadBalancer,
-      waitMs: waitSeconds * 1000,
-      mayBeUnhealthy: true,
-      isLimited,
-    })
+    .register(template, instance, { loadBalancer, waitMs: wait * 1000, mayBeUnhealthy: true, isLimited })
     .catch(rethrown(locate));
 }
 
@@ -278,24 +265,16 @@ export const syncRoutes: readonly Route[] = [
     errors: ['SHUTTING_DOWN'],
     handler: async ({ body, principal }, { gateway }) => {
       const { dry_run: isDryRun = false, namespace } = body;
-      const outcome = await gateway.sync({
-        isDryRun,
-        namespace,
-        ...(principal.templates === undefined
-          ? {}
-          : { mayUse: (template: string) => mayUse(principal, template) }),
-      });
+      const isLimited = principal.templates !== undefined;
+      const limit = isLimited ? { mayUse: (template: string) => mayUse(principal, template) } : {};
+      const outcome = await gateway.sync({ isDryRun, namespace, ...limit });
       return json(200, {
         dry_run: isDryRun,
         added: outcome.added.map(recordOf),
         changed: outcome.changed.map(recordOf),
         removed: outcome.removed.map(recordOf),
         unchanged: outcome.unchanged.map(recordOf),
-        skipped: outcome.skipped.map(({ template, name, reason }) => ({
-          template_name: template,
-          name,
-          reason,
-        })),
+        skipped: outcome.skipped.map(({ template, ...rest }) => ({ template_name: template, ...rest })),
         settings: outcome.settings,
         reached: outcome.reached,
         warnings: outcome.warnings,

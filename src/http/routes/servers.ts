@@ -65,9 +65,7 @@ export const serverRoutes: readonly Route[] = [
       const { page, nextCursor } = pageOf(rest, limit, idOf);
       const records = page.map((server) => ({
         ...instanceRecord(server, principal),
-        ...(includesHealth
-          ? { health: instanceHealth(server.snapshot, server.definition.transport, principal) }
-          : {}),
+        ...(includesHealth && { health: instanceHealth(server, principal) }),
       }));
       const headers = [
         ...['X-Total-Count', String(servers.length)],
@@ -95,11 +93,8 @@ export const serverRoutes: readonly Route[] = [
       const wanted = serverInput(template, config, definitions.get(template));
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const input = metadata === undefined ? instance : { ...instance, metadata };
-      const { definition } = await register(
-        { template, instance: input, locate: locationIn, waitSeconds: query.wait },
-        principal,
-        gateway,
-      );
+      const wantedServer = { template, instance: input, locate: locationIn };
+      const { definition } = await register(wantedServer, query, principal, gateway);
       const record = instanceRecord(gateway.server(definition.serverId), principal);
       return located(201, `/servers/${definition.serverId}`, record);
     },
@@ -109,7 +104,6 @@ export const serverRoutes: readonly Route[] = [
     scope: 'gateway:read',
     request: { params: ServerParams },
     answers: { 200: { description: 'The server as it is now', body: InstanceRecord } },
-    errors: ['SERVER_NOT_FOUND'],
     handler: ({ params, principal }, { gateway }) =>
       json(200, instanceRecord(visibleServer(gateway, principal, params.server_id), principal)),
   }),
@@ -118,7 +112,7 @@ export const serverRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: ServerParams },
     answers: { 204: { description: 'It gets no more calls and is no longer stored' } },
-    errors: ['SERVER_NOT_FOUND', 'SHUTTING_DOWN'],
+    errors: ['SHUTTING_DOWN'],
     handler: async ({ params, principal }, { gateway }) => {
       const { template, id } = visibleServer(gateway, principal, params.server_id).definition;
       await gateway.deregister(template, id);

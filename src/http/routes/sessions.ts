@@ -60,10 +60,7 @@ export const sessionRoutes: readonly Route[] = [
       const visible = gateway
         .sessions()
         .filter((session) => session.id > cursor && maySee(principal, session))
-        .filter(
-          ({ bindings }) =>
-            template === undefined || bindings.some((binding) => binding.template === template),
-        )
+        .filter(({ bindings }) => template === undefined || bindings.some((one) => one.template === template))
         .sort((left, right) => (left.id < right.id ? -1 : 1));
       // Only a name needs the accounts; an id is in the session.
       const owners = owner === undefined ? undefined : await namesOf(visible, auth);
@@ -72,10 +69,8 @@ export const sessionRoutes: readonly Route[] = [
       );
       const { page, nextCursor } = pageOf(rest, limit, ({ id }) => id);
       const names = owners ?? (await namesOf(page, auth));
-      return json(200, {
-        sessions: page.map((session) => recordOf(session, names)),
-        next_cursor: nextCursor,
-      });
+      const sessions = page.map((session) => recordOf(session, names));
+      return json(200, { sessions, next_cursor: nextCursor });
     },
   }),
   defineRoute('DELETE', '/gateway/sessions/:session_id', {
@@ -84,11 +79,10 @@ export const sessionRoutes: readonly Route[] = [
     scope: ['gateway:read', 'admin'],
     request: { params: SessionParams },
     answers: { 204: { description: 'The session takes no more calls; running calls are answered' } },
-    errors: ['SESSION_NOT_FOUND'],
     handler: ({ params, principal }, { gateway }) => {
       const { session_id: id } = params;
-      const session = gateway.sessions().find((candidate) => candidate.id === id);
-      if (session === undefined || !maySee(principal, session)) throw sessionUnknown(id);
+      if (!gateway.sessions().some((session) => session.id === id && maySee(principal, session)))
+        throw sessionUnknown(id);
       gateway.endSession(id);
       return noContent();
     },

@@ -37,7 +37,7 @@ export const settingRoutes: readonly Route[] = [
       },
     },
     handler: (_input, { settings, log }) =>
-      json(200, { settings: settings.map((row) => current(recordOf(row), log)) }),
+      json(200, { settings: settings.map((row) => recordOf(row, log)) }),
   }),
   defineRoute('GET', LOG_LEVEL_PATH, {
     summary: 'The log level',
@@ -57,27 +57,25 @@ export const settingRoutes: readonly Route[] = [
   }),
 ];
 
-function recordOf({ name, value, source }: ConfigRow): Static<typeof SettingRecord> {
-  const sourceKind = kindOfSource(source);
-  const from = sourceKind === 'default' ? {} : { from: source };
-  const row = ALL_SETTINGS.find(({ key }) => key === name);
-  if (row === undefined) {
-    // A listener has two settings; its label is only for messages.
-    const description = 'Address and port that the gateway listens on.';
-    return { name, value: value.replace(/ \(.*\)$/, ''), source: sourceKind, ...from, description };
-  }
-  const { unit } = row.kind;
-  // A default may be text: "none".
-  const measured = unit === undefined || Number.isNaN(Number(value)) ? {} : { unit };
-  return { name, value, ...measured, source: sourceKind, ...from, description: row.doc };
-}
-
 /** The log level is the only setting that changes without a restart. */
-function current(
-  record: Static<typeof SettingRecord>,
+function recordOf(
+  { name, value, source }: ConfigRow,
   { level }: Services['log'],
 ): Static<typeof SettingRecord> {
-  if (record.name !== SETTINGS.logLevel.key || record.value === level) return record;
-  const { from: _, ...rest } = record;
-  return { ...rest, value: level, source: 'runtime' };
+  const row = ALL_SETTINGS.find(({ key }) => key === name);
+  // A listener has two settings; its label is only for messages.
+  const description = row?.doc ?? 'Address and port that the gateway listens on.';
+  if (name === SETTINGS.logLevel.key && value !== level)
+    return { name, value: level, source: 'runtime', description };
+  const kind = kindOfSource(source);
+  const unit = row?.kind.unit;
+  return {
+    name,
+    value: row === undefined ? value.replace(/ \(.*\)$/, '') : value,
+    // A default may be text: "none".
+    ...(unit === undefined || Number.isNaN(Number(value)) ? {} : { unit }),
+    source: kind,
+    ...(kind === 'default' ? {} : { from: source }),
+    description,
+  };
 }

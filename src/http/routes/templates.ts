@@ -42,7 +42,7 @@ function loadBalancerView(policy: BalancerPolicy): Static<typeof LoadBalancerVie
 
 const Texts = Type.Array(Type.String());
 
-/** The descriptive part of the definition file, without command and environment, and the number of instances. */
+/** The descriptive part of the definition file, without its command and the values of its environment, and the number of instances. */
 const TemplateRecord = Type.Object({
   id: text('everything-1'),
   /** The id, if there is no definition file. */
@@ -54,6 +54,8 @@ const TemplateRecord = Type.Object({
   tags: Texts,
   requires: Texts,
   ports: Type.Array(Type.Integer()),
+  /** Names of the variables that every program of the template gets. */
+  environment: Texts,
   transport: Type.Union([Type.String(), Type.Null()]),
   is_defined: Type.Boolean(),
   /** The settings that an instance takes in `config`; null for none. */
@@ -78,6 +80,7 @@ function templateRecord(
     tags: definition?.tags ?? [],
     requires: definition?.requires ?? [],
     ports: definition?.ports ?? [],
+    environment: Object.keys(definition?.environment ?? {}),
     transport: definition?.transport ?? null,
     is_defined: definition !== undefined,
     config_schema: definition?.config_schema === undefined ? null : withoutSecrets(definition.config_schema),
@@ -170,7 +173,6 @@ export const templateRoutes: readonly Route[] = [
     scope: 'gateway:read',
     request: { params: TemplateParams },
     answers: { 200: { description: 'From its definition file, if it has one', body: TemplateRecord } },
-    errors: ['TEMPLATE_NOT_FOUND'],
     handler: ({ params }, { gateway, definitions }) =>
       json(200, templateRecord(gateway, params.template, definitions.get(params.template))),
   }),
@@ -184,7 +186,7 @@ export const templateRoutes: readonly Route[] = [
         body: Type.Object({ template_name: text('everything'), load_balancer: LoadBalancerView }),
       },
     },
-    errors: ['TEMPLATE_NOT_FOUND', 'SHUTTING_DOWN'],
+    errors: ['SHUTTING_DOWN'],
     handler: async ({ params, body }, { gateway }) => {
       await gateway.changeTemplate(params.template, 'load_balancer' in body ? body.load_balancer : body);
       const { policy } = gateway.template(params.template);
@@ -197,7 +199,7 @@ export const templateRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: TemplateParams },
     answers: { 204: { description: 'Its settings are no longer stored, and it is not listed' } },
-    errors: ['TEMPLATE_NOT_FOUND', 'SHUTTING_DOWN'],
+    errors: ['SHUTTING_DOWN'],
     handler: async ({ params }, { gateway }) => {
       await gateway.deleteTemplate(params.template);
       return noContent();

@@ -1,13 +1,16 @@
-// Writes an Observable to one response as server-sent events, and tracks all open streams so that they can be ended. Routes decide the
-// names and contents of events. Source of the format: the HTML standard, "Server-sent events".
+// Server-sent events: open streams, which are tracked so that they can be ended, and the events of an Observable written to one. Routes
+// decide the names and contents of events. Source of the format: the HTML standard, "Server-sent events".
 
 import type { ServerResponse } from 'node:http';
-import type { Observable, Subscription } from 'rxjs';
+import { type Observer, Subscription } from 'rxjs';
 import { availableMemoryBytes } from '../../config/memory.ts';
+import { alarmOf, SLOW_MS } from '../../domain/clock.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Tracker } from '../../domain/exchange.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/held-bytes.ts';
-import { type Slow, SlowWatch, TaskScheduler } from '../../domain/task-scheduler.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type EventSource, errorBody, type StreamEvent, type StreamReader } from '../reply.ts';
 import { ClientGone, type HttpContext } from '../request.ts';
@@ -25,17 +28,10 @@ export interface EventStreamOptions {
   readonly callerCheckMs?: number;
 }
 
-/** An open event stream: it is kept alive, and ends with the app or when its caller is no longer authorized. */
-export interface TrackedStream {
-  comment(text: string): void;
-  revoke(error: GatewayError): void;
-}
-
 export class EventStreams {
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
-  readonly #open = new Set<TrackedStream>();
-  readonly #slow = new SlowWatch();
+  readonly #open = new Set<OpenStream>();
   /** Spreads the checks of streams that were opened together, and the ends of those of one caller. */
   readonly #scheduler = new TaskScheduler();
   readonly #keepAliveMs: number;
@@ -54,8 +50,8 @@ export class EventStreams {
    * Tracks the stream of a request until the returned function is called, and checks its caller periodically: a stream whose API key
    * was revoked would otherwise stay open forever.
    */
-  track(stream: TrackedStream, context: HttpContext): () => void {
-    const keepAlive = setInterval(() => stream.comment('keep-alive'), this.#keepAliveMs);
+  track(stream: OpenStream, context: HttpContext): () => void {
+    const keepAlive = setInterval(() => stream.keepAlive(), this.#keepAliveMs);
     const check = setInterval(
       () => this.#scheduler.run(() => void this.#checkCaller(stream, context)),
       this.#callerCheckMs,
@@ -69,36 +65,35 @@ export class EventStreams {
   }
 
   /**
-   * Writes events until they complete. The response begins with the first event, or after a second; an earlier
-   * error rejects, so that it is answered with its own status. Rejects with ClientGone when the client
-   * disconnects, which also unsubscribes. `tracker` has the instance for a response that begins without an event.
+   * Writes events until they complete. The stream opens with the first event, or after a second; an earlier error rejects, so that it
+   * is answered with its own status. Rejects with ClientGone when the client disconnects, which also unsubscribes. `tracker` has
+   * the instance for a stream that opens without an event.
    */
   write(context: HttpContext, source: EventSource, tracker?: Tracker): Promise<void> {
-    if (context.res.destroyed) return Promise.reject(new ClientGone());
+    const { res: response } = context;
+    if (response.destroyed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
-      const stream = new OpenStream(context, this, tracker);
-      const release = this.track(stream, context);
+      const work = new Subscription();
       const settle = (reason?: Error): void => {
-        release();
-        this.#slow.delete(stream);
-        context.res.off('close', onClose);
-        stream.stop();
+        work.unsubscribe();
         if (reason === undefined) resolve();
         else reject(reason);
       };
       const onClose = (): void => settle(new ClientGone());
-      context.res.once('close', onClose);
-      this.#slow.add(stream);
-      stream.start(typeof source === 'function' ? source(stream) : source, settle);
+      response.once('close', onClose);
+      const writer = new EventWriter(context, this, settle, tracker);
+      work.add(() => response.off('close', onClose));
+      work.add(alarmOf(this.#scheduler)(SLOW_MS, () => writer.onSlow()));
+      work.add((typeof source === 'function' ? source(writer) : source).subscribe(writer));
     });
   }
 
-  /** Ends every open stream. Those of `write` end with the event `error` (SHUTTING_DOWN) and unsubscribe. */
+  /** Ends every open stream; those of `write` with the event `error` (SHUTTING_DOWN). */
   close(): void {
     for (const stream of this.#open) stream.revoke(shuttingDown());
   }
 
-  async #checkCaller(stream: TrackedStream, context: HttpContext): Promise<void> {
+  async #checkCaller(stream: OpenStream, context: HttpContext): Promise<void> {
     const refusal = await context.state.check?.(context);
     if (refusal === undefined) return;
     this.#scheduler.run(() => {
@@ -107,43 +102,109 @@ export class EventStreams {
   }
 }
 
-/** Characters of joined events after which the client counts as behind. */
-const MOST_JOINED = 64 * 1024;
-
-/** One response that is, or will be, an event stream. */
-class OpenStream implements TrackedStream, Slow, StreamReader {
-  links: Slow['links'];
-  tick: Slow['tick'];
+/** An open event stream. It ends with the app, when its client reads nothing for too long, or when its caller is revoked. */
+export class OpenStream implements McpStream {
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
   readonly #streams: EventStreams;
-  readonly #tracker: Tracker | undefined;
-  #subscription: Subscription | undefined;
-  #settle: (reason?: Error) => void = () => {};
-  /** Text of events that are joined into one write; see `together`. */
-  #joined: string | undefined;
+  readonly #release: () => void;
+  readonly #onRevoked: (error: GatewayError) => void;
+  #isOpen = true;
 
-  constructor(context: HttpContext, streams: EventStreams, tracker: Tracker | undefined) {
+  /** Sends the head of the answer. `onRevoked` is called before the stream ends. */
+  constructor(
+    context: HttpContext,
+    streams: EventStreams,
+    onRevoked: (error: GatewayError) => void = () => {},
+  ) {
+    const { res: response, state } = context;
     this.#context = context;
-    this.#response = context.res;
+    this.#response = response;
     this.#streams = streams;
-    this.#tracker = tracker;
-  }
-
-  start(events$: Observable<StreamEvent>, settle: (reason?: Error) => void): void {
-    this.#settle = settle;
-    this.#subscription = events$.subscribe({
-      next: (event) => this.#send(event),
-      error: (thrown: unknown) => this.revoke(asGatewayError(thrown)),
-      complete: () => {
-        this.#begin();
-        this.#end();
-      },
+    this.#onRevoked = onRevoked;
+    response.writeHead(200, [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true)]);
+    this.#release = streams.track(this, context);
+    response.once('close', () => this.#leave());
+    limitReader(response, streams.unreadMs);
+    // The client waits for the head: it is sent with the first event, or in the next tick.
+    process.nextTick(() => {
+      if (this.#isOpen) response.flushHeaders();
     });
   }
 
+  /** Includes the writes of this turn of the event loop, at whose end Node sends them. */
+  get unsentBytes(): number {
+    return this.#response.writableLength;
+  }
+
+  send({ data, id, retryMs, name }: McpEvent): void {
+    if (!this.#isOpen) return;
+    const response = this.#response;
+    // A safeguard: senders respect `unsentBytes`. A single message of any size is accepted.
+    if (response.writableLength > LIMITS.backendMessageBytes) {
+      response.destroy();
+      return;
+    }
+    const head = headOf(name ?? (data.length > 0 ? 'message' : undefined), id, retryMs);
+    writeEvent(response, head, data);
+    this.#streams.unread.count(this.#context);
+  }
+
+  /** Writes complete events. */
+  sendText(events: string): void {
+    this.#response.write(events);
+    this.#streams.unread.count(this.#context);
+  }
+
+  end(): void {
+    if (!this.#isOpen) return;
+    this.#leave();
+    this.#response.end();
+  }
+
+  /** Writes a comment, which clients ignore; unnecessary while other bytes wait. */
+  keepAlive(): void {
+    if (this.#isOpen && this.#response.writableLength === 0) this.#response.write(': keep-alive\n\n');
+  }
+
+  revoke(error: GatewayError): void {
+    this.#onRevoked(error);
+    this.end();
+  }
+
+  #leave(): void {
+    this.#isOpen = false;
+    this.#release();
+  }
+}
+
+/** Characters of joined events after which the client counts as behind. */
+const MOST_JOINED = 64 * 1024;
+
+/** Writes the events of one REST request. */
+class EventWriter implements Observer<StreamEvent>, StreamReader {
+  readonly #context: HttpContext;
+  readonly #streams: EventStreams;
+  readonly #settle: (reason?: Error) => void;
+  readonly #tracker: Tracker | undefined;
+  #stream: OpenStream | undefined;
+  /** Text of events that are joined into one write; see `together`. */
+  #joined: string | undefined;
+
+  constructor(
+    context: HttpContext,
+    streams: EventStreams,
+    settle: (reason?: Error) => void,
+    tracker: Tracker | undefined,
+  ) {
+    this.#context = context;
+    this.#streams = streams;
+    this.#settle = settle;
+    this.#tracker = tracker;
+  }
+
   get isBehind(): boolean {
-    return this.#response.writableNeedDrain || (this.#joined?.length ?? 0) > MOST_JOINED;
+    return this.#context.res.writableNeedDrain || (this.#joined?.length ?? 0) > MOST_JOINED;
   }
 
   together(emit: () => void): void {
@@ -151,144 +212,123 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     try {
       emit();
     } finally {
-      this.#writeJoined();
+      this.#sendJoined();
     }
   }
 
   onCaughtUp(listener: () => void): () => void {
-    this.#response.on('drain', listener);
-    return () => this.#response.off('drain', listener);
+    const { res: response } = this.#context;
+    response.on('drain', listener);
+    return () => response.off('drain', listener);
   }
 
-  stop(): void {
-    this.#subscription?.unsubscribe();
+  onSlow(): void {
+    if (this.#stream === undefined) this.#open(this.#tracker?.sentTo?.id);
   }
 
-  revoke(error: GatewayError): void {
-    if (!this.#response.headersSent) {
+  next(event: StreamEvent): void {
+    const { name, data, id, instanceId, essential = false } = event;
+    const stream = this.#open(instanceId);
+    if (!essential && stream.unsentBytes > HTTP_LIMITS.streamBufferBytes) return;
+    if (this.#joined !== undefined && typeof data === 'string')
+      this.#joined += `${headOf(name, id)}${onOneLine(data)}${END}`;
+    else stream.send(event);
+  }
+
+  error(thrown: unknown): void {
+    const error = asGatewayError(thrown);
+    if (this.#stream === undefined) {
       this.#settle(error);
       return;
     }
     const { state } = this.#context;
     state.errorCode = error.code;
-    const { requestId, principal } = state;
-    const data = JSON.stringify(errorBody(error, requestId, principal));
-    this.#send({ name: 'error', data, essential: true });
-    this.#end();
+    const data = JSON.stringify(errorBody(error, state.requestId, state.principal));
+    this.next({ name: 'error', data, essential: true });
+    this.complete();
   }
 
-  onSlow(): void {
-    if (this.#response.headersSent) return;
-    this.#begin(this.#tracker?.sentTo?.id);
-    this.#response.flushHeaders();
-  }
-
-  comment(text: string): void {
-    this.#begin();
-    if (this.#response.writableLength <= HTTP_LIMITS.streamBufferBytes)
-      this.#response.write(commentText(text));
-  }
-
-  #writeJoined(): void {
-    const text = this.#joined ?? '';
-    this.#joined = undefined;
-    if (text === '') return;
-    this.#response.write(text);
-    this.#streams.unread.count(this.#context);
-  }
-
-  #end(): void {
-    this.#writeJoined();
-    this.#response.end();
+  complete(): void {
+    const stream = this.#open();
+    this.#sendJoined();
+    stream.end();
     this.#settle();
   }
 
-  #send({ name, data, id, instanceId, essential = false }: StreamEvent): void {
-    this.#begin(instanceId);
-    if (!essential && this.#response.writableLength > HTTP_LIMITS.streamBufferBytes) return;
-    const start = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `;
-    if (this.#joined !== undefined && typeof data === 'string') {
-      this.#joined += `${start}${inLines(data)}${END}`;
-      return;
-    }
-    writeEvent(this.#response, start, data);
-    this.#streams.unread.count(this.#context);
+  #sendJoined(): void {
+    const text = this.#joined ?? '';
+    this.#joined = undefined;
+    if (text !== '') this.#stream?.sendText(text);
   }
 
-  #begin(instanceId?: string): void {
+  #open(instanceId?: string): OpenStream {
     if (instanceId !== undefined) this.#context.state.instanceId = instanceId;
-    if (this.#response.headersSent) return;
-    const headers = [...EVENT_STREAM_HEADERS, ...commonHeaders(this.#context.state, true)];
-    this.#response.writeHead(200, headers);
-    limitReader(this.#response, this.#streams.unreadMs);
+    this.#stream ??= new OpenStream(this.#context, this.#streams, (error) => this.error(error));
+    return this.#stream;
   }
 }
 
 export const EVENT_STREAM_TYPE = 'text/event-stream';
 
 /** Headers of every open event stream, as `[name, value, …]`: no proxy may store, buffer or compress it. */
-export const EVENT_STREAM_HEADERS: readonly string[] = [
+const EVENT_STREAM_HEADERS: readonly string[] = [
   ...['Content-Type', EVENT_STREAM_TYPE, 'Cache-Control', 'no-store, no-transform'],
   ...['X-Accel-Buffering', 'no'],
 ];
 
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
+const END = '\n\n';
+const END_BYTES = Buffer.from(END);
 
-export const END = '\n\n';
+/**
+ * Everything before the data. An event without data only has an id and no name, so that clients that read only the name do not
+ * take it for a message. Source: MCP 2025-11-25 basic/transports, "Sending Messages".
+ */
+function headOf(event: string | undefined, id?: string, retryMs?: number): string {
+  const name = event === undefined ? '' : `event: ${event}\n`;
+  const idLine = id === undefined ? '' : `id: ${id}\n`;
+  const wait = retryMs === undefined ? '' : `retry: ${Math.round(retryMs)}\n`;
+  return `${name}${idLine}${wait}data: `;
+}
 
-/** A line that clients ignore. */
-export function commentText(text: string): string {
-  return `: ${text}\n\n`;
+const SOLE_HEAD = headOf('message');
+const SOLE_HEAD_BYTES = Buffer.from(SOLE_HEAD);
+
+/** A complete stream of one event without an id. */
+export function soleEvent(data: Uint8Array | string): Uint8Array | string {
+  const line = onOneLine(data);
+  if (typeof line === 'string') return `${SOLE_HEAD}${line}${END}`;
+  return Buffer.concat([SOLE_HEAD_BYTES, line, END_BYTES]);
 }
 
 /** Heads that can be written in one latin1 text with the bytes of an event. */
 const ASCII = /^[\n\x20-\x7e]*$/;
 
 /** Writes one event; `head` is everything before its data. One write to the socket takes less CPU than three. */
-export function writeEvent(response: ServerResponse, head: string, data: Uint8Array | string): void {
-  const lines = inLines(data);
-  if (typeof lines === 'string') response.write(`${head}${lines}${END}`);
-  else if (lines.byteLength <= SMALL_BYTES && ASCII.test(head)) {
-    response.write(`${head}${latin1Of(lines)}${END}`, 'latin1');
+function writeEvent(response: ServerResponse, head: string, data: Uint8Array | string): void {
+  const line = onOneLine(data);
+  if (typeof line === 'string') response.write(`${head}${line}${END}`);
+  else if (line.byteLength <= SMALL_BYTES && ASCII.test(head)) {
+    response.write(`${head}${latin1Of(line)}${END}`, 'latin1');
   } else {
     // Node would copy the bytes to write them together with the text.
     response.cork();
     response.write(head);
-    response.write(lines);
+    response.write(line);
     response.write(END);
     response.uncork();
   }
 }
 
-/** JSON text for the field `data`. Line breaks occur only between its tokens, so that a client can join the lines again. */
-export function inLines(data: Uint8Array | string): Uint8Array | string {
-  if (typeof data === 'string') return data.replaceAll(/\r\n|\r|\n/g, BREAK);
-  return data.includes(LINE_FEED) || data.includes(CARRIAGE_RETURN) ? bytesInLines(data) : data;
-}
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const SPACE = 0x20;
 
-const BREAK = '\ndata: ';
-const BREAK_BYTES = Buffer.from(BREAK);
-
-/** Without intermediate text, which could take twice the memory of the bytes. */
-function bytesInLines(data: Uint8Array): Uint8Array {
-  let breaks = 0;
-  for (let at = 0; at < data.length; at += 1) if (isBreak(data[at])) breaks += 1;
-  const lines = Buffer.allocUnsafe(data.length + breaks * BREAK.length);
-  let end = 0;
-  for (let at = 0; at < data.length; at += 1) {
-    const byte = data[at] ?? 0;
-    if (!isBreak(byte)) {
-      lines[end] = byte;
-      end += 1;
-    } else if (byte === LINE_FEED || data[at + 1] !== LINE_FEED) {
-      lines.set(BREAK_BYTES, end);
-      end += BREAK.length;
-    }
-  }
-  return lines.subarray(0, end);
-}
-
-function isBreak(byte: number | undefined): boolean {
-  return byte === LINE_FEED || byte === CARRIAGE_RETURN;
+/** JSON text without line breaks, which would end the field `data`: they occur only between its tokens. */
+function onOneLine(data: Uint8Array | string): Uint8Array | string {
+  if (typeof data === 'string') return data.replaceAll(/[\r\n]/g, ' ');
+  if (!data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN)) return data;
+  const line = new Uint8Array(data);
+  for (let at = 0; at < line.length; at += 1)
+    if (line[at] === LINE_FEED || line[at] === CARRIAGE_RETURN) line[at] = SPACE;
+  return line;
 }

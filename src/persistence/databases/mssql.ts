@@ -27,7 +27,7 @@ export const mssql: Database = {
     };
   },
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections, sockets }) => {
-    const { host, port, user, password, name, options } = address;
+    const { options } = address;
     const instanceName = options.get('instanceName');
     const pool = {
       min: 0,
@@ -38,11 +38,6 @@ export const mssql: Database = {
       propagateCreateError: true,
     };
     return {
-      host,
-      port,
-      user,
-      password,
-      dbName: name,
       pool,
       driverOptions: {
         options: {

@@ -14,22 +14,16 @@ export const mysql: Database = {
   defaultPort: 3306,
   insertsRows: true,
   driver: async () => (await import('@mikro-orm/mysql')).MySqlDriver,
-  options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {
-    const { host, port, user, password, name, options } = address;
+  options: ({ address, statementTimeoutMs, connectTimeoutMs }) => {
+    const { options } = address;
     const socketPath = options.get('socket');
     // URLs of SQLAlchemy often have it.
     if ((options.get('charset') ?? 'utf8mb4') !== 'utf8mb4')
       throw urlRefused('charset must be utf8mb4: no other one holds every text');
     return {
-      host,
-      port,
-      user,
-      password,
-      dbName: name,
       charset: 'utf8mb4',
       // Ids are case-sensitive, and audit ids are sorted by code points.
       collate: 'utf8mb4_bin',
-      pool: { min: 0, max: connections, idleTimeoutMillis: 60_000 },
       driverOptions: {
         connectTimeout: connectTimeoutMs,
         enableKeepAlive: true,

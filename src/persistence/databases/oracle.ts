@@ -25,13 +25,11 @@ export const oracle: Database = {
     };
   },
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {
-    const { host, port, user, password, name, options } = address;
+    const { host, port, user, name, options } = address;
     const protocol = booleanOption(options, 'tls', false) ? 'tcps' : 'tcp';
     const seconds = Math.max(1, Math.ceil(connectTimeoutMs / 1000));
     return {
       clientUrl: `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}/${options.get('service_name') ?? name}?connect_timeout=${seconds}`,
-      user,
-      password,
       // In Oracle a schema is a user.
       dbName: user,
       pool: { min: 0, max: connections, idleTimeoutMillis: 60 },

@@ -17,16 +17,11 @@ export const postgresql: Database = {
   defaultPort: 5432,
   insertsRows: true,
   driver: async () => (await import('@mikro-orm/postgresql')).PostgreSqlDriver,
-  options: ({ address, statementTimeoutMs, connectTimeoutMs, connections, sockets }) => {
-    const { host, port, user, password, name, options } = address;
+  options: ({ address, statementTimeoutMs, connectTimeoutMs, sockets }) => {
+    const { host, options } = address;
     return {
       // The query of the URL names the folder of a socket file.
       host: options.get('host') ?? host,
-      port,
-      user,
-      password,
-      dbName: name,
-      pool: { min: 0, max: connections, idleTimeoutMillis: 60_000 },
       driverOptions: {
         connectionTimeoutMillis: connectTimeoutMs,
         keepAlive: true,

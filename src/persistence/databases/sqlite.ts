@@ -19,7 +19,7 @@ export const sqlite: Database = {
   defaultPort: 0,
   insertsRows: true,
   driver: async () => (await import('@mikro-orm/sqlite')).SqliteDriver,
-  options: ({ address }) => ({ dbName: address.name, driverOptions: { timeout: BUSY_TIMEOUT_MS } }),
+  options: () => ({ driverOptions: { timeout: BUSY_TIMEOUT_MS } }),
   prepare: async (execute, _pool, { connectTimeoutMs }) => {
     // The change to WAL needs exclusive access and fails at once without it: SQLite does not wait there.
     await retryConflicts(sqlite, connectTimeoutMs, () => execute('pragma journal_mode = wal'));

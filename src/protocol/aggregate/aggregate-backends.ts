@@ -25,7 +25,6 @@ import type { JsonObject } from '../../domain/json.ts';
 import {
   LEGACY_VERSIONS,
   type ListChange,
-  type ListField,
   type Peer,
   type Tool,
   type WantedChanges,
@@ -60,14 +59,10 @@ export class AggregateBackends implements Backends {
 
   constructor(options: AggregateOptions) {
     this.#options = options;
-    this.#lists = new AggregateLists(options.backendsOf);
+    this.#lists = new AggregateLists(options.backendsOf, options.listChanges$);
     this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
-  }
-
-  get listChanged$(): Observable<ListField> {
-    return this.#changes$.pipe(map(({ list }) => list));
   }
 
   peers(owner: Owner): readonly Peer[] {
@@ -107,17 +102,16 @@ export class AggregateBackends implements Backends {
     const bound = instanceId === undefined ? undefined : splitInstance(instanceId);
     const isPermitted = bound !== undefined && this.#templates(owner).includes(bound.template);
     const toTemplate = (template: string, own: ExchangeRequest) => {
-      const isBound = bound?.template === template;
-      const there = { owner, profile, instanceId: isBound ? bound.instanceId : undefined };
-      return this.#options
+      const there = bound?.template === template ? bound.instanceId : undefined;
+      const answers$ = this.#options
         .backendsOf(template)
-        .exchange(own, there)
-        .pipe(map(withAggregateInstance(template)));
+        .exchange(own, { owner, profile, instanceId: there });
+      return answers$.pipe(map(withAggregateInstance(template)));
     };
-    const client = { owner, profile };
-    const boundTemplate = isPermitted ? bound.template : undefined;
-    const directory = this.#directory;
-    return aggregateExchange({ request, directory, client, toTemplate, bound: boundTemplate });
+    return aggregateExchange({
+      ...{ request, directory: this.#directory, client: { owner, profile }, toTemplate },
+      bound: isPermitted ? bound.template : undefined,
+    });
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
@@ -151,7 +145,6 @@ export class AggregateBackends implements Backends {
       const unknown = new Set(resources);
       if (unknown.size === 0) return EMPTY;
       const lookUp = async () => {
-        if (unknown.size === 0) return [];
         const owned = await this.#directory.ownersOfResources(unknown, client);
         for (const uri of [...owned.values()].flatMap((uris) => [...uris])) unknown.delete(uri);
         return [...owned];

@@ -67,34 +67,25 @@ export class AggregateDirectory {
   /** These resources by template; unknown ones are left out. Reads the lists at most once. */
   async ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
     const templates = this.#templates(client.owner);
+    // A template without an instance that offers resources owns nothing.
     const isOffering = (template: string) => this.#lists.offers('resources', template, client.owner);
-    const owners = new Map<string, Set<string>>();
-    const assign = (uri: string, template: string | undefined): boolean => {
-      if (template === undefined) return false;
-      owners.set(template, (owners.get(template) ?? new Set<string>()).add(uri));
-      return true;
-    };
-    const unknown = [...uris].filter((uri) => !assign(uri, this.#knownOwner(uri, templates, isOffering)));
-    if (unknown.length === 0) return owners;
-    await Promise.all([this.list('resources', client), this.list('resourceTemplates', client)]);
+    const ownerOf = (uri: string) =>
+      templates.find((template) => this.#resources.get(uri)?.has(template) && isOffering(template)) ??
+      templates.find((template) => this.#hasPattern(template, uri) && isOffering(template));
+    if ([...uris].some((uri) => ownerOf(uri) === undefined))
+      await Promise.all([this.list('resources', client), this.list('resourceTemplates', client)]);
     const only = templates.length === 1 ? templates[0] : undefined;
-    for (const uri of unknown) assign(uri, this.#knownOwner(uri, templates, isOffering) ?? only);
+    const owners = new Map<string, Set<string>>();
+    for (const uri of uris) {
+      const template = ownerOf(uri) ?? only;
+      if (template !== undefined) owners.set(template, (owners.get(template) ?? new Set()).add(uri));
+    }
     return owners;
   }
 
-  /** A template without an instance that offers resources owns nothing. */
-  #knownOwner(
-    uri: string,
-    templates: readonly string[],
-    isOffering: (template: string) => boolean,
-  ): string | undefined {
-    const listing = this.#resources.get(uri);
-    const fits = (template: string) =>
-      [...(this.#patterns.get(template)?.values() ?? [])].some((literals) => fitsBetween(literals, uri));
-    return (
-      templates.find((template) => listing?.has(template) && isOffering(template)) ??
-      templates.find((template) => fits(template) && isOffering(template))
-    );
+  #hasPattern(template: string, uri: string): boolean {
+    const patterns = this.#patterns.get(template)?.values() ?? [];
+    return [...patterns].some((literals) => fitsBetween(literals, uri));
   }
 
   /** Of two items with one name the first one counts. */

@@ -1,17 +1,16 @@
 // Gathers the lists of all templates that a caller may use. For a template that does not answer in time its last list is used, or
 // an empty one; a late answer that differs counts as a change. A template without an instance that offers the list is left out.
 
-import { filter, firstValueFrom, Subject, timer } from 'rxjs';
+import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
 import { canonicalText, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListChange, type ListField } from '../../domain/mcp.ts';
 import { ListMemory } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import { DEEPEST } from '../client-message.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 
-/** Longest wait for one template, from the start of its crawl. */
+/** Longest wait for one template, from when its list is requested. */
 const CRAWL_MS = 1_000;
 /** Bytes of JSON of one list of all templates. */
 const MOST_BYTES = LIMITS.backendMessageBytes;
@@ -21,31 +20,26 @@ interface ListItems {
   readonly items: readonly JsonObject[];
 }
 
-interface Crawl {
-  readonly listed: Promise<Crawled>;
-  readonly late: Promise<void>;
-  /** A request was answered without it. */
-  isMissed: boolean;
-}
-
 const NOTHING: Crawled = { items: [], bytes: 0 };
 
 export class AggregateLists {
   /** Hot: a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #backendsOf: (template: string) => Backends;
+  readonly #listChanges$: Observable<ListChange>;
   readonly #remembered = new ListMemory<Crawled>();
-  readonly #crawls = new Map<string, Crawl>();
+  /** The lists that are being read: each ends within CRAWL_MS, though its reading may take longer. */
+  readonly #crawls = new Map<string, Promise<Crawled>>();
 
-  constructor(backendsOf: (template: string) => Backends) {
+  /** `listChanges$`: of all templates. */
+  constructor(backendsOf: (template: string) => Backends, listChanges$: Observable<ListChange>) {
     this.#backendsOf = backendsOf;
+    this.#listChanges$ = listChanges$;
   }
 
   /** The items of each template, in the order of `templates`, within MOST_BYTES together and about a second. Never rejects. */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<ListItems[]> {
-    const gathered = await Promise.all(
-      templates.map((template) => this.#withTimeout(list, template, client)),
-    );
+    const gathered = await Promise.all(templates.map((template) => this.#listed(list, template, client)));
     let bytes = 0;
     return gathered.map((listed, index) => {
       bytes += listed.bytes;
@@ -60,52 +54,46 @@ export class AggregateLists {
     return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
   }
 
-  async #withTimeout(list: ListField, template: string, client: Client): Promise<Crawled> {
+  async #listed(list: ListField, template: string, client: Client): Promise<Crawled> {
     const { owner, profile } = client;
     if (!this.offers(list, template, owner)) return NOTHING;
     const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;
-    const crawl = this.#crawls.get(key) ?? this.#begin(key, list, template, client);
-    const lastList = crawl.late.then(() => {
-      crawl.isMissed = true;
-      return this.#lastList(key);
-    });
-    return Promise.race([crawl.listed, lastList]);
+    return this.#crawls.get(key) ?? this.#begin(key, list, template, client);
   }
 
-  #begin(key: string, list: ListField, template: string, client: Client): Crawl {
-    const backends = this.#backendsOf(template);
-    const remove = () => {
-      if (this.#crawls.get(key) === crawl) this.#crawls.delete(key);
-    };
+  #begin(key: string, list: ListField, template: string, client: Client): Promise<Crawled> {
+    const lastList = this.#remembered.get(key) ?? NOTHING;
+    const late = Promise.withResolvers<Crawled>();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      late.resolve(lastList);
+    }, CRAWL_MS);
+    const isCurrent = () => this.#crawls.get(key) === crawl;
+    const remove = () => isCurrent() && this.#crawls.delete(key);
     const store = (listed: Crawled) => {
       // A list that was requested before a change is not stored after it.
-      if (this.#crawls.get(key) !== crawl) return listed;
-      const before = this.#lastList(key);
+      if (!isCurrent()) return listed;
       this.#remembered.set(key, listed);
-      if (crawl.isMissed && JSON.stringify(before.items) !== JSON.stringify(listed.items))
+      if (isLate && JSON.stringify(lastList.items) !== JSON.stringify(listed.items))
         this.late$.next({ template, list });
       return listed;
     };
-    const { promise: late, resolve } = Promise.withResolvers<void>();
     // When the list changes before it was read, later requests must not get the old list.
     const announced = list === 'resourceTemplates' ? 'resources' : list;
-    const watch = backends.listChanged$.subscribe((changed) => {
-      if (changed === list || changed === announced) remove();
-    });
-    watch.add(timer(CRAWL_MS).subscribe(() => resolve()));
-    const listed = crawlList(list, backends, client)
-      .then(store, () => this.#lastList(key))
+    const watch = this.#listChanges$.subscribe(
+      (change) => change.template === template && change.list === announced && remove(),
+    );
+    const listed = crawlList(list, this.#backendsOf(template), client)
+      .then(store, () => lastList)
       .finally(() => {
+        clearTimeout(timer);
         watch.unsubscribe();
         remove();
       });
-    const crawl: Crawl = { listed, late, isMissed: false };
+    const crawl = Promise.race([listed, late.promise]);
     this.#crawls.set(key, crawl);
     return crawl;
-  }
-
-  #lastList(key: string): Crawled {
-    return this.#remembered.get(key) ?? NOTHING;
   }
 }
 
@@ -150,7 +138,7 @@ function itemsIn(page: JsonText, list: ListField): readonly JsonObject[] {
 
 /** An item that is nested too deeply cannot be serialized again. */
 function isAcceptable(item: unknown): item is JsonObject {
-  return isJsonObject(item) && !isDeeper(item, DEEPEST);
+  return isJsonObject(item) && !isDeeper(item, LIMITS.nestingDepth);
 }
 
 /** The recursion is bounded by `levels`. */

@@ -85,6 +85,7 @@ async function byUri(
   return toTemplate(template, request);
 }
 
-function rpcErrorAnswer(code: number, message: string): Observable<Answer> {
+/** An error that no instance answered. */
+export function rpcErrorAnswer(code: number, message: string): Observable<Answer> {
   return of(localAnswer({ kind: 'error', error: { code, message } }));
 }

@@ -73,12 +73,11 @@ export class AggregateSession implements McpSession, SessionRecord {
   /** By template: its session, open or being opened. */
   readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #open = new Map<string, McpSession>();
+  /** Observed while its client listens. */
   readonly #opened = new Subject<McpSession>();
-  readonly #replaced = new Set<McpSession>();
   /** The subscribed resources by template, for its next session. */
   readonly #uris = new Map<string, Set<string>>();
   #holds = 0;
-  #listeners = 0;
   #isOver = false;
 
   constructor(deps: AggregateSessionDeps) {
@@ -104,7 +103,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   get isListened(): boolean {
-    return this.#listeners > 0;
+    return this.#opened.observed;
   }
 
   /** A session that is held does not expire; there is no other state to park. */
@@ -122,13 +121,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       filter(({ template }) => mayUse(this.#owner, template)),
       map(({ list }) => list),
     );
-    return defer(() => {
-      this.#listeners += 1;
-      const left = finalize<ServerMessage>(() => {
-        this.#listeners -= 1;
-      });
-      return withListNotices(messages$, listChanges$).pipe(takeUntil(this.ended$), left);
-    });
+    return withListNotices(messages$, listChanges$).pipe(takeUntil(this.ended$));
   }
 
   get opening(): Promise<void> | undefined {
@@ -189,8 +182,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.ended$.complete();
     this.#opened.complete();
     this.#deps.table.remove(this);
-    const all = [...this.#inner.values(), ...this.#replaced];
-    await Promise.allSettled(all.map(async (opening) => (await opening).close()));
+    await Promise.allSettled([...this.#inner.values()].map(async (opening) => (await opening).close()));
   }
 
   #used(): void {
@@ -228,7 +220,7 @@ export class AggregateSession implements McpSession, SessionRecord {
           catchError((thrown: unknown) => {
             if (this.#isOver || !hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
             if (!mayRepeat || asGatewayError(thrown).delivered !== 'no') throw innerSessionLost(thrown);
-            this.#replace(template, inner);
+            this.#forget(template, inner);
             return this.#carry(template, request, arrivedAtMs, false);
           }),
         ),
@@ -236,24 +228,20 @@ export class AggregateSession implements McpSession, SessionRecord {
     );
   }
 
-  /** From now on calls are made in another session. Those under way in this one continue there. */
-  #replace(template: string, inner: McpSession): void {
+  /** From now on calls are made in another session. Those under way in this one continue there, and it ends with them. */
+  #forget(template: string, inner: McpSession): void {
     if (this.#open.get(template) !== inner) return;
     this.#open.delete(template);
     this.#inner.delete(template);
-    this.#replaced.add(inner);
-    inner.ended$.subscribe(() => this.#replaced.delete(inner));
   }
 
   #late(template: string, arrivedAtMs: number): Observable<never> {
     const { clock, callTimeoutMs } = this.#deps;
-    return new Observable((subscriber) => {
-      const leftMs = arrivedAtMs + callTimeoutMs(template) - clock.now();
-      return clock.alarm(Math.max(0, Math.ceil(leftMs)), () => {
-        const passedMs = Math.round(clock.now() - arrivedAtMs);
-        subscriber.error(backendTimeout(passedMs, 'no'));
-      });
-    });
+    const timeoutMs = callTimeoutMs(template);
+    const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - clock.now()));
+    return new Observable((subscriber) =>
+      clock.alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),
+    );
   }
 
   /** Sends the level to the open sessions, and to later ones when they open. */
@@ -269,10 +257,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     if (known !== undefined) return known;
     const opening = this.#openWith(template);
     this.#inner.set(template, opening);
-    const remove = () => {
-      if (this.#inner.get(template) === opening) this.#inner.delete(template);
-    };
-    opening.then((session) => session.ended$.subscribe(remove), remove);
+    opening.catch(() => this.#inner.delete(template));
     return opening;
   }
 
@@ -285,7 +270,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     }
     this.#open.set(template, session);
     session.ended$.subscribe(() => {
-      if (this.#open.get(template) === session) this.#open.delete(template);
+      this.#forget(template, session);
       this.#openLater(template);
     });
     this.#restore(template, session);

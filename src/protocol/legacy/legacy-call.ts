@@ -7,7 +7,6 @@ import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { internalError } from '../../domain/errors.ts';
 import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
-import type { Slow } from '../../domain/task-scheduler.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import { noteError } from '../endpoint-types.ts';
 import { errorMessage, faultOf, notificationMessage, resultMessage, rpcFailureOf } from '../rpc.ts';
@@ -25,17 +24,17 @@ export interface LegacyCallDeps {
 }
 
 /** Observes one exchange, and answers once or not at all. */
-export class LegacyCall implements Slow {
+export class LegacyCall {
   readonly id: JsonRpcId;
   readonly post: LegacyPost;
-  links: Slow['links'];
-  tick: Slow['tick'];
+  /** Cancels the call of `onSlow`; set by the conversation. */
+  cancelSlow: (() => void) | undefined;
   readonly #deps: LegacyCallDeps;
-  readonly #report: CallReport | undefined;
+  readonly #report: CallReport;
   #subscription: Subscription | undefined;
   #isOver = false;
 
-  constructor(id: JsonRpcId, post: LegacyPost, deps: LegacyCallDeps, report?: CallReport) {
+  constructor(id: JsonRpcId, post: LegacyPost, deps: LegacyCallDeps, report: CallReport) {
     this.id = id;
     this.post = post;
     this.#deps = deps;
@@ -47,14 +46,10 @@ export class LegacyCall implements Slow {
     if (this.#isOver) this.#subscription.unsubscribe();
   }
 
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** Called by SlowWatch: begins the stream, which keeps the connection alive and can be resumed. */
+  /** Begins the stream, which keeps the connection alive and can be resumed. */
   onSlow(): void {
     if (this.#isOver) return;
-    const { sentTo } = this.#report ?? this.post;
+    const { sentTo } = this.#report;
     // Not the binding of the session, which may be moving.
     if (sentTo !== undefined) {
       this.post.log.instanceId ??= this.#deps.isAggregate ? instanceNameOf(sentTo, undefined) : sentTo.id;
@@ -65,7 +60,7 @@ export class LegacyCall implements Slow {
   /** Ends it without an answer, on the backend, too. */
   cancel(): void {
     if (!this.#end()) return;
-    this.#report?.ended({ kind: 'cancelled' });
+    this.#report.ended({ kind: 'cancelled' });
     this.#subscription?.unsubscribe();
     this.post.skip();
     this.#deps.settled();
@@ -77,7 +72,7 @@ export class LegacyCall implements Slow {
     this.#subscription?.unsubscribe();
     const failure = rpcFailureOf(thrown);
     const { status, error } = failure;
-    this.#report?.ended({ kind: 'failed', code: failure.errorCode ?? error.code });
+    this.#report.ended({ kind: 'failed', code: failure.errorCode ?? error.code });
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     // Only a session that is over leads to a status: clients initialize again because of it. Any other error is the answer
@@ -132,7 +127,7 @@ export class LegacyCall implements Slow {
 
   #answer(message: Uint8Array | string, event: FinalEvent): void {
     if (!this.#end()) return;
-    this.#report?.ended(event);
+    this.#report.ended(event);
     if (event.kind === 'error') noteError(this.post.log, event.error.code);
     this.post.answer(message, this.id);
     this.#deps.settled();
@@ -160,13 +155,7 @@ interface PendingQuestion {
 
 /** The questions of one session: requests of its server that wait for an answer of the client. */
 export class LegacyQuestions {
-  readonly #nextId: () => number;
   readonly #waiting = new Map<JsonRpcId, PendingQuestion>();
-
-  /** `nextId` never gives the same number twice in a session. */
-  constructor(nextId: () => number) {
-    this.#nextId = nextId;
-  }
 
   get size(): number {
     return this.#waiting.size;
@@ -176,15 +165,14 @@ export class LegacyQuestions {
     return this.#waiting.has(id);
   }
 
-  /** Stores a question, and returns its id for the client. Undefined when too many wait: then the server got an error. */
-  add({ answer, method }: ServerRequest, call: LegacyCall | undefined): number | undefined {
+  /** Stores a question. False when too many wait: then the server got an error. */
+  add(id: number, { answer, method }: ServerRequest, call: LegacyCall | undefined): boolean {
     if (this.#waiting.size >= MOST_QUESTIONS) {
       answer(failed(`Too many requests wait for the client; ${method} was not passed on.`));
-      return undefined;
+      return false;
     }
-    const id = this.#nextId();
     this.#waiting.set(id, { answer, call, askedAtMs: Date.now() });
-    return id;
+    return true;
   }
 
   /** Passes an answer of the client on. An answer to an unknown or withdrawn question is dropped. */
@@ -221,6 +209,7 @@ export class LegacyQuestions {
   }
 }
 
-function failed(message: string): ClientReply {
+/** The reply to a server whose request did not reach the client. */
+export function failed(message: string): ClientReply {
   return { error: { code: RPC.internalError, message } };
 }

@@ -10,17 +10,18 @@ import {
   type ServerMessage,
   type ServerRequest,
 } from '../../domain/client.ts';
+import { type Alarm, alarmOf, SLOW_MS } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
-import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import type { JsonRpcId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { SlowWatch, type TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener, McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, refused, requestMessage, rpcFailureOf } from '../rpc.ts';
-import { LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
-import { EventBudget } from './legacy-event-log.ts';
+import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
+import { EventMemory } from './legacy-event-log.ts';
 import { isListenerKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
@@ -34,8 +35,8 @@ const MOST_REASON_UNITS = 1_024;
 const IDLE_MS = 60_000;
 
 export interface ConversationDeps {
-  readonly budget: EventBudget;
-  readonly slow: SlowWatch;
+  readonly memory: EventMemory;
+  readonly alarm: Alarm;
   /** Never gives the same number twice. */
   nextNumber(): number;
   onFault(error: unknown): void;
@@ -51,7 +52,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   #streams: LegacyStreams | undefined;
   #listener: LegacyListener | undefined;
   #questions: LegacyQuestions | undefined;
-  #budget: EventBudget | undefined;
   #messages: Subscription | undefined;
   #idleSinceMs: number | undefined;
   /** Since when calls are under way without a stream or a message of their client, and whether the session is marked as away. */
@@ -89,13 +89,13 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     if (this.#calls.size === 0) this.settled();
   }
 
-  begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report?: CallReport): void {
+  begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report: CallReport): void {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;
     if (!this.#session.isShared && acceptsServerRequests(this.#session.profile)) this.#receiveMessages();
+    call.cancelSlow = this.#deps.alarm(SLOW_MS, () => call.onSlow());
     call.start(answers$);
-    if (!call.isOver) this.#deps.slow.add(call);
   }
 
   /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */
@@ -140,27 +140,20 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return this.#session.opening;
   }
 
-  /** Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits. */
+  /** Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits. May throw RangeError. */
   ask(request: ServerRequest, call?: LegacyCall): void {
-    this.#questions ??= new LegacyQuestions(() => this.#deps.nextNumber());
-    const id = this.#questions.add(request, call);
-    if (id === undefined) return;
-    let message: string;
-    try {
-      message = requestMessage(id, request.method, request.params);
-    } catch (thrown) {
-      this.onFault(thrown);
-      this.#refuse(id, 'The request is nested too deeply to be passed on.');
-      return;
-    }
+    const id = this.#deps.nextNumber();
+    const message = requestMessage(id, request.method, request.params);
+    this.#questions ??= new LegacyQuestions();
+    if (!this.#questions.add(id, request, call)) return;
     if (call?.post.ask(message) || this.#listener?.ask(message) || this.#askElsewhere(message, call)) return;
     if (this.#listenerOf().store(message, id)) return;
-    this.#refuse(id, 'The client has no open stream.');
+    this.reply(id, failed('The client has no open stream.'));
   }
 
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
-    this.#deps.slow.delete(call);
+    call.cancelSlow?.();
     if (this.#questions === undefined || this.#questions.size === 0) return;
     for (const id of this.#questions.withdraw(call)) this.#cancelQuestion(id, call);
   }
@@ -171,7 +164,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   /** Something ended: reports when no state is left. */
   settled(): void {
-    this.#streams?.checkDelivered();
     if (this.#isStarting || this.#calls.size > 0) return;
     if (this.#messages !== undefined || this.#listener?.isOpen) return;
     if (this.#streams?.size || this.#questions?.size || this.#listener?.hasWaiting) return;
@@ -227,9 +219,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   #streamDeps() {
-    this.#budget ??= EventBudget.ofSession(this.#deps.budget);
-    const nextKey = () => this.#deps.nextNumber().toString(36);
-    return { budget: this.#budget, nextKey, onEnded: () => this.settled() };
+    const { memory, nextNumber } = this.#deps;
+    return { memory, sessionId: this.#session.id, nextKey: () => nextNumber().toString(36) };
   }
 
   /** The newest call first: its connection is the most likely to be open. */
@@ -272,11 +263,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
         this.#listenerOf().notify(notificationMessage(message.method, message.params));
     } catch (thrown) {
       this.onFault(thrown); // nested too deeply to be serialized
+      if (message.kind === 'request') message.answer(failed('The request cannot be passed on.'));
     }
-  }
-
-  #refuse(id: number, message: string): void {
-    this.reply(id, { error: { code: RPC.internalError, message } });
   }
 }
 
@@ -295,8 +283,8 @@ export class LegacyConversations {
   constructor(onFault: FaultListener, scheduler: TaskScheduler, bufferedBytes?: number) {
     this.#scheduler = scheduler;
     this.#deps = {
-      budget: EventBudget.ofAll(bufferedBytes),
-      slow: new SlowWatch(scheduler),
+      memory: new EventMemory(bufferedBytes),
+      alarm: alarmOf(scheduler),
       nextNumber: () => {
         this.#lastNumber += 1;
         return this.#lastNumber;
@@ -329,7 +317,6 @@ export class LegacyConversations {
 
   close(error: Error): Promise<void> {
     clearInterval(this.#sweeper);
-    this.#deps.slow.close();
     return this.#scheduler.each([...this.#bySession.values()], (conversation) => conversation.close(error));
   }
 

@@ -27,7 +27,7 @@ import {
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { serverInfoIn } from '../modern/modern-discover.ts';
-import type { Backends, McpSession, Owner } from '../ports.ts';
+import type { Backends, McpSession } from '../ports.ts';
 import {
   errorMessage,
   invalidRequest,
@@ -36,9 +36,8 @@ import {
   resultMessage,
   rpcFailureOf,
 } from '../rpc.ts';
-import { isTaskMethod, type TaskMemory } from '../task-memory.ts';
+import type { TaskMemory } from '../task-memory.ts';
 import { type LegacyConversation, LegacyConversations } from './legacy-conversation.ts';
-import { exchangeInSession } from './legacy-over-modern.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { hasBatches, revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
 import { LegacyTasks } from './legacy-tasks.ts';
@@ -95,9 +94,8 @@ export class LegacyEndpoint {
   get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
     const session = sessionOf(request, backends);
-    const lastEventId = headerOf(request.headers, 'last-event-id');
-    const isNew = lastEventId === undefined || lastEventId === '';
-    const opening = isNew ? this.#conversations.of(session).listen() : undefined;
+    const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
+    const opening = lastEventId === undefined ? this.#conversations.of(session).listen() : undefined;
     if (opening === undefined) return this.#open(session, reply, lastEventId);
     const open = () => this.#open(sessionOf(request, backends), reply, lastEventId); // the session may have ended
     return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
@@ -122,17 +120,30 @@ export class LegacyEndpoint {
   #open(session: McpSession, reply: McpReply, lastEventId: string | undefined): void {
     const conversation = this.#conversations.of(session);
     try {
-      conversation.open(reply, lastEventId === '' ? undefined : lastEventId);
+      conversation.open(reply, lastEventId);
     } finally {
       conversation.settled();
     }
   }
 
+  /** A session whose id does not reach its client is closed. */
   async #initialize({ id, params }: ClientRequest, request: McpRequest, reply: McpReply, backends: Backends) {
     try {
       const profile = profileOf(params);
       await request.consumeRateLimit(1);
-      await openSession(id, profile, request.principal, reply, backends);
+      const leaving = new AbortController();
+      reply.onGone(() => leaving.abort());
+      const session = await backends.openSession(request.principal, profile, leaving.signal);
+      try {
+        const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
+        reply.log.sessionId = session.id;
+        if (session.instanceId !== undefined) reply.log.instanceId = session.instanceId;
+        if (leaving.signal.aborted) await session.close();
+        else reply.event(body, ['Mcp-Session-Id', session.id]);
+      } catch (thrown) {
+        await session.close(); // the handshake result of its backend cannot be serialized
+        throw thrown;
+      }
     } catch (thrown) {
       throw rpcFailureOf(thrown, id);
     }
@@ -214,21 +225,12 @@ export class LegacyEndpoint {
     }
     const caller = session.ownerId;
     const canceller = conversation;
-    const report = from.report?.(message);
-    const tracker = report ?? post;
+    const report = from.report(message);
     const { template, principal: owner, requestId } = from;
-    const request =
-      params === undefined
-        ? { method, caller, canceller, tracker, requestId }
-        : { method, params, caller, canceller, tracker, requestId };
-    if (isTaskMethod(method)) {
-      const about$ = this.#tasks.exchange(request, session, { owner, template, backends });
-      conversation.begin(id, post, holdingBody(about$, from), report);
-      return;
-    }
-    const answers$ = holdingBody(exchangeInSession(session, request), from);
-    const follow = this.#tasks.following(request, session, template);
-    conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$), report);
+    const common = { method, caller, canceller, tracker: report, requestId };
+    const request = params === undefined ? common : { ...common, params };
+    const answers$ = this.#tasks.exchange(request, session, { owner, template, backends });
+    conversation.begin(id, post, holdingBody(answers$, from), report);
   }
 }
 
@@ -284,27 +286,4 @@ export function initializeResult(session: McpSession): JsonObject {
 
 function badParams(why: string): RpcFailure {
   return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
-}
-
-/** A session whose id does not reach its client is closed. Rejects only before anything was answered. */
-async function openSession(
-  id: JsonRpcId,
-  profile: ClientProfile,
-  owner: Owner,
-  reply: McpReply,
-  backends: Backends,
-): Promise<void> {
-  const leaving = new AbortController();
-  reply.onGone(() => leaving.abort());
-  const session = await backends.openSession(owner, profile, leaving.signal);
-  try {
-    const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
-    reply.log.sessionId = session.id;
-    if (session.instanceId !== undefined) reply.log.instanceId = session.instanceId;
-    if (leaving.signal.aborted) await session.close();
-    else reply.event(body, ['Mcp-Session-Id', session.id]);
-  } catch (thrown) {
-    await session.close(); // the handshake result of its backend cannot be serialized
-    throw thrown;
-  }
 }

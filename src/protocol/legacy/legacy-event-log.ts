@@ -1,28 +1,45 @@
-// Stored events of streams, for clients that lost their connection or have not opened a stream yet: a log per stream, and the memory
-// budgets per session and endpoint that bound the logs. Source: MCP 2025-11-25 basic/transports#resumability-and-redelivery.
+// Stored events of streams, for clients that lost their connection or have not opened a stream yet: a log per stream, and the bounds
+// of their memory per session and endpoint. Source: MCP 2025-11-25 basic/transports#resumability-and-redelivery; ADR 30.
+
+import { ByteBudget } from '../../domain/held-bytes.ts';
 
 const MIB = 1024 * 1024;
-const MOST_BYTES = MIB;
+/** Of one log. */
+const MOST_LOG_BYTES = MIB;
+/** Of one session, without its spare streams. */
+const MOST_SESSION_BYTES = 4 * MIB;
+/** Of all sessions of one endpoint: a quarter is for spare streams. */
+const MOST_BYTES = 256 * MIB;
+/** A small answer may retain 8 KiB: the buffer that Node cut it from. */
+const MOST_SPARE_STREAMS = 4_096;
 
-interface StoredMessage<N> {
-  readonly number: N;
+/** Where the bytes of a log count. */
+export interface LogDeps {
+  readonly memory: EventMemory;
+  readonly sessionId: string;
+}
+
+interface StoredMessage {
+  readonly number: number;
   readonly data: Uint8Array | string;
   readonly bytes: number;
 }
 
 /** The messages of one log, oldest first, each with a number that the owner of the log chooses. */
-export class MessageLog<N extends number | undefined = number> {
-  readonly #budget: EventBudget;
+export class MessageLog {
+  readonly #budget: ByteBudget;
+  readonly #sessionId: string;
   readonly #most: number;
-  readonly #mayDrop: (number: N) => boolean;
-  #stored: StoredMessage<N>[] = [];
+  readonly #dropsOldest: boolean;
+  #stored: StoredMessage[] = [];
   #bytes = 0;
 
-  /** At most `most` messages. `mayDrop`: true for a message that makes room for new ones. Default: all do. */
-  constructor(budget: EventBudget, most: number, mayDrop: (number: N) => boolean = () => true) {
-    this.#budget = budget;
+  /** At most `most` messages. `dropsOldest`: the oldest messages make room for new ones. */
+  constructor({ memory, sessionId }: LogDeps, most: number, dropsOldest = true) {
+    this.#budget = memory.needed;
+    this.#sessionId = sessionId;
     this.#most = most;
-    this.#mayDrop = mayDrop;
+    this.#dropsOldest = dropsOldest;
   }
 
   get bytes(): number {
@@ -30,135 +47,74 @@ export class MessageLog<N extends number | undefined = number> {
   }
 
   /** Oldest first. */
-  get messages(): readonly StoredMessage<N>[] {
+  get messages(): readonly StoredMessage[] {
     return this.#stored;
   }
 
-  /** Stores a message; the oldest ones make room for it. False when there is no room, even without them. */
-  append(number: N, data: Uint8Array | string): boolean {
+  /** Stores a message. False when there is no room. */
+  append(number: number, data: Uint8Array | string): boolean {
     const bytes = Buffer.byteLength(data);
-    if (bytes > MOST_BYTES || !this.#budget.couldHold(bytes - this.#bytes)) return false;
-    while (!this.#findRoom(bytes)) {
-      const oldest = this.#stored.findIndex((message) => this.#mayDrop(message.number));
-      if (oldest === -1) return false;
-      for (const dropped of this.#stored.splice(oldest, 1)) this.#count(-dropped.bytes);
+    if (bytes > MOST_LOG_BYTES) return false;
+    while (!this.#takeRoom(bytes)) {
+      const oldest = this.#dropsOldest ? this.#stored.shift() : undefined;
+      if (oldest === undefined) return false;
+      this.#bytes -= oldest.bytes;
+      this.#budget.add(this.#sessionId, -oldest.bytes);
     }
     this.#stored.push({ number, data, bytes });
-    this.#count(bytes);
+    this.#bytes += bytes;
     return true;
   }
 
   clear(): void {
-    this.#count(-this.#bytes);
+    this.#budget.add(this.#sessionId, -this.#bytes);
     this.#stored = [];
+    this.#bytes = 0;
   }
 
-  #findRoom(bytes: number): boolean {
-    const isWithinBounds = this.#stored.length < this.#most && this.#bytes + bytes <= MOST_BYTES;
-    return isWithinBounds && this.#budget.makeRoom(bytes);
-  }
-
-  #count(bytes: number): void {
-    this.#bytes += bytes;
-    this.#budget.count(bytes);
+  #takeRoom(bytes: number): boolean {
+    const isWithinBounds = this.#stored.length < this.#most && this.#bytes + bytes <= MOST_LOG_BYTES;
+    return isWithinBounds && this.#budget.take(this.#sessionId, bytes);
   }
 }
 
-// The memory budget of one session, which is a part of the budget of all sessions. Logs of streams that were probably delivered
-// are evictable: they are discarded, oldest first, when other events need their room.
-
-/** Most bytes in all; most bytes and entries of the evictable part. */
-interface BudgetBounds {
+/** A stream whose client has probably received all events. Only the bound of spare streams applies to it. */
+export interface SpareStream {
+  /** Constant while it is spare. */
   readonly bytes: number;
-  readonly evictableBytes: number;
-  readonly evictables: number;
-}
-
-/** For all streams of one session. The evictable part has room for any one stream. */
-const OF_SESSION: BudgetBounds = { bytes: 4 * MIB, evictableBytes: MIB, evictables: 64 };
-/** For all sessions of one endpoint. A small answer may retain 8 KiB: the buffer that Node cut it from. */
-const MOST_OF_ALL = 256 * MIB;
-const MOST_EVICTABLES_OF_ALL = 4_096;
-
-/** A counted part that is discarded when its room is needed. */
-export interface Evictable {
-  /** Constant while it is in the budget's list. */
-  readonly bytes: number;
-  /** Gives its room back, and leaves the budget's list. */
+  /** Discards its events; it is not spare any more. */
   discard(): void;
 }
 
-/** Bytes that several logs hold together: those of a session, or of all sessions. */
-export class EventBudget {
-  readonly #bounds: BudgetBounds;
-  readonly #parent: EventBudget | undefined;
-  #bytes = 0;
-  #evictableBytes = 0;
-  /** Oldest first. */
-  readonly #evictables = new Set<Evictable>();
+/** The events of all sessions of one endpoint. */
+export class EventMemory {
+  /** Bytes of needed events, by session. */
+  readonly needed: ByteBudget;
+  readonly #mostSpareBytes: number;
+  readonly #spare = new Set<SpareStream>();
+  #spareBytes = 0;
 
-  constructor(bounds: BudgetBounds, parent?: EventBudget) {
-    this.#bounds = bounds;
-    this.#parent = parent;
+  /** `bytes`: what the memory of the process allows, if that is less than the usual bound. */
+  constructor(bytes: number = MOST_BYTES) {
+    const most = Math.min(bytes, MOST_BYTES);
+    this.#mostSpareBytes = Math.floor(most / 4);
+    this.needed = new ByteBudget({ totalBytes: most - this.#mostSpareBytes, ownerBytes: MOST_SESSION_BYTES });
   }
 
-  /** The budget of all sessions. `bytes`: what the memory allows, if that is less than the usual bound. */
-  static ofAll(bytes: number = MOST_OF_ALL): EventBudget {
-    const most = Math.min(bytes, MOST_OF_ALL);
-    const evictableBytes = Math.floor(most / 4);
-    return new EventBudget({ bytes: most, evictableBytes, evictables: MOST_EVICTABLES_OF_ALL });
-  }
-
-  static ofSession(parent?: EventBudget): EventBudget {
-    return new EventBudget(OF_SESSION, parent);
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  get evictables(): number {
-    return this.#evictables.size;
-  }
-
-  /** True when so many further bytes fit once everything evictable is discarded. */
-  couldHold(bytes: number): boolean {
-    const needed = this.#bytes - this.#evictableBytes + bytes;
-    return needed <= this.#bounds.bytes && (this.#parent?.couldHold(bytes) ?? true);
-  }
-
-  /** Discards evictable entries until so many further bytes fit. False, and nothing is discarded, when that is not enough. */
-  makeRoom(bytes: number): boolean {
-    if (!this.couldHold(bytes)) return false;
-    for (const oldest of this.#evictables) {
-      if (this.#bytes + bytes <= this.#bounds.bytes) break;
-      oldest.discard();
-    }
-    return this.#parent?.makeRoom(bytes) ?? true;
-  }
-
-  /** Adds bytes; a negative number gives bytes back. */
-  count(bytes: number): void {
-    this.#bytes += bytes;
-    this.#parent?.count(bytes);
-  }
-
-  /** Makes a counted part evictable; the oldest parts are discarded when there are too many. */
-  addEvictable(part: Evictable): void {
-    this.#evictables.add(part);
-    this.#evictableBytes += part.bytes;
-    this.#parent?.addEvictable(part);
-    const { evictableBytes, evictables } = this.#bounds;
-    for (const oldest of this.#evictables) {
-      if (this.#evictableBytes <= evictableBytes && this.#evictables.size <= evictables) break;
+  /** Adds a stream; the oldest ones are discarded to make room for it. */
+  addSpare(stream: SpareStream): void {
+    this.#spare.add(stream);
+    this.#spareBytes += stream.bytes;
+    for (const oldest of this.#spare) {
+      if (this.#spareBytes <= this.#mostSpareBytes && this.#spare.size <= MOST_SPARE_STREAMS) break;
       oldest.discard();
     }
   }
 
-  /** The part is needed again, or gone. Ignored for a part that is not evictable. */
-  removeEvictable(part: Evictable): void {
-    if (!this.#evictables.delete(part)) return;
-    this.#evictableBytes -= part.bytes;
-    this.#parent?.removeEvictable(part);
+  /** False for a stream that is not spare. */
+  deleteSpare(stream: SpareStream): boolean {
+    const isSpare = this.#spare.delete(stream);
+    if (isSpare) this.#spareBytes -= stream.bytes;
+    return isSpare;
   }
 }

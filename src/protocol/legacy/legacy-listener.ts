@@ -11,6 +11,9 @@ import { type EventPosition, LegacyStream, type StreamDeps } from './legacy-stre
 /** Distinguishes the keys of its streams from those of calls. */
 const KEY_PREFIX = 'get-';
 
+/** In place of the id of a request; ids of requests are greater. */
+const NOTIFICATION = 0;
+
 /** True for the key of a stream that was opened by GET. */
 export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
@@ -31,13 +34,12 @@ export class LegacyListener {
   readonly #deps: ListenerDeps;
   #stream: LegacyStream | undefined;
   #release: (() => void) | undefined;
-  /** By the id of a request of the server; notifications have none, and make room for others. */
-  readonly #waiting: MessageLog<number | undefined>;
+  /** By the id of a request of the server, or NOTIFICATION. */
+  readonly #waiting: MessageLog;
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps;
-    const isNotification = (question: number | undefined) => question === undefined;
-    this.#waiting = new MessageLog(deps.budget, LIMITS.undeliveredMessages, isNotification);
+    this.#waiting = new MessageLog(deps, LIMITS.undeliveredMessages, false);
   }
 
   /** True while there is a stream, or one that its client may resume. */
@@ -86,7 +88,7 @@ export class LegacyListener {
   }
 
   /** Stores a notification, or the request with that id, until the stream opens. False when it has no room. */
-  store(message: string, question?: number): boolean {
+  store(message: string, question = NOTIFICATION): boolean {
     return this.#waiting.append(question, message);
   }
 
@@ -117,7 +119,7 @@ export class LegacyListener {
     const waiting = this.#waiting.messages;
     this.#waiting.clear();
     for (const { data, number: question } of waiting) {
-      if (question === undefined || this.#deps.isPending(question)) stream.send(data);
+      if (question === NOTIFICATION || this.#deps.isPending(question)) stream.send(data);
     }
   }
 

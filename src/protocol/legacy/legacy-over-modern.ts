@@ -3,11 +3,11 @@
 // those of the SDK, which does the same inside of a server.
 // Source: MCP 2026-07-28 basic/patterns/mrtr; `LegacyInputRequiredShim` of @modelcontextprotocol/server.
 
-import { Observable, type Subscriber, type Subscription } from 'rxjs';
+import { catchError, mergeMap, Observable, of } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
-import { asGatewayError, internalError, perhapsDelivered } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
+import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import { hasRounds, type InputRequired, missingCapabilities, readInputRequired } from '../input-requests.ts';
@@ -25,12 +25,7 @@ const PAUSE_MS = 250;
 export function exchangeInSession(session: McpSession, request: ExchangeRequest): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request);
   const modern = withSessionMetadata(request, session);
-  if (!hasRounds(request.method)) return session.exchange(modern);
-  return new Observable((subscriber) => {
-    const rounds = new Rounds(session, modern, subscriber);
-    rounds.send(modern);
-    return () => rounds.stop();
-  });
+  return hasRounds(request.method) ? exchangeRound({ session, request: modern }) : session.exchange(modern);
 }
 
 /** The request with client info and capabilities in `_meta`; the transport adds the revision. */
@@ -48,151 +43,108 @@ export function withSessionMetadata(
   return { ...request, params: { ...params, _meta } };
 }
 
-class Rounds {
-  readonly #session: McpSession;
-  readonly #request: ExchangeRequest;
-  readonly #subscriber: Subscriber<Answer>;
-  /** The reservation of the latest answer, from the first question to the end. */
-  #reservation: Reservation | undefined;
-  #exchange: Subscription | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #round = 0;
-  #isAsking = false;
-
-  constructor(session: McpSession, request: ExchangeRequest, subscriber: Subscriber<Answer>) {
-    this.#session = session;
-    this.#request = request;
-    this.#subscriber = subscriber;
-  }
-
-  /** One exchange; its answer may begin the next one. */
-  send(request: ExchangeRequest): void {
-    this.#isAsking = false;
-    let hasAsked = false;
-    const exchange = (this.#reservation ?? this.#session).exchange(request).subscribe({
-      next: (answer) => {
-        hasAsked = this.#handle(answer);
-      },
-      // The server may have acted in an earlier round.
-      error: (thrown: unknown) =>
-        this.#subscriber.error(this.#round === 0 ? thrown : perhapsDelivered(asGatewayError(thrown))),
-      complete: () => {
-        if (!hasAsked) this.#subscriber.complete();
-      },
-    });
-    // An exchange that ends at once may have begun the next one by now.
-    if (!exchange.closed) this.#exchange = exchange;
-    if (this.#subscriber.closed) exchange.unsubscribe();
-  }
-
-  stop(): void {
-    this.#isAsking = false;
-    clearTimeout(this.#timer);
-    this.#exchange?.unsubscribe();
-    this.#reservation?.leave();
-  }
-
-  /** True when the answer was a question, so that the end of its exchange is not the end of the call. */
-  #handle(answer: Answer): boolean {
-    const { event } = answer;
-    try {
-      if (event.kind === 'result' && resultTypeOf(event.result) === 'input_required') {
-        this.#ask(readInputRequired(event.result.value), answer);
-        return true;
-      }
-      this.#subscriber.next(answer);
-    } catch (thrown) {
-      this.#subscriber.error(internalError(thrown)); // a large result, which was not verified before, is no JSON
-    }
-    return false;
-  }
-
-  #ask(required: InputRequired | string, answer: Answer): void {
-    const { method } = this.#request;
-    this.#round += 1;
-    this.#isAsking = true;
-    if (typeof required === 'string') {
-      this.#end(answer, errorEvent(`The server returned an invalid input-required result: ${required}.`));
-    } else if (this.#round > MOST_ROUNDS) {
-      this.#fail(answer, `'${method}' still required input after ${MOST_ROUNDS} rounds.`);
-    } else if (required.requests.size === 0) {
-      if (!this.#reserve(answer)) return;
-      this.#timer = setTimeout(() => this.#repeat(required, undefined), PAUSE_MS);
-    } else {
-      this.#askClient(required, answer);
-    }
-  }
-
-  #askClient(required: InputRequired, answer: Answer): void {
-    for (const [key, request] of required.requests) {
-      if (missingCapabilities([request], this.#session.profile.capabilities) === undefined) continue;
-      const why = 'the client did not declare the required capability';
-      this.#fail(answer, `Cannot request input '${key}' (${request.method}): ${why}.`);
-      return;
-    }
-    if (!this.#reserve(answer)) return;
-    const round = this.#round;
-    const responses = new Map<string, ClientReply>();
-    const takeReply = (key: string, reply: ClientReply): void => {
-      if (round !== this.#round || !this.#isAsking || responses.has(key)) return;
-      responses.set(key, reply);
-      if ('error' in reply) this.#failRound(answer, reply.error.message);
-      else if (responses.size === required.requests.size) this.#repeat(required, responses);
-    };
-    this.#timer = setTimeout(() => this.#failRound(answer, 'the client did not answer in time'), ROUND_MS);
-    for (const [key, request] of required.requests) {
-      const event = {
-        kind: 'request',
-        ...request,
-        answer: (reply: ClientReply) => takeReply(key, reply),
-      } as const;
-      this.#subscriber.next({ ...answer, event });
-    }
-  }
-
-  /** False when the reservation is lost at once: then the call is over. */
-  #reserve(answer: Answer): boolean {
-    const before = this.#reservation;
-    this.#reservation = this.#session.reserve(answer, (error) => {
-      // While an exchange is under way, the exchange itself reports the error.
-      if (this.#isAsking) this.#subscriber.error(error);
-    });
-    before?.leave();
-    return !this.#subscriber.closed;
-  }
-
-  #repeat({ requestState }: InputRequired, responses: ReadonlyMap<string, ClientReply> | undefined): void {
-    clearTimeout(this.#timer);
-    const params: Record<string, JsonFields[string]> = { ...this.#request.params };
-    if (requestState !== undefined) params.requestState = requestState;
-    if (responses !== undefined) {
-      const results = [...responses].map(([key, reply]) => [key, 'result' in reply ? reply.result : null]);
-      params.inputResponses = Object.fromEntries(results);
-    }
-    const { arrivedAtMs: _, ...request } = this.#request; // the next round has its own deadline
-    this.send({ ...request, params });
-  }
-
-  #failRound(answer: Answer, why: string): void {
-    this.#fail(answer, `Fulfilling input required by '${this.#request.method}' failed: ${why}`);
-  }
-
-  /** Tools report a failure in their result, where a model reads it; other methods have only the error. */
-  #fail(answer: Answer, message: string): void {
-    const isTool = this.#request.method === 'tools/call';
-    const result = { content: [{ type: 'text', text: message }], isError: true };
-    const event = { kind: 'result', result: JsonText.ofValue(result) } as const;
-    this.#end(answer, isTool ? event : errorEvent(message));
-  }
-
-  #end(answer: Answer, event: ExchangeEvent): void {
-    clearTimeout(this.#timer);
-    this.#isAsking = false;
-    this.#subscriber.next({ ...answer, event });
-    this.#subscriber.complete();
-  }
+interface Round {
+  readonly session: McpSession;
+  readonly request: ExchangeRequest;
+  /** The request with the input of the client. */
+  readonly repeated?: ExchangeRequest;
+  /** The number of rounds before. */
+  readonly count?: number;
+  /** That of the answer before. */
+  readonly reservation?: Reservation;
 }
 
-function errorEvent(message: string): ExchangeEvent {
+/** One exchange; if its answer requires input, the next round follows. */
+function exchangeRound(round: Round): Observable<Answer> {
+  const { session, request, repeated = request, count = 0, reservation = session } = round;
+  return reservation.exchange(repeated).pipe(
+    catchError((thrown: unknown) => {
+      throw count === 0 ? thrown : perhapsDelivered(asGatewayError(thrown)); // the server may have acted in an earlier round
+    }),
+    mergeMap((answer) => {
+      const { event } = answer;
+      if (event.kind !== 'result' || resultTypeOf(event.result) !== 'input_required') return of(answer);
+      const next = inputFor(round, readInputRequired(event.result.value));
+      return 'kind' in next ? of({ ...answer, event: next }) : askClient(round, answer, next);
+    }),
+  );
+}
+
+/** The required input; or the end of the call, if its client cannot be asked for it. */
+function inputFor(
+  { session, request: { method }, count = 0 }: Round,
+  required: InputRequired | string,
+): InputRequired | FinalEvent {
+  if (typeof required === 'string')
+    return errorEvent(`The server returned an invalid input-required result: ${required}.`);
+  if (count === MOST_ROUNDS)
+    return failure(method, `'${method}' still required input after ${MOST_ROUNDS} rounds.`);
+  const { capabilities } = session.profile;
+  const refused = [...required.requests].find(([, request]) => missingCapabilities([request], capabilities));
+  if (refused === undefined) return required;
+  const why = 'the client did not declare the required capability';
+  return failure(method, `Cannot request input '${refused[0]}' (${refused[1].method}): ${why}.`);
+}
+
+/** Asks the client, and continues with its replies; after a pause, if there is nothing to ask. */
+function askClient(
+  round: Round,
+  answer: Answer,
+  { requests, requestState }: InputRequired,
+): Observable<Answer> {
+  const { session, request, count = 0 } = round;
+  return new Observable((subscriber) => {
+    let isAsking = true;
+    const replies = new Map<string, JsonValue>();
+    // While an exchange is under way, the exchange itself reports the error.
+    const reservation = session.reserve(answer, (error) => isAsking && subscriber.error(error));
+    round.reservation?.leave();
+    const repeat = (): void => {
+      isAsking = false;
+      clearTimeout(timer);
+      const { arrivedAtMs: _, ...own } = request; // the next round has its own deadline
+      const params = {
+        ...request.params,
+        ...(requestState === undefined ? {} : { requestState }),
+        ...(requests.size === 0 ? {} : { inputResponses: Object.fromEntries(replies) }),
+      };
+      const next = { session, request, repeated: { ...own, params }, count: count + 1, reservation };
+      subscriber.add(exchangeRound(next).subscribe(subscriber));
+    };
+    const fail = (why: string): void => {
+      const message = `Fulfilling input required by '${request.method}' failed: ${why}`;
+      subscriber.next({ ...answer, event: failure(request.method, message) });
+      subscriber.complete();
+    };
+    const timer =
+      requests.size === 0
+        ? setTimeout(repeat, PAUSE_MS)
+        : setTimeout(fail, ROUND_MS, 'the client did not answer in time');
+    const take = (key: string, reply: ClientReply): void => {
+      if (!isAsking || subscriber.closed || replies.has(key)) return;
+      if ('error' in reply) fail(reply.error.message);
+      else if (replies.set(key, reply.result).size === requests.size) repeat();
+    };
+    for (const [key, asked] of requests) {
+      const event = { kind: 'request', ...asked, answer: (reply: ClientReply) => take(key, reply) } as const;
+      subscriber.next({ ...answer, event });
+    }
+    return () => {
+      clearTimeout(timer);
+      reservation.leave();
+    };
+  });
+}
+
+/** Tools report a failure in their result, where a model reads it; other methods have only the error. */
+function failure(method: string, message: string): FinalEvent {
+  if (method !== 'tools/call') return errorEvent(message);
+  return {
+    kind: 'result',
+    result: JsonText.ofValue({ content: [{ type: 'text', text: message }], isError: true }),
+  };
+}
+
+function errorEvent(message: string): FinalEvent {
   return { kind: 'error', error: { code: RPC.internalError, message } };
 }

@@ -2,15 +2,12 @@
 // stream; else the stream is open until the last answer. The answers of a batch are sent when they come.
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
-import type { SentTo, Tracker } from '../../domain/exchange.ts';
 import type { JsonRpcId } from '../../domain/jsonrpc.ts';
 import type { McpLog, McpReply } from '../endpoint-types.ts';
 import type { LegacyStream } from './legacy-stream.ts';
 
 /** Answers one POST: at once, or over a stream. */
-export class LegacyPost implements Tracker {
-  /** As a Tracker of its requests. */
-  sentTo: SentTo | undefined;
+export class LegacyPost {
   readonly #reply: McpReply;
   readonly #openStream: () => LegacyStream;
   readonly #canPoll: boolean;

@@ -4,6 +4,7 @@
 // Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50.
 
 import { randomBytes } from 'node:crypto';
+import { ReplaySubject, Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
@@ -27,7 +28,7 @@ import type { LegacyEndpoint } from './legacy-endpoint.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
 const MOST_UNOPENED = 1_000;
-/** How long a connection may have no session, in ms; then its stream ends. */
+/** How long a connection may have no session, in ms. After it the stream ends. */
 const UNOPENED_MS = 60_000;
 
 /** Revision of the requests of a connection, whatever revision its session has: it excludes polling. */
@@ -109,11 +110,12 @@ class SseConnection {
   readonly #backends: Backends;
   readonly #deps: SseConnectionDeps;
   readonly #stream: McpStream;
-  readonly #onGone = new Set<() => void>();
+  /** Emits once when the stream is over; replayed. */
+  readonly gone$ = new ReplaySubject<void>(1);
   #session: McpSession | undefined;
   #isOpening = false;
   #isClosed = false;
-  #expiry: NodeJS.Timeout | undefined;
+  readonly #expiry = setTimeout(() => this.hasSession || this.close(), UNOPENED_MS).unref();
 
   constructor(opened: McpRequest, reply: McpReply, backends: Backends, deps: SseConnectionDeps) {
     this.ownerId = opened.principal.id;
@@ -134,7 +136,6 @@ class SseConnection {
 
   begin(messagesPath: string): void {
     this.#stream.send({ name: 'endpoint', data: messagesPath });
-    this.#expireLater();
     this.#reply.onGone(() => this.close());
   }
 
@@ -142,24 +143,18 @@ class SseConnection {
     return principal.id === this.ownerId && template === this.#opened.template;
   }
 
-  receive(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+  async receive(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): Promise<void> {
     if (isJsonObject(parsed) && parsed.method === 'initialize' && parsed.id !== undefined) {
       return this.#initialize(parsed, request, reply, backends);
     }
     const session = this.#session;
     if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
     reply.log.sessionId = session.id;
-    const failed = (thrown: unknown): void => {
+    try {
+      await this.#deps.legacy.post(parsed, this.#asOf(request, session), new SseReply(this, reply), backends);
+    } catch (thrown) {
       if (rpcFailureOf(thrown).id === null) throw thrown;
       this.#fail(thrown, reply);
-      reply.empty(202);
-    };
-    try {
-      const answers = new SseReply(this, reply);
-      const taken = this.#deps.legacy.post(parsed, this.#asOf(request, session), answers, backends);
-      if (taken !== undefined) return taken.then(() => reply.empty(202), failed);
-    } catch (thrown) {
-      return failed(thrown);
     }
     reply.empty(202);
   }
@@ -169,13 +164,6 @@ class SseConnection {
     if (!this.#isClosed) this.#stream.send({ data });
   }
 
-  /** Calls back when the stream is over, at once if it is already, until the returned function is called. */
-  onGone(listener: () => void): () => void {
-    if (this.#isClosed) listener();
-    else this.#onGone.add(listener);
-    return () => this.#onGone.delete(listener);
-  }
-
   /** Ends the stream, and the session with all that it owns. */
   close(): void {
     if (this.#isClosed) return;
@@ -183,8 +171,7 @@ class SseConnection {
     clearTimeout(this.#expiry);
     this.#deps.ended();
     this.#stream.end();
-    for (const listener of this.#onGone) listener();
-    this.#onGone.clear();
+    this.gone$.next();
     if (this.#session !== undefined) this.#deps.legacy.end(this.#session);
   }
 
@@ -195,7 +182,6 @@ class SseConnection {
     }
     const answers = new SseReply(this, reply);
     const initializing = this.#deps.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
-    clearTimeout(this.#expiry);
     this.#isOpening = true;
     reply.empty(202);
     Promise.resolve(initializing)
@@ -203,7 +189,6 @@ class SseConnection {
       .catch((thrown: unknown) => this.#fail(thrown, reply))
       .finally(() => {
         this.#isOpening = false;
-        if (this.#session === undefined) this.#expireLater();
       });
   }
 
@@ -241,18 +226,14 @@ class SseConnection {
     noteError(reply.log, failure.error.code, failure.errorCode);
     this.send(failure.body);
   }
-
-  #expireLater(): void {
-    if (!this.#isClosed) this.#expiry = setTimeout(() => this.close(), UNOPENED_MS).unref();
-  }
 }
 
 /** The answer to one POST, or the messages outside of calls, as events of the connection: without ids and statuses. */
 class SseReply implements McpReply {
   readonly log: McpLog;
   readonly #connection: SseConnection;
-  #forget: (() => void)[] = [];
-  #isComplete = false;
+  /** Its listeners at the connection, until it is complete. */
+  readonly #listening = new Subscription();
 
   /** `log`: that of the HTTP request. */
   constructor(connection: SseConnection, { log }: McpReply) {
@@ -266,21 +247,21 @@ class SseReply implements McpReply {
 
   event(data: Uint8Array | string): void {
     this.#connection.send(data);
-    this.#complete();
+    this.empty();
   }
 
+  /** Completes it. */
   empty(): void {
-    this.#complete();
+    this.#listening.unsubscribe();
   }
 
   stream(): McpStream {
     const connection = this.#connection;
-    const complete = (): void => this.#complete();
     return {
       send: ({ data }) => {
         if (data.length > 0) connection.send(data);
       },
-      end: complete,
+      end: () => this.empty(),
       get unsentBytes() {
         return connection.unsentBytes;
       },
@@ -288,12 +269,6 @@ class SseReply implements McpReply {
   }
 
   onGone(listener: () => void): void {
-    if (!this.#isComplete) this.#forget.push(this.#connection.onGone(listener));
-  }
-
-  #complete(): void {
-    this.#isComplete = true;
-    for (const forget of this.#forget) forget();
-    this.#forget = [];
+    this.#listening.add(this.#connection.gone$.subscribe(listener));
   }
 }

@@ -6,32 +6,18 @@ import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage } from '../rpc.ts';
-import { type EventBudget, type Evictable, MessageLog } from './legacy-event-log.ts';
+import { type LogDeps, MessageLog, type SpareStream } from './legacy-event-log.ts';
 
 /** Latest events of one stream that are stored. */
 const MOST_EVENTS = 256;
-/** How long a client may take to resume a stream whose events were not all delivered. */
-const UNDELIVERED_MS = 60_000;
-/**
- * The same after delivery. The kernel accepted the bytes, but the connection of the client may be dead.
- * Clients that notice this resume within seconds (the SDK's after 1 and 2.5 s); nearly all others have the events.
- */
-const DELIVERED_MS = 15_000;
+/** How long a client may take to resume a stream, from when a connection carried it last. */
+const KEPT_MS = 60_000;
 
-/**
- * `open`: messages may follow. `ending`: it ended, and its connection may have unsent bytes of it. `delivered`: the connection
- * has none. `undelivered`: the connection broke off before, or there was none. `discarded`: nothing is stored.
- */
-type Stage = 'open' | 'ending' | 'delivered' | 'undelivered' | 'discarded';
-
-export interface StreamDeps {
+export interface StreamDeps extends LogDeps {
   /** Unique in the process: event ids begin with it. */
   readonly key: string;
-  readonly budget: EventBudget;
   /** The connection is gone before the stream ended. */
   readonly onLost?: () => void;
-  /** The stream has just ended: its delivery can be checked. */
-  readonly onEnded: () => void;
   readonly onDiscarded?: (stream: LegacyStream) => void;
 }
 
@@ -41,25 +27,26 @@ export interface EventPosition {
   readonly number: number;
 }
 
-/** One stream. Its events count in its budget until it is discarded, which the budget may do after delivery. */
-export class LegacyStream implements Evictable {
+/**
+ * One stream. When it ends on a connection, its client has probably received all events, but the connection may be dead: the
+ * stream is spare then, until the connection breaks off or its client resumes it.
+ */
+export class LegacyStream implements SpareStream {
   readonly #deps: StreamDeps;
   readonly #log: MessageLog;
-  #stage: Stage = 'open';
+  #stage: 'open' | 'ended' | 'discarded' = 'open';
   #socket: McpStream | undefined;
-  /** A connection that was ended with the stream, and may still have unsent bytes. */
-  #ending: McpStream | undefined;
   /** Connections so far: only the latest one matters. */
   #connections = 0;
   #lastNumber = 0;
   /** Its client got an event id before any message. */
   #hasFirstId = false;
-  /** When a connection carried it last, or delivery was noticed. */
+  /** When a connection carried it last. */
   #carriedAtMs = 0;
 
   constructor(deps: StreamDeps) {
     this.#deps = deps;
-    this.#log = new MessageLog(deps.budget, MOST_EVENTS);
+    this.#log = new MessageLog(deps, MOST_EVENTS);
   }
 
   get key(): string {
@@ -84,16 +71,7 @@ export class LegacyStream implements Evictable {
 
   /** True when its client had enough time to resume it. */
   isAbandoned(nowMs: number): boolean {
-    const most = this.#stage === 'delivered' ? DELIVERED_MS : UNDELIVERED_MS;
-    return !this.isLive && nowMs - this.#carriedAtMs >= most;
-  }
-
-  /** From delivery on it is evictable; without an event id for its client it is discarded. False: check again later. */
-  checkDelivered(): boolean {
-    if (this.#stage === 'open') return false;
-    if (this.#ending?.unsentBytes === 0) this.#delivered();
-    if (this.#log.bytes === 0) this.discard();
-    return this.#stage !== 'ending';
+    return !this.isLive && nowMs - this.#carriedAtMs >= KEPT_MS;
   }
 
   /** Begins it, for a client that can poll with an id to resume it with. False when the client has left already. */
@@ -116,7 +94,8 @@ export class LegacyStream implements Evictable {
   resume(reply: McpReply, after: number): void {
     const hasEnded = this.isFinished;
     this.#detach()?.end();
-    this.#setStage('open');
+    this.#need();
+    this.#stage = 'open';
     this.#attach(reply);
     for (const { number, data } of this.#log.messages) {
       if (number > after) this.#socket?.send({ data, id: this.#idOf(number) });
@@ -155,7 +134,7 @@ export class LegacyStream implements Evictable {
     socket?.end();
   }
 
-  /** No messages follow. Undelivered events are stored for the client, and for a shorter time delivered ones. */
+  /** No messages follow. The events are stored for a client that may resume it. */
   finish(): void {
     if (!this.isFinished) this.#end();
   }
@@ -163,7 +142,8 @@ export class LegacyStream implements Evictable {
   /** Ends the connection and discards the events. */
   discard(): void {
     if (this.isDiscarded) return;
-    this.#setStage('discarded');
+    this.#need();
+    this.#stage = 'discarded';
     this.#detach()?.end();
     this.#log.clear();
     this.#deps.onDiscarded?.(this);
@@ -178,42 +158,29 @@ export class LegacyStream implements Evictable {
     });
   }
 
-  /** If the stream had ended, it counts as undelivered, even when the connection had no unsent bytes. */
   #connectionLost(): void {
-    if (this.#stage === 'ending' || this.#stage === 'delivered') {
-      this.#setStage('undelivered');
-    } else if (this.#detach() !== undefined) {
-      this.#deps.onLost?.();
-    }
+    if (this.isFinished) this.#need();
+    else if (this.#detach() !== undefined) this.#deps.onLost?.();
   }
 
   #end(): void {
     const socket = this.#detach();
+    this.#stage = 'ended';
     this.#carriedAtMs = Date.now();
-    this.#ending = socket;
-    this.#stage = socket === undefined ? 'undelivered' : 'ending';
-    if (socket === undefined) return;
-    socket.end();
-    // Bytes that are written in this turn of the event loop are sent at its end, in nearly every case.
-    if (socket.unsentBytes > 0) setImmediate(this.#deps.onEnded);
-  }
-
-  #delivered(): void {
-    this.#ending = undefined; // it retains a response and a socket
-    if (!this.#hasFirstId && this.#lastNumber < 2) {
-      this.discard();
-      return;
+    socket?.end();
+    const canResume = this.#hasFirstId || this.#lastNumber > 1;
+    if (!canResume || this.#log.bytes === 0) this.discard();
+    else if (socket !== undefined) {
+      const { memory, sessionId } = this.#deps;
+      memory.needed.add(sessionId, -this.#log.bytes);
+      memory.addSpare(this);
     }
-    this.#stage = 'delivered';
-    this.#carriedAtMs = Date.now();
-    this.#deps.budget.addEvictable(this);
   }
 
-  /** A stage in which the events are not evictable and no connection has unsent bytes. */
-  #setStage(stage: Stage): void {
-    this.#deps.budget.removeEvictable(this);
-    this.#ending = undefined;
-    this.#stage = stage;
+  /** Its events count in the budget of the session again. */
+  #need(): void {
+    const { memory, sessionId } = this.#deps;
+    if (memory.deleteSpare(this)) memory.needed.add(sessionId, this.#log.bytes);
   }
 
   #detach(): McpStream | undefined {
@@ -250,14 +217,9 @@ interface StreamsDeps extends Omit<StreamDeps, 'key' | 'onDiscarded'> {
 export class LegacyStreams {
   readonly #deps: StreamsDeps & Pick<StreamDeps, 'onDiscarded'>;
   readonly #streams = new Map<string, LegacyStream>();
-  readonly #unchecked = new Set<LegacyStream>();
 
   constructor(deps: StreamsDeps) {
-    const onDiscarded = (stream: LegacyStream) => {
-      this.#streams.delete(stream.key);
-      this.#unchecked.delete(stream);
-    };
-    this.#deps = { ...deps, onDiscarded };
+    this.#deps = { ...deps, onDiscarded: ({ key }) => this.#streams.delete(key) };
   }
 
   get size(): number {
@@ -267,7 +229,6 @@ export class LegacyStreams {
   open(): LegacyStream {
     const stream = new LegacyStream({ ...this.#deps, key: this.#deps.nextKey() });
     this.#streams.set(stream.key, stream);
-    this.#unchecked.add(stream);
     return stream;
   }
 
@@ -275,20 +236,12 @@ export class LegacyStreams {
   resume(reply: McpReply, { key, number }: EventPosition): boolean {
     const stream = this.#streams.get(key);
     if (stream === undefined) return false;
-    this.#unchecked.add(stream);
     stream.resume(reply, number);
     return true;
   }
 
-  checkDelivered(): void {
-    for (const stream of this.#unchecked) {
-      if (stream.checkDelivered()) this.#unchecked.delete(stream);
-    }
-  }
-
   /** Discards the ended streams that their client did not resume. */
   expire(nowMs: number): void {
-    this.checkDelivered();
     for (const stream of this.#streams.values()) {
       if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
     }

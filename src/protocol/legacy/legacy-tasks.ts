@@ -1,17 +1,17 @@
 // Requests about tasks in legacy sessions: an owner reaches its tasks from any of its sessions, and no tasks of other owners. A
 // legacy server distinguishes sessions; other servers know only the id of the task.
 
-import { catchError, defer, finalize, type MonoTypeOperatorFunction, map, type Observable, of } from 'rxjs';
+import { catchError, defer, finalize, map, type Observable } from 'rxjs';
 import { hasCode } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp.ts';
 import { splitInstance, withAggregateInstance } from '../aggregate/aggregate-names.ts';
-import { localAnswer } from '../aggregate/aggregate-requests.ts';
+import { rpcErrorAnswer } from '../aggregate/aggregate-requests.ts';
 import { innerSessionLost } from '../aggregate/aggregate-session.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
-import { isTaskId, type TaskMemory } from '../task-memory.ts';
+import { isTaskId, isTaskMethod, type TaskMemory, type TaskScope } from '../task-memory.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';
 
 export interface SessionPath {
@@ -28,33 +28,37 @@ export class LegacyTasks {
     this.#memory = memory;
   }
 
-  /**
-   * Carries a request about tasks: in the session itself where its owner began the task there, or the task is unknown; else
-   * outside of the session, to the instance that runs the task. Cold; errors are those of exchangeInSession.
-   */
+  /** One request in a session; cold. A task that it begins is remembered. Errors are those of exchangeInSession. */
   exchange(request: ExchangeRequest, session: McpSession, path: SessionPath): Observable<Answer> {
-    const taskId = request.params?.taskId;
-    if (request.method === 'tasks/list' && session.peer.era !== 'legacy') return of(NO_LIST);
-    if (request.method === 'tasks/list' || !isTaskId(taskId)) return exchangeInSession(session, request);
-    const scope = { ownerId: path.owner.id, template: path.template };
-    return defer(() => {
-      const known = this.#memory.instancesOf(scope, taskId);
-      const instanceId = known.findLast((id) => session.at(id) !== undefined) ?? known.at(-1);
-      if (instanceId !== undefined) return at(instanceId, request, session, path);
-      return this.#memory.isOthers(scope, taskId) ? of(UNKNOWN) : exchangeInSession(session, request);
-    });
+    const { method, params } = request;
+    if (isTaskMethod(method)) return this.#exchangeAbout(request, session, path);
+    const answers$ = exchangeInSession(session, request);
+    const mayBegin =
+      method === 'tools/call' && (params?.task !== undefined || takesTasks(session.profile.capabilities));
+    return mayBegin ? answers$.pipe(this.#memory.following(scopeOf(path))) : answers$;
   }
 
-  /** Remembers the task that a request begins; undefined for a request that cannot begin any. */
-  following(
-    { method, params }: ExchangeRequest,
-    { ownerId, profile }: McpSession,
-    template: string | undefined,
-  ): MonoTypeOperatorFunction<Answer> | undefined {
-    const mayBegin =
-      method === 'tools/call' && (params?.task !== undefined || takesTasks(profile.capabilities));
-    return mayBegin ? this.#memory.following({ ownerId, template }) : undefined;
+  /** In the session itself where its owner began the task there, or the task is unknown; else at the instance that runs the task. */
+  #exchangeAbout(request: ExchangeRequest, session: McpSession, path: SessionPath): Observable<Answer> {
+    const taskId = request.params?.taskId;
+    const isList = request.method === 'tasks/list';
+    // Source: SEP-2663, which removed it: nothing but the id tells callers apart.
+    if (isList && session.peer.era !== 'legacy')
+      return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
+    if (isList || !isTaskId(taskId)) return exchangeInSession(session, request);
+    return defer(() => {
+      const known = this.#memory.instancesOf(scopeOf(path), taskId);
+      const instanceId = known.findLast((id) => session.at(id) !== undefined) ?? known.at(-1);
+      if (instanceId !== undefined) return at(instanceId, request, session, path);
+      return this.#memory.isOthers(scopeOf(path), taskId)
+        ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
+        : exchangeInSession(session, request);
+    });
   }
+}
+
+function scopeOf({ owner, template }: SessionPath): TaskScope {
+  return { ownerId: owner.id, template };
 }
 
 /** The call counts for the session on either way: the session is not parked meanwhile, and its end waits for the call. */
@@ -88,13 +92,4 @@ function within(there: McpSession, request: ExchangeRequest, inner: string | und
 /** True for a client that a server of the modern era may answer with a task though it asked for none. Source: SEP-2663. */
 function takesTasks({ extensions }: JsonObject): boolean {
   return isJsonObject(extensions) && extensions[TASKS_EXTENSION] !== undefined;
-}
-
-const UNKNOWN = refusal({ code: RPC.invalidParams, message: 'Unknown task' });
-/** Source: SEP-2663, which removed it: nothing but the id tells callers apart. */
-const NO_LIST = refusal({ code: RPC.methodNotFound, message: 'Method not found' });
-
-function refusal(error: JsonRpcError): Answer {
-  const event: FinalEvent = { kind: 'error', error };
-  return localAnswer(event);
 }

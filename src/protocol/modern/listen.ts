@@ -1,7 +1,7 @@
 // The streams of `subscriptions/listen` towards modern clients: one request, whose answer comes when the gateway closes.
 // `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
-import type { Subscription } from 'rxjs';
+import { EMPTY, Subscription } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
 import { listenLimit } from '../../domain/error-catalogue.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
@@ -20,7 +20,7 @@ import {
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
-import type { FaultListener, McpReply, McpStream } from '../endpoint-types.ts';
+import type { FaultListener, McpReply } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 
@@ -30,7 +30,8 @@ const MOST_STREAMS = 10_000;
 export class ListenStreams {
   readonly #onFault: FaultListener;
   readonly #scheduler: TaskScheduler;
-  readonly #open = new Set<ListenStream>();
+  /** Each ends an open stream, with its answer. */
+  readonly #open = new Set<() => void>();
   readonly #shares = new OwnerShares(MOST_STREAMS);
 
   /** `onFault` gets the error of a message that could not be serialized, and was left out. */
@@ -41,102 +42,52 @@ export class ListenStreams {
 
   /** Acknowledges the granted changes, then sends them; ends at once if none are granted. RpcFailure (-32602), QUEUE_FULL. */
   open(call: ModernCall, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
-    const granted = grant(call.params, capabilities);
-    const { id } = call.owner;
+    const { backends, owner, envelope } = call;
+    const { shown, wanted } = grant(call.params, capabilities);
     if (this.#shares.isFull) throw listenLimit(MOST_STREAMS, false);
-    if (this.#shares.isShareFull(id)) throw listenLimit(this.#shares.share, true);
-    const listen = new ListenStream({
-      call,
-      granted,
-      stream: reply.stream(),
-      serverInfo,
-      ended: () => {
-        if (this.#open.delete(listen)) this.#shares.release(id);
-      },
-      onFault: this.#onFault,
+    if (this.#shares.isShareFull(owner.id)) throw listenLimit(this.#shares.share, true);
+    const stream = reply.stream();
+    const subscriptionId = { [META.subscriptionId]: idValue(call.id) };
+    const listening = new Subscription(() => {
+      this.#open.delete(finish);
+      this.#shares.release(owner.id);
     });
-    this.#open.add(listen);
-    this.#shares.take(id);
-    reply.onGone(() => listen.leave());
-    listen.start();
+    const finish = (): void => {
+      if (listening.closed) return;
+      const _meta = { ...subscriptionId, [META.serverInfo]: serverInfo };
+      stream.send({ data: resultMessage(call.id, JsonText.ofValue({ resultType: 'complete', _meta })) });
+      stream.end();
+      listening.unsubscribe();
+    };
+    const send = (method: string, params: JsonObject): void => {
+      const meta = isJsonObject(params._meta) ? params._meta : {};
+      stream.send({
+        data: notificationMessage(method, { ...params, _meta: { ...meta, ...subscriptionId } }),
+      });
+    };
+    const forward = ({ method, params }: ServerNotification): void => {
+      if (listening.closed || !isGranted(method, params, wanted)) return;
+      try {
+        // A client that leaves so much unread has stopped reading.
+        if (stream.unsentBytes > LIMITS.unreadBytes) finish();
+        else send(method, params);
+      } catch (thrown) {
+        this.#onFault(thrown); // nested too deeply to be serialized; rxjs would throw it as an uncaught exception
+      }
+    };
+    this.#open.add(finish);
+    this.#shares.take(owner.id);
+    reply.onGone(() => listening.unsubscribe());
+    if (listening.closed) return;
+    send('notifications/subscriptions/acknowledged', { notifications: shown });
+    const isGranting = Object.keys(shown).length > 0;
+    const changes$ = isGranting ? backends.changes(owner, envelope.profile, wanted) : EMPTY;
+    listening.add(changes$.subscribe({ next: forward, complete: finish }));
   }
 
   /** Ends them all, with their answers. */
   close(): Promise<void> {
-    return this.#scheduler.each([...this.#open], (listen) => listen.finish());
-  }
-}
-
-interface ListenDeps {
-  readonly call: ModernCall;
-  readonly granted: Granted;
-  readonly stream: McpStream;
-  readonly serverInfo: JsonObject;
-  ended(): void;
-  onFault(error: unknown): void;
-}
-
-class ListenStream {
-  readonly #deps: ListenDeps;
-  #subscription: Subscription | undefined;
-  #isOver = false;
-
-  constructor(deps: ListenDeps) {
-    this.#deps = deps;
-  }
-
-  start(): void {
-    if (this.#isOver) return;
-    const { call, granted } = this.#deps;
-    const { shown, wanted } = granted;
-    this.#send('notifications/subscriptions/acknowledged', { notifications: shown });
-    if (Object.keys(shown).length === 0) {
-      this.finish();
-      return;
-    }
-    const { backends, owner, envelope } = call;
-    this.#subscription = backends.changes(owner, envelope.profile, wanted).subscribe({
-      next: (change) => this.#forward(change),
-      complete: () => this.finish(),
-    });
-    if (this.#isOver) this.#subscription.unsubscribe();
-  }
-
-  finish(): void {
-    if (this.#isOver) return;
-    const { call, stream, serverInfo } = this.#deps;
-    const _meta = { [META.subscriptionId]: idValue(call.id), [META.serverInfo]: serverInfo };
-    stream.send({ data: resultMessage(call.id, JsonText.ofValue({ resultType: 'complete', _meta })) });
-    stream.end();
-    this.leave();
-  }
-
-  /** Ends it without an answer: the client has left. */
-  leave(): void {
-    this.#isOver = true;
-    this.#subscription?.unsubscribe();
-    this.#deps.ended();
-  }
-
-  #forward({ method, params }: ServerNotification): void {
-    if (this.#isOver || !isGranted(method, params, this.#deps.granted.wanted)) return;
-    // A client that leaves so much unread has stopped reading.
-    if (this.#deps.stream.unsentBytes > LIMITS.unreadBytes) {
-      this.finish();
-      return;
-    }
-    try {
-      this.#send(method, params);
-    } catch (thrown) {
-      this.#deps.onFault(thrown); // nested too deeply to be serialized; rxjs would throw it as an uncaught exception
-    }
-  }
-
-  #send(method: string, params: JsonObject): void {
-    const { call, stream } = this.#deps;
-    const meta = isJsonObject(params._meta) ? params._meta : {};
-    const _meta = { ...meta, [META.subscriptionId]: idValue(call.id) };
-    stream.send({ data: notificationMessage(method, { ...params, _meta }) });
+    return this.#scheduler.each([...this.#open], (finish) => finish());
   }
 }
 

@@ -3,7 +3,6 @@
 
 import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
-import type { CallReport, Tracker } from '../../domain/exchange.ts';
 import {
   canonicalText,
   fieldValue,
@@ -22,8 +21,7 @@ import type { Backends, Owner } from '../ports.ts';
 import { RpcFailure } from '../rpc.ts';
 
 /** A request, its owner, and the backends of its path. */
-export interface ModernCall extends Tracker {
-  report?: CallReport | undefined;
+export interface ModernCall {
   readonly id: JsonRpcId;
   readonly method: string;
   readonly params: JsonFields;

@@ -2,13 +2,13 @@
 // decided the era before; modern-exchange.ts carries a request under way.
 
 import type { Observable } from 'rxjs';
-import { acceptsServerRequests, type ClientQuestion, type ClientReply } from '../../domain/client.ts';
+import { acceptsServerRequests, type ClientQuestion } from '../../domain/client.ts';
+import { alarmOf } from '../../domain/clock.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
-import type { Answer } from '../../domain/exchange.ts';
+import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
-import { SlowWatch } from '../../domain/task-scheduler.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {
@@ -48,7 +48,7 @@ export class ModernEndpoint {
     this.#listens = new ListenStreams(onFault, scheduler);
     this.#deps = {
       routing: new ModernRouting(stateKey, tasks),
-      slow: new SlowWatch(scheduler),
+      alarm: alarmOf(scheduler),
       serverInfo: ({ backends, owner }) => serverInfoOf(backends.peers(owner), this.#own),
       onFault,
       abandon: (call, asked) => this.#abandon(call, asked),
@@ -67,9 +67,10 @@ export class ModernEndpoint {
     try {
       const call = this.#read(message, request, backends);
       this.#listed.check(call, request.headers);
-      const served = this.#consumeRateLimit(call, request, reply);
-      if (served === undefined) return;
-      return served.catch((thrown: unknown) => {
+      const consumed = request.consumeRateLimit(1);
+      if (consumed === undefined) return this.#serve(call, request, reply);
+      const serve = () => this.#serve(call, request, reply);
+      return consumed.then(serve).catch((thrown: unknown) => {
         throw rpcFailureOf(thrown, message.id);
       });
     } catch (thrown) {
@@ -79,7 +80,6 @@ export class ModernEndpoint {
 
   /** Ends every `subscriptions/listen` with its answer. */
   close(): Promise<void> {
-    this.#deps.slow.close();
     return this.#listens.close();
   }
 
@@ -104,13 +104,7 @@ export class ModernEndpoint {
       throw new RpcFailure(404, { code: RPC.methodNotFound, message: 'Method not found' });
     const tooLong = tooLongIn(method, params);
     if (tooLong !== undefined) throw invalidParams(`Invalid params: ${tooLong} is too long`);
-    return { id, method, params, envelope, owner, template, backends, sentTo: undefined };
-  }
-
-  #consumeRateLimit(call: ModernCall, request: McpRequest, reply: McpReply): void | Promise<void> {
-    const consumed = request.consumeRateLimit(1);
-    if (consumed === undefined) return this.#serve(call, request, reply);
-    return consumed.then(() => this.#serve(call, request, reply));
+    return { id, method, params, envelope, owner, template, backends };
   }
 
   #serve(call: ModernCall, request: McpRequest, reply: McpReply): void {
@@ -126,9 +120,10 @@ export class ModernEndpoint {
           this.#deps.serverInfo(call),
         );
         return;
-      default:
-        call.report = request.report?.(call);
-        new ModernExchange(call, reply, this.#deps).start(this.#answers(call, request));
+      default: {
+        const report = request.report(call);
+        new ModernExchange(call, report, reply, this.#deps).start(this.#answers(call, request, report));
+      }
     }
   }
 
@@ -139,7 +134,7 @@ export class ModernEndpoint {
   }
 
   /** Continues a parked call, or sends the request to the instance that it is about, or to any. */
-  #answers(call: ModernCall, from: McpRequest): Observable<Answer | ClientQuestion> {
+  #answers(call: ModernCall, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
     const { profile } = call.envelope;
@@ -154,7 +149,7 @@ export class ModernEndpoint {
       method,
       params: route?.params ?? call.params,
       ...(headers === undefined ? {} : { headers }),
-      tracker: call.report ?? call,
+      tracker,
       requestId: from.requestId,
     };
     const answers$ = backends.exchange(request, { owner, profile, instanceId: route?.instanceId });
@@ -162,19 +157,10 @@ export class ModernEndpoint {
     return this.#parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
   }
 
-  /** Answers the requests of the backend with an error, so that it does not wait for them; then cancels the call. */
-  #abandon({ owner, method }: ModernCall, { id, requests }: ClientQuestion): void {
-    const refusal: ClientReply = {
-      error: {
-        code: RPC.missingCapability,
-        message: 'The client did not declare the capability for this request.',
-      },
-    };
-    const replies = new Map([...requests.keys()].map((key) => [key, refusal]));
-    this.#parked
-      .resume(id, owner, method, replies)
-      ?.subscribe({ error: () => undefined })
-      .unsubscribe();
+  /** Cancels a parked call, whose client cannot answer: the requests of the backend get an error. */
+  #abandon({ owner, method }: ModernCall, { id }: ClientQuestion): void {
+    const resumed = this.#parked.resume(id, owner, method, new Map());
+    resumed?.subscribe({ error: () => undefined }).unsubscribe();
   }
 }
 

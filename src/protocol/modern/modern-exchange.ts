@@ -5,18 +5,19 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
+import { type Alarm, SLOW_MS } from '../../domain/clock.ts';
 import { type ErrorCode, hasCode, internalError } from '../../domain/errors.ts';
-import { type Answer, isFinal } from '../../domain/exchange.ts';
+import { type Answer, type CallReport, isFinal } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { logRankOf } from '../../domain/mcp.ts';
-import type { Slow, SlowWatch } from '../../domain/task-scheduler.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   hasRounds,
   type InputRequest,
+  type InputRequests,
   missingCapabilities,
   missingCapabilityError,
 } from '../input-requests.ts';
@@ -34,26 +35,26 @@ import type { ModernRouting } from './modern-routing.ts';
 
 export interface ModernExchangeDeps {
   readonly routing: ModernRouting;
-  readonly slow: SlowWatch;
+  readonly alarm: Alarm;
   serverInfo(call: ModernCall): JsonObject;
   onFault(error: unknown): void;
   abandon(call: ModernCall, asked: ClientQuestion): void;
 }
 
 /** Observes one exchange, and answers once. */
-export class ModernExchange implements Slow {
-  links: Slow['links'];
-  tick: Slow['tick'];
+export class ModernExchange {
   readonly #call: ModernCall;
+  readonly #report: CallReport;
   readonly #reply: McpReply;
   readonly #deps: ModernExchangeDeps;
   #subscription: Subscription | undefined;
+  #cancelSlow: (() => void) | undefined;
   #stream: McpStream | undefined;
-  #hasInstance = false;
   #isOver = false;
 
-  constructor(call: ModernCall, reply: McpReply, deps: ModernExchangeDeps) {
+  constructor(call: ModernCall, report: CallReport, reply: McpReply, deps: ModernExchangeDeps) {
     this.#call = call;
+    this.#report = report;
     this.#reply = reply;
     this.#deps = deps;
   }
@@ -64,19 +65,17 @@ export class ModernExchange implements Slow {
       this.#subscription.unsubscribe();
       return;
     }
-    this.#deps.slow.add(this);
+    this.#cancelSlow = this.#deps.alarm(SLOW_MS, () => this.#begin());
     this.#reply.onGone(() => {
-      this.#call.report?.ended({ kind: 'cancelled' });
+      this.#report.ended({ kind: 'cancelled' });
       this.#end();
     });
   }
 
-  /** Called by SlowWatch: begins the stream, so that client and proxies see that the request is under way. */
-  onSlow(): void {
+  #begin(): void {
     if (this.#isOver || this.#stream !== undefined) return;
-    const { report, template } = this.#call;
-    const { sentTo } = report ?? this.#call;
-    if (sentTo !== undefined) this.#reply.log.instanceId = instanceNameOf(sentTo, template);
+    const { sentTo } = this.#report;
+    if (sentTo !== undefined) this.#reply.log.instanceId = instanceNameOf(sentTo, this.#call.template);
     this.#stream = this.#reply.stream();
   }
 
@@ -94,7 +93,7 @@ export class ModernExchange implements Slow {
     if (this.#isOver) return;
     const failure = rpcFailureOf(this.#explained(thrown), this.#call.id);
     const { status, error, errorCode, headers } = failure;
-    this.#call.report?.ended({ kind: 'failed', code: errorCode ?? error.code });
+    this.#report.ended({ kind: 'failed', code: errorCode ?? error.code });
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     // A parameter that the gateway itself refuses gets the answer that a backend would give.
@@ -108,7 +107,7 @@ export class ModernExchange implements Slow {
 
   #handle({ event, instanceId, isRemembered }: Answer): void {
     if (!isRemembered) this.#noteInstance(instanceId);
-    if (isFinal(event)) this.#call.report?.ended(event);
+    if (isFinal(event)) this.#report.ended(event);
     switch (event.kind) {
       case 'result':
         this.#answer(resultMessage(this.#call.id, this.#finished(event.result, instanceId)), 200);
@@ -127,34 +126,33 @@ export class ModernExchange implements Slow {
     }
   }
 
-  /** The call is parked; its client repeats the request with the responses. */
+  /** The call is parked. */
   #ask(asked: ClientQuestion): void {
-    const call = this.#call;
-    const { routing, serverInfo, abandon } = this.#deps;
     this.#noteInstance(asked.instanceId);
-    const missing = this.#missing(asked.requests.values());
-    if (missing === undefined) {
-      const result = routing.askParked(call, asked, serverInfo(call));
-      call.report?.ended({ kind: 'result', result });
-      this.#answer(resultMessage(call.id, result), 200);
-    } else {
-      abandon(call, asked);
-      this.#fail(missingCapabilityError(missing));
-    }
+    const isAsked = this.#require(Object.fromEntries(asked.requests), { p: asked.id });
+    if (!isAsked) this.#deps.abandon(this.#call, asked);
   }
 
   #takeError(error: JsonRpcError, instanceId: string): void {
+    const { method, params } = this.#call;
+    const visits = hasRounds(method) ? requestedVisits(error) : undefined;
+    if (visits === undefined) this.#fail(modernError(method, params, error));
+    else this.#require(visits, { i: instanceId });
+  }
+
+  /** Answers with input requests: the client repeats the request with its responses. False when it cannot answer them. */
+  #require(requests: InputRequests, state: JsonObject): boolean {
     const call = this.#call;
-    const { routing, serverInfo } = this.#deps;
-    const visits = hasRounds(call.method) ? requestedVisits(error) : undefined;
-    if (visits === undefined) {
-      this.#fail(modernError(call.method, call.params, error));
-      return;
+    const missing = this.#missing(Object.values(requests));
+    if (missing !== undefined) {
+      this.#fail(missingCapabilityError(missing));
+      return false;
     }
-    const missing = this.#missing(Object.values(visits));
-    if (missing !== undefined) this.#fail(missingCapabilityError(missing));
-    else
-      this.#answer(resultMessage(call.id, routing.askFirst(call, visits, instanceId, serverInfo(call))), 200);
+    const { routing, serverInfo } = this.#deps;
+    const result = routing.inputRequired(call, requests, state, serverInfo(call));
+    this.#report.ended({ kind: 'result', result });
+    this.#answer(resultMessage(call.id, result), 200);
+    return true;
   }
 
   /** Refuses a request of the server: the client declared no capability for it. */
@@ -204,7 +202,7 @@ export class ModernExchange implements Slow {
   }
 
   #fail(error: JsonRpcError): void {
-    this.#call.report?.ended({ kind: 'error', error });
+    this.#report.ended({ kind: 'error', error });
     this.#refuseWith(error, STATUS_OF.get(error.code) ?? 200);
   }
 
@@ -226,9 +224,7 @@ export class ModernExchange implements Slow {
   }
 
   #noteInstance(instanceId: string): void {
-    if (this.#hasInstance || instanceId === '') return;
-    this.#hasInstance = true;
-    this.#reply.log.instanceId = instanceId;
+    if (instanceId !== '') this.#reply.log.instanceId = instanceId;
   }
 
   /** The cursor, state or task of an instance is lost with the instance. */
@@ -241,7 +237,7 @@ export class ModernExchange implements Slow {
 
   #end(): void {
     this.#isOver = true;
-    this.#deps.slow.delete(this);
+    this.#cancelSlow?.();
     this.#subscription?.unsubscribe();
   }
 }

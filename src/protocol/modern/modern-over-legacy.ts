@@ -2,24 +2,34 @@
 // and without being parsed; errors get the modern codes.
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
-import { asBuffer, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
-import { closingQuote, skipSpace } from '../../domain/json-scanner.ts';
+import {
+  asBuffer,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+  parseExact,
+} from '../../domain/json.ts';
+import {
+  CLOSE_BRACE,
+  COMMA,
+  NONE,
+  OPEN_BRACE,
+  scanned,
+  skipColon,
+  skipSpace,
+  skipString,
+  skipValue,
+} from '../../domain/json-scanner.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { listOf, META } from '../../domain/mcp.ts';
 import type { InputRequests } from '../input-requests.ts';
 
-/** The `resultType`; undefined when there is none, as in the legacy era. Of a large result only this field is read. */
+/** The `resultType`; undefined when there is none, as in the legacy era. */
 export function resultTypeOf(result: JsonText): string | undefined {
-  if (isSmall(result)) {
-    const { value } = result;
-    const type = isJsonObject(value) ? value.resultType : undefined;
-    return typeof type === 'string' || type === undefined ? type : UNKNOWN;
-  }
-  const buffer = asBuffer(result.bytes);
-  const start = topValue(buffer, 'resultType');
-  if (start === -1) return undefined;
-  return buffer[start] === QUOTE ? buffer.toString('utf8', start + 1, closingQuote(buffer, start)) : UNKNOWN;
+  const type = fieldOf(result, 'resultType');
+  return typeof type === 'string' || type === undefined ? type : UNKNOWN;
 }
 
 /**
@@ -31,7 +41,7 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
   const buffer = asBuffer(result.bytes);
   const start = skipSpace(buffer, 0);
   if (buffer[start] !== OPEN_BRACE) return result;
-  const lacks = lackIn(result, buffer);
+  const lacks = (key: string) => fieldOf(result, key) === undefined;
   const fields: JsonObject = { resultType: 'complete' };
   if (isCacheable(method)) {
     if (lacks('ttlMs')) fields.ttlMs = 0;
@@ -48,15 +58,28 @@ function isCacheable(method: string): boolean {
   return method === 'resources/read' || listOf(method) !== undefined;
 }
 
-function lackIn(result: JsonText, buffer: Buffer): (key: string) => boolean {
-  if (!isSmall(result)) return (key) => topValue(buffer, key) === -1;
-  const { value } = result;
-  return (key) => !isJsonObject(value) || !Object.hasOwn(value, key);
+/** A top-level field. Small results are parsed on first use, and most were: calls look for a task in them. Of others only the field is. */
+function fieldOf(result: JsonText, key: string): unknown {
+  if (result.bytes.length > LIMITS.inspectedResultBytes) return largeField(asBuffer(result.bytes), key);
+  return isJsonObject(result.value) ? result.value[key] : undefined;
 }
 
-/** Small results are parsed on first use, which costs little, and most were: calls look for a task in them. */
-function isSmall({ bytes }: JsonText): boolean {
-  return bytes.length <= LIMITS.inspectedResultBytes;
+/** In one pass over the bytes; an object without the text of the key, which is the usual case, costs one native search. */
+function largeField(object: Buffer, key: string): unknown {
+  const quoted = Buffer.from(`"${key}"`);
+  if (!object.includes(quoted)) return undefined;
+  const source = scanned(object, { levels: Number.POSITIVE_INFINITY, values: object.length }); // its message was checked before
+  let at = skipSpace(object, 0);
+  do {
+    const start = skipSpace(object, at + 1);
+    const keyEnd = skipString(source, start);
+    const value = keyEnd === NONE ? NONE : skipColon(object, keyEnd);
+    const end = value === NONE ? NONE : skipValue(source, value, 1);
+    if (end === NONE) return undefined;
+    if (object.subarray(start, keyEnd).equals(quoted)) return parseExact(object.toString('utf8', value, end));
+    at = skipSpace(object, end);
+  } while (object[at] === COMMA);
+  return undefined;
 }
 
 /**
@@ -92,64 +115,3 @@ export function modernError(method: string, params: JsonFields, error: JsonRpcEr
 const URL_ELICITATION_REQUIRED = -32042;
 /** Stands for a type that is no string: such a result is unchanged. */
 const UNKNOWN = 'unknown';
-const QUOTE = 0x22;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-
-// Finds a field of JSON that is forwarded as bytes, without parsing it.
-const BACKSLASH = 0x5c;
-const COLON = 0x3a;
-
-/**
- * The position of the value of a top-level key; -1 when there is none. The bytes must be valid JSON and the key plain ASCII. An
- * object without the text of the key, which is the usual case, costs one native search; one that has it near its end, as many
- * servers write, a few bytes more.
- */
-export function topValue(object: Buffer, key: string): number {
-  const quoted = `"${key}"`;
-  const first = object.indexOf(quoted);
-  if (first === -1) return -1;
-  const last = object.lastIndexOf(quoted);
-  const after = last + quoted.length;
-  if (object.length - after < first) {
-    const value = valueAfter(object, last, after);
-    // After a top-level key, one bracket more is closed than opened.
-    if (value !== -1 && openedIn(object, value) === -1) return value;
-  }
-  return findOnTop(object, quoted);
-}
-
-/** In JSON a quote that follows a backslash is inside a string, and only a key is followed by a colon. */
-function valueAfter(object: Buffer, at: number, after: number): number {
-  if (object[at - 1] === BACKSLASH) return -1;
-  const next = skipSpace(object, after);
-  return object[next] === COLON ? skipSpace(object, next + 1) : -1;
-}
-
-function findOnTop(object: Buffer, quoted: string): number {
-  let open = 0;
-  for (let at = 0; at < object.length; at += 1) {
-    const byte = object[at];
-    if (byte === QUOTE) {
-      const end = closingQuote(object, at);
-      const mayMatch = open === 1 && end - at === quoted.length - 1;
-      const value = mayMatch ? valueAfter(object, at, end + 1) : -1;
-      if (value !== -1 && object.toString('latin1', at, end + 1) === quoted) return value;
-      at = end;
-    } else if (byte === 0x7b || byte === 0x5b) open += 1;
-    else if (byte === 0x7d || byte === 0x5d) open -= 1;
-  }
-  return -1;
-}
-
-/** Number of opened minus closed brackets, from a position outside of strings to the end. */
-function openedIn(bytes: Buffer, from: number): number {
-  let open = 0;
-  for (let at = from; at < bytes.length; at += 1) {
-    const byte = bytes[at];
-    if (byte === QUOTE) at = closingQuote(bytes, at);
-    else if (byte === 0x7b || byte === 0x5b) open += 1;
-    else if (byte === 0x7d || byte === 0x5d) open -= 1;
-  }
-  return open;
-}

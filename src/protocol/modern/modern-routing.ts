@@ -3,7 +3,7 @@
 // not encrypted: they occur in results, notifications and headers of an extension that the gateway only passes on.
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
-import type { ClientQuestion, ClientReply } from '../../domain/client.ts';
+import type { ClientReply } from '../../domain/client.ts';
 import {
   asBuffer,
   fieldValue,
@@ -72,17 +72,19 @@ export class ModernRouting {
     return JsonText.ofValue({ ...value, requestState });
   }
 
-  /** The result for a call whose legacy backend asks for input: the call is parked here. */
-  askParked(call: ModernCall, { id, requests }: ClientQuestion, serverInfo: JsonObject): JsonText {
-    const inputRequests = Object.fromEntries(
-      Array.from(requests, ([key, { method, params }]) => [key, { method, params }]),
-    );
-    return this.#ask(call, inputRequests, { p: id }, serverInfo);
-  }
-
-  /** The result for a call that its legacy instance refused until the client has answered. */
-  askFirst(call: ModernCall, requests: InputRequests, instanceId: string, serverInfo: JsonObject): JsonText {
-    return this.#ask(call, requests, { i: instanceId }, serverInfo);
+  /** The result for a call of a legacy backend: `state` names the parked call, or the instance that refused it. */
+  inputRequired(
+    call: ModernCall,
+    requests: InputRequests,
+    state: JsonObject,
+    serverInfo: JsonObject,
+  ): JsonText {
+    return JsonText.ofValue({
+      resultType: 'input_required',
+      inputRequests: requests,
+      requestState: this.#encryptFor(call, state),
+      _meta: { [META.serverInfo]: serverInfo },
+    });
   }
 
   #byState(call: ModernCall): ModernRoute {
@@ -112,15 +114,6 @@ export class ModernRouting {
     if (instanceId !== undefined) return { params: call.params, instanceId };
     if (this.#tasks.isOthers(scope, taskId)) throw invalidParams('Unknown task');
     return undefined;
-  }
-
-  #ask(call: ModernCall, requests: InputRequests, content: JsonObject, serverInfo: JsonObject): JsonText {
-    return JsonText.ofValue({
-      resultType: 'input_required',
-      inputRequests: requests,
-      requestState: this.#encryptFor(call, content),
-      _meta: { [META.serverInfo]: serverInfo },
-    });
   }
 
   #encryptFor(call: ModernCall, content: JsonObject): string {

@@ -55,11 +55,8 @@ export class ListedHeaders {
       this.#declarations.set(tool, declarations);
     }
     const values = declarations.length === 0 ? undefined : fieldValue(args);
-    for (const declaration of declarations) {
-      const mismatch = mismatchOf(declaration, values, headers);
-      if (mismatch !== undefined) return mismatch;
-    }
-    return undefined;
+    const mismatches = declarations.map((declaration) => mismatchOf(declaration, values, headers));
+    return mismatches.find((mismatch) => mismatch !== undefined);
   }
 }
 

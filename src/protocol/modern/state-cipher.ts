@@ -47,14 +47,6 @@ export class StateCipher {
     const bytes = Buffer.from(encoded, 'base64url');
     // The decoder skips unknown characters: many texts would have the same bytes.
     if (bytes.length < HEAD_BYTES || bytes.toString('base64url') !== encoded) return undefined;
-    const plain = this.#decrypt(bytes, bound);
-    if (plain === undefined) return undefined;
-    const { content, until } = plain;
-    const isCurrent = typeof until === 'number' && until > this.#now();
-    return isCurrent && isJsonObject(content) ? content : undefined;
-  }
-
-  #decrypt(bytes: Buffer, bound: string): JsonObject | undefined {
     const salt = bytes.subarray(0, SALT_BYTES);
     const nonce = bytes.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES);
     const tag = bytes.subarray(SALT_BYTES + NONCE_BYTES, HEAD_BYTES);
@@ -63,8 +55,8 @@ export class StateCipher {
     decipher.setAuthTag(tag);
     try {
       const plain = Buffer.concat([decipher.update(bytes.subarray(HEAD_BYTES)), decipher.final()]);
-      const value: unknown = JSON.parse(plain.toString('utf8'));
-      return isJsonObject(value) ? value : undefined;
+      const { content, until } = Object(JSON.parse(plain.toString('utf8')));
+      return until > this.#now() && isJsonObject(content) ? content : undefined;
     } catch {
       return undefined; // changed, encrypted with another key, or bound to something else
     }

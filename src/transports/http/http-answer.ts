@@ -2,6 +2,7 @@
 // collected and read at its end, an event stream event by event. It knows no calls and no sessions.
 
 import type { Dispatcher } from 'undici';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import {
   type Holding,
@@ -11,7 +12,7 @@ import {
 } from '../../domain/held-bytes.ts';
 import { type BackendMessage, readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { answersHoldTooMuch, answerTooLarge, connectionFailed } from './http-failures.ts';
+import { answerTooLarge, connectionClosed, connectionFailed } from './http-failures.ts';
 import { SseReader } from './sse-reader.ts';
 
 export type AnswerEnding =
@@ -113,18 +114,14 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#over) return;
-    if (this.#reader !== undefined) {
-      if (this.#reader.push(chunk)) this.#count(this.#reader.heldBytes);
-      else this.#refuse(answerTooLarge());
-      return;
-    }
     this.#bytes += chunk.length;
-    if (this.#bytes > LIMITS.backendMessageBytes) {
-      this.#refuse(answerTooLarge());
-      return;
-    }
-    this.#chunks.push(chunk);
-    this.#count(this.#bytes + this.#chunks.length * PIECE_BYTES);
+    let isWithin: boolean;
+    if (this.#reader === undefined) {
+      this.#chunks.push(chunk);
+      isWithin = this.#bytes <= LIMITS.backendMessageBytes;
+    } else isWithin = this.#reader.push(chunk);
+    if (isWithin) this.#count(this.#reader?.heldBytes ?? this.#bytes + this.#chunks.length * PIECE_BYTES);
+    else this.#refuse(answerTooLarge());
   }
 
   onResponseEnd(): void {
@@ -142,7 +139,12 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
       return;
     }
     if (message !== undefined) this.#sink.message(message);
-    this.#sink.finished({ kind: 'complete', detail: this.#detail(message), streamed: false });
+    const what = this.#bytes === 0 ? 'an empty body' : 'something else than the JSON-RPC answer';
+    this.#sink.finished({
+      kind: 'complete',
+      detail: `answered ${this.#status} with ${what}`,
+      streamed: false,
+    });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -170,7 +172,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
 
   #count(bytes: number): void {
     if (this.#over || (this.#holding === undefined && bytes <= UNCOUNTED_BYTES)) return;
-    this.#holding ??= this.#memory?.hold(() => this.#refuse(answersHoldTooMuch()));
+    this.#holding ??= this.#memory?.hold(() => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)));
     this.#holding?.set(bytes);
   }
 
@@ -184,13 +186,6 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #body(): Buffer {
     const [first] = this.#chunks;
     return this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
-  }
-
-  #detail(message: BackendMessage | undefined): string {
-    if (this.#bytes === 0) return `answered ${this.#status} with an empty body`;
-    return message === undefined
-      ? 'answered with something that is not JSON-RPC'
-      : 'answered a request that was not sent';
   }
 }
 

@@ -8,8 +8,8 @@
 import type { Subscriber, Subscription } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/exchange.ts';
 import type { JsonText, JsonValue } from '../../domain/json.ts';
 import {
   type BackendMessage,
@@ -21,8 +21,8 @@ import {
 } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
-import type { PostTrace } from '../../domain/trace.ts';
 import { type ClientInfo, callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
+import type { Closed } from '../transport.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
@@ -79,7 +79,12 @@ export class HttpCall implements AnswerSink {
   }
 
   start(): void {
-    const { backend, session, calls } = this.#conversation;
+    if (this.#settled) return;
+    const { backend, session, calls, ending } = this.#conversation;
+    if (ending !== undefined) {
+      this.#fail(connectionClosed(ending.reason, false));
+      return;
+    }
     const { connection, toolHeaders } = backend;
     if (connection.refuses(this.#request.method)) {
       this.#fail(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
@@ -106,8 +111,7 @@ export class HttpCall implements AnswerSink {
     this.#post = this.#request.trace?.post(connection.origin);
     const own = session.headers(added === undefined ? this.#request : { ...this.#request, headers: added });
     const headers = this.#post === undefined ? own : { ...own, ...this.#post.fields };
-    if (this.#request.method === LISTEN) connection.subscribe(body, headers, this.#answer);
-    else connection.post(body, headers, this.#answer);
+    connection.post(body, headers, this.#answer, { isLasting: this.#request.method === LISTEN });
   }
 
   cancel(): void {
@@ -218,25 +222,23 @@ export class HttpCall implements AnswerSink {
       return;
     }
     const refusal = callRefusalOf(refused, this.#id, session.peer);
-    if (refusal.kind === 'failure') this.#fail(refusal.failure);
-    else if (refusal.kind === 'answer' || this.#repeated) this.#answerWithError(refusal.error);
-    else this.#repeatWithHeaders(refusal.error);
+    if (refusal instanceof GatewayError) this.#fail(refusal);
+    else if (this.#repeated || !missesHeader(refused, session.peer)) this.#answerWithError(refusal);
+    else this.#repeatWithHeaders(refusal);
   }
 
   /** Reports the end of the session before the failure of this call. */
   #failForLostSession(error: GatewayError): void {
     if (this.#settled) return;
     this.#settle();
-    if (!this.#conversation.reopens) this.#conversation.sessionLost();
+    this.#conversation.sessionLost();
     this.#subscriber.error(error);
   }
 
   /** The server refused the call before any work, so a repetition is safe. */
   #repeatInNewSession(): void {
     this.#conversation.session.reopen(this.#epoch).then(
-      () => {
-        if (!this.#settled) this.start();
-      },
+      () => this.start(),
       (thrown: unknown) => this.#fail(sessionNotReopened(thrown)),
     );
   }
@@ -325,36 +327,28 @@ export interface HttpBackend {
   readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend; waits while many others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
-  ended(conversation: CallConversation): void;
 }
 
 export interface CallConversation {
   readonly backend: HttpBackend;
   readonly session: HttpSession;
   readonly calls: CallMap<HttpCall>;
+  /** Set once the conversation ends. */
+  readonly ending: Closed | undefined;
   /** Takes a notification that came on the stream of a call and may belong to no call. */
   receiveNotification(message: NotificationMessage, call: HttpCall): void;
   receiveRequest(message: RequestMessage, call: HttpCall): void;
   /** True when a lost session is replaced by a new one; false when the conversation ends with its session. */
   readonly reopens: boolean;
+  /** Ends the conversation, unless it reopens. */
   sessionLost(): void;
 }
 
-type CallRefusal =
-  | { readonly kind: 'answer'; readonly error: JsonRpcError }
-  /** An answer, too; a header is missing or wrong, so the server has done nothing. */
-  | { readonly kind: 'header'; readonly error: JsonRpcError }
-  /** The status may come from a proxy instead of the server. */
-  | { readonly kind: 'failure'; readonly failure: GatewayError };
-
-export function callRefusalOf(refused: RefusedEnding, id: number, peer: Peer): CallRefusal {
+/** The answer that a refusal is, or the failure of the call: the status may come from a proxy instead of the server. */
+export function callRefusalOf(refused: RefusedEnding, id: number, peer: Peer): JsonRpcError | GatewayError {
   const { status, error } = refused;
-  const isAboutHeader = missesHeader(refused, peer);
-  const isOwn = error?.id === id || (error?.id === null && isAboutHeader);
-  if (error === undefined || !isOwn || PROXY_STATUS.has(status)) {
-    return { kind: 'failure', failure: answeredStatus(status) };
-  }
-  return { kind: isAboutHeader ? 'header' : 'answer', error: error.error };
+  const isOwn = error?.id === id || (error?.id === null && missesHeader(refused, peer));
+  return error === undefined || !isOwn || PROXY_STATUS.has(status) ? answeredStatus(status) : error.error;
 }
 
 /** The session was lost and no new one could be opened: the call never ran. */
@@ -364,7 +358,7 @@ export function sessionNotReopened(thrown: unknown): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, suspicious: true });
 }
 
-/** A refusal before any work; without an id from a proxy that read only headers. Source: streamable-http#server-validation. */
+/** True for a refusal before any work; without an id from a proxy that read only headers. Source: streamable-http#server-validation. */
 function missesHeader({ status, error }: RefusedEnding, { era }: Peer): boolean {
   return status === 400 && era === 'modern' && error?.error.code === RPC.headerMismatch;
 }

@@ -4,7 +4,6 @@
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -14,9 +13,14 @@ import type { HttpAnswer } from './http-answer.ts';
 
 export type Headers = Readonly<Record<string, string>>;
 
-type ConnectionOptions = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
-  Pick<OpenOptions, 'deniedNetworks' | 'answers'>;
+interface SendOptions {
+  /** Default: that of the endpoint. */
+  readonly path?: string | undefined;
+  /** The answer is a stream that stays open: it gets a connection of its own, because calls need those of the pool. */
+  readonly isLasting?: boolean;
+}
 
+/** The connections to one endpoint, which was validated when it was registered. */
 export class HttpConnection {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
@@ -30,11 +34,12 @@ export class HttpConnection {
   readonly #closing = new AbortController();
   #lastId = 0;
 
-  /** Throws TypeError for an endpoint that is no http(s) URL, RangeError for an invalid denied network. */
-  constructor({ endpoint = '', headers, deniedNetworks, answers }: ConnectionOptions) {
+  constructor(
+    { endpoint = '', headers }: Pick<InstanceDefinition, 'endpoint' | 'headers'>,
+    { deniedNetworks, answers }: Pick<OpenOptions, 'deniedNetworks' | 'answers'>,
+  ) {
     this.#answers = answers;
     const url = new URL(endpoint);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not an http(s) URL');
     this.path = url.pathname;
     this.origin = url.origin;
     this.#connect = guardedConnector(deniedNetworks, {
@@ -68,26 +73,18 @@ export class HttpConnection {
     return this.#lastId;
   }
 
-  /** POSTs one message. Every failure goes to `answer`. `path`: default is that of the endpoint. */
-  post(body: string, headers: Headers, answer: HttpAnswer, path: string = this.#target): void {
-    const all = { ...this.#headers, ...headers };
-    this.#dispatch({ path, method: 'POST', headers: all, body }, answer);
-  }
-
-  /** POSTs one message whose answer is a stream that stays open. */
-  subscribe(body: string, headers: Headers, answer: HttpAnswer): void {
-    const all = { ...this.#headers, ...headers };
-    this.#stream({ path: this.#target, method: 'POST', headers: all, body }, answer);
+  /** POSTs one message. Every failure goes to `answer`. */
+  post(body: string, headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
+    this.#send('POST', { ...this.#headers, ...headers }, answer, body, options);
   }
 
   /** Requests a stream of messages that belong to no request, or the rest of a stream. */
-  get(headers: Headers, answer: HttpAnswer): void {
-    this.#dispatch(this.#request(headers), answer);
+  get(headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
+    this.#send('GET', { ...this.#headers, accept: 'text/event-stream', ...headers }, answer, null, options);
   }
 
-  /** Like `get` on a separate connection, for one of many streams that stay open. */
-  listen(headers: Headers, answer: HttpAnswer): void {
-    this.#stream(this.#request(headers), answer);
+  delete(headers: Headers, answer: HttpAnswer): void {
+    this.#send('DELETE', { ...this.#headers, ...headers }, answer, null);
   }
 
   /** The path of a URL that the backend named; undefined for another origin. */
@@ -98,11 +95,6 @@ export class HttpConnection {
     return origin === this.origin ? `${pathname}${search}` : undefined;
   }
 
-  delete(headers: Headers, answer: HttpAnswer): void {
-    const all = { ...this.#headers, ...headers };
-    this.#dispatch({ path: this.#target, method: 'DELETE', headers: all }, answer);
-  }
-
   async destroy(): Promise<void> {
     const destroyed = [...this.#streams, this.#pool].map((dispatcher) => dispatcher.destroy());
     // undici waits for connections that are still being made.
@@ -110,40 +102,28 @@ export class HttpConnection {
     await Promise.all(destroyed);
   }
 
-  #dispatch(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
+  #send(
+    method: Dispatcher.HttpMethod,
+    headers: Headers,
+    answer: HttpAnswer,
+    body: string | null,
+    { path = this.#target, isLasting = false }: SendOptions = {},
+  ): void {
     answer.countIn(this.#answers);
-    this.#pool.dispatch(request, answer);
-  }
-
-  #request(headers: Headers): Dispatcher.DispatchOptions {
-    const all = { ...this.#headers, accept: 'text/event-stream', ...headers };
-    return { path: this.#target, method: 'GET', headers: all };
-  }
-
-  /** Uses no connection of the pool, which the calls need. A stream may be silent for any time: TCP detects a lost peer. */
-  #stream(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
+    const request = { path, method, headers, body };
+    if (!isLasting) {
+      this.#pool.dispatch(request, answer);
+      return;
+    }
     const client = new Client(this.origin, {
       connect: this.#connect,
       headersTimeout: LIMITS.callLongestMs,
-      bodyTimeout: 0,
+      bodyTimeout: 0, // it may be silent for any time: TCP detects a lost peer
     });
     this.#streams.add(client);
-    answer.countIn(this.#answers);
     client.dispatch(request, answer);
     const forget = (): boolean => this.#streams.delete(client);
     void client.close().then(forget, forget);
-  }
-}
-
-/** The connections to the endpoint of a definition. Throws BACKEND_UNAVAILABLE, `delivered: 'no'`, if it cannot be used. */
-export function connectTo(
-  { endpoint = '', headers }: InstanceDefinition,
-  { deniedNetworks, answers }: OpenOptions,
-): HttpConnection {
-  try {
-    return new HttpConnection({ endpoint, headers, deniedNetworks, answers });
-  } catch (cause) {
-    throw backendUnavailable('its endpoint cannot be used', { delivered: 'no', cause });
   }
 }
 
@@ -182,18 +162,10 @@ function ownHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
 }
 
-interface ConnectorOptions {
-  /** Longest wait for a connection, in ms. */
-  readonly timeout: number;
-  /** Ends the connections, also those that are still being made. */
-  readonly signal?: AbortSignal;
-  readonly lookup?: LookupFunction;
-}
-
 /** Refuses denied addresses with AddressDenied. Names are checked after their lookup, on the used address (DNS rebinding). */
 export function guardedConnector(
   networks: readonly string[],
-  { lookup = systemLookup, ...options }: ConnectorOptions,
+  { lookup = systemLookup, ...options }: { timeout: number; signal?: AbortSignal; lookup?: LookupFunction },
 ): buildConnector.connector {
   const isDenied = deniedBy(networks);
   const connect = buildConnector({ ...options, lookup: guardedLookup(isDenied, lookup) });

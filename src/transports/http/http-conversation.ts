@@ -18,25 +18,21 @@ import { gatewayReplyTo, RecentCallers, withEraMetadata } from '../handshake.ts'
 import type { Closed, Upstream } from '../transport.ts';
 import type { CallConversation, HttpBackend } from './http-call.ts';
 import { HttpCall, SESSION_LOST } from './http-call.ts';
-import { connectionClosed } from './http-failures.ts';
-import { HttpListener, type Send } from './http-listener.ts';
+import { HttpListener, type ListenerSink } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';
 
-/** Longest wait for a listening stream that is being opened. */
-const STREAM_OPENS_MS = 250;
-
-export class HttpConversation implements Upstream, CallConversation {
+export class HttpConversation implements Upstream, CallConversation, ListenerSink {
   readonly peer: Peer;
   readonly session: HttpSession;
   readonly backend: HttpBackend;
   readonly closed$ = new AsyncSubject<Closed>();
+  ending: Closed | undefined;
   readonly #profile: ClientProfile | undefined;
   /** Set for the conversation of the transport itself, which several callers share. */
   readonly #callers: RecentCallers | undefined;
   #calls: CallMap<HttpCall> | undefined;
   #listener: HttpListener | undefined;
   #messages$: Subject<ServerMessage> | undefined;
-  #ending: Closed | undefined;
   #closing: Promise<void> | undefined;
 
   /** `profile`: the client; undefined for the conversation of the transport itself. */
@@ -62,7 +58,7 @@ export class HttpConversation implements Upstream, CallConversation {
 
   get messages$(): Observable<ServerMessage> {
     return new Observable((subscriber) => {
-      if (this.#ending !== undefined) return subscriber.complete();
+      if (this.ending !== undefined) return subscriber.complete();
       this.#messages$ ??= new Subject();
       const subscription = this.#messages$.subscribe(subscriber);
       this.#listen();
@@ -74,32 +70,23 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   get opening(): Promise<void> | undefined {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancelWait = this.#listener?.whenSettled(resolve, STREAM_OPENS_MS);
-    return cancelWait && promise;
+    return this.#listener?.opening;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
-      if (this.#ending !== undefined) {
-        subscriber.error(connectionClosed(this.#ending.reason, false));
-        return undefined;
-      }
       const call = new HttpCall(this, withEraMetadata(request, this.peer, this.backend.client), subscriber);
       this.#callers?.note(request.caller);
       // The call may cause messages on the listening stream, so the stream must be open first.
-      const listener = this.#profile === undefined ? undefined : this.#listener;
-      const cancelWait = listener?.whenSettled(() => call.start(), STREAM_OPENS_MS);
-      if (cancelWait === undefined) call.start();
-      return () => {
-        cancelWait?.();
-        call.cancel();
-      };
+      const opening = this.reopens ? undefined : this.opening;
+      if (opening === undefined) call.start();
+      else void opening.then(() => call.start());
+      return () => call.cancel();
     });
   }
 
   notify(method: string, params: JsonObject): void {
-    if (this.#ending === undefined) void this.session.notify(method, params);
+    if (this.ending === undefined) void this.session.notify(method, params);
   }
 
   close(): Promise<void> {
@@ -113,7 +100,7 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   sessionLost(): void {
-    void this.end({ reason: SESSION_LOST, expected: false });
+    if (!this.reopens) void this.end({ reason: SESSION_LOST, expected: false });
   }
 
   receiveNotification(message: NotificationMessage, call?: HttpCall): void {
@@ -131,7 +118,7 @@ export class HttpConversation implements Upstream, CallConversation {
 
   #requestOf(message: RequestMessage, call?: HttpCall): ServerRequest {
     return serverRequest(message, (reply) => {
-      if (call?.isOver !== true && this.#ending === undefined) void this.session.reply(message.id, reply);
+      if (call?.isOver !== true && this.ending === undefined) void this.session.reply(message.id, reply);
     });
   }
 
@@ -140,7 +127,8 @@ export class HttpConversation implements Upstream, CallConversation {
     if (typeof token === 'number') this.#calls?.get(token)?.notify(message);
   }
 
-  #receive(message: BackendMessage): void {
+  /** Takes a message of the listening stream. */
+  receive(message: BackendMessage): void {
     if (message.kind === 'request') this.receiveRequest(message);
     else if (message.kind !== 'notification' || message.method === CANCELLED) return;
     else if (message.method === LOG && this.#profile === undefined) this.#receiveLogLine(message);
@@ -156,22 +144,15 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   #listen(): void {
-    this.#listener ??= this.#newListener();
-    this.#listener.start();
-  }
-
-  #newListener(): HttpListener {
     const { session, reopens } = this;
     const { connection } = this.backend;
     // Each client may have a stream, which must not take a connection of the pool.
-    const send: Send = (headers, answer) =>
-      reopens ? connection.get(headers, answer) : connection.listen(headers, answer);
-    return new HttpListener(send, session, {
-      receive: (message) => this.#receive(message),
-      sessionLost: () => {
-        if (!reopens) this.sessionLost();
-      },
-    });
+    this.#listener ??= new HttpListener(
+      (headers, answer) => connection.get(headers, answer, { isLasting: !reopens }),
+      session,
+      this,
+    );
+    this.#listener.start();
   }
 
   #stopListeningIfUnused(): void {
@@ -181,7 +162,7 @@ export class HttpConversation implements Upstream, CallConversation {
   }
 
   async #end(closed: Closed, last?: () => Promise<void>): Promise<void> {
-    this.#ending = closed;
+    this.ending = closed;
     this.#listener?.stop();
     this.session.close();
     const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
@@ -193,6 +174,5 @@ export class HttpConversation implements Upstream, CallConversation {
     this.#messages$?.complete();
     this.closed$.next(closed);
     this.closed$.complete();
-    this.backend.ended(this);
   }
 }

@@ -2,7 +2,7 @@
 // backend, and whether the instance should be probed. Reasons never repeat a body or a header. Decisions depend on codes, never on
 // texts.
 
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
@@ -42,11 +42,6 @@ export function answerMissing(detail: string): GatewayError {
 export function answerTooLarge(): GatewayError {
   const reason = `answered with more than ${LIMITS.backendMessageBytes} bytes in one message`;
   return backendUnavailable(reason, { delivered: 'unknown' });
-}
-
-/** The answer was aborted because incomplete answers, of its instance or of all, took too much memory. */
-export function answersHoldTooMuch(): GatewayError {
-  return backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'unknown' });
 }
 
 /** The gateway closed the connection. `sent`: as in connectionFailed. */

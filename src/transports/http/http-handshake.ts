@@ -3,11 +3,12 @@
 // and session deletes. Calls do not use it (http-call.ts).
 
 import type { ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import type { AnswerMessage } from '../../domain/jsonrpc.ts';
 import { RPC, requestText } from '../../domain/jsonrpc.ts';
-import { type Era, META, type Peer } from '../../domain/mcp.ts';
-import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Era } from '../../domain/mcp.ts';
+import type { HandshakeAnswer, HandshakeChannel, Spoken } from '../handshake.ts';
 import { eraHeaders } from '../handshake.ts';
 import type { AnswerEnding, RefusedEnding } from './http-answer.ts';
 import { HttpAnswer } from './http-answer.ts';
@@ -27,8 +28,6 @@ export class HttpHandshake implements HandshakeChannel {
   readonly #connection: HttpConnection;
   readonly #options: HttpHandshakeOptions;
   sessionId: string | undefined;
-  initializeStatus: number | undefined;
-  #legacyVersion = '';
   #isDiscovered = false;
 
   constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
@@ -36,31 +35,25 @@ export class HttpHandshake implements HandshakeChannel {
     this.#options = options;
   }
 
-  async request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer> {
+  async request(request: ExchangeRequest, spoken: Spoken): Promise<HandshakeAnswer> {
+    const { method, params } = request;
     const id = this.#connection.nextId();
-    const body = requestText(id, request.method, request.params);
-    const headers = this.#headers(request, era);
+    const body = requestText(id, method, params);
+    const headers = this.#headers(request, spoken);
     const { signal: ended } = this.#options;
-    const signal = AbortSignal.any([ended, ...this.#timeoutFor(era)]);
-    const { method } = request;
+    const signal = AbortSignal.any([ended, ...this.#timeoutFor(spoken.era)]);
     const asked = await ask((answer) => this.#connection.post(body, headers, answer), id, signal);
     if (asked.kind !== 'answered') {
-      if (asked.kind === 'refused' && method === 'initialize') this.initializeStatus = asked.status;
       if (signal.aborted && !ended.aborted) return none(`${method} was not answered`);
-      return this.#interpret(asked, era);
+      return this.#interpret(asked, spoken.era);
     }
-    if (method === 'initialize' && asked.answer.kind === 'result') {
-      this.sessionId = asked.sessionId;
-      const result = asked.answer.result.value;
-      const version = isJsonObject(result) ? result.protocolVersion : undefined;
-      this.#legacyVersion = typeof version === 'string' ? version : '';
-    }
+    if (method === 'initialize' && asked.answer.kind === 'result') this.sessionId = asked.sessionId;
     return asked.answer;
   }
 
-  async notify(method: string, params: JsonObject): Promise<void> {
+  async notify(method: string, params: JsonObject, protocolVersion: string): Promise<void> {
     const body = JSON.stringify({ jsonrpc: '2.0', method, params });
-    const headers = this.#headers({ method }, 'legacy');
+    const headers = this.#headers({ method }, { era: 'legacy', protocolVersion });
     const send = (answer: HttpAnswer): void => this.#connection.post(body, headers, answer);
     const asked = await ask(send, undefined, this.#options.signal);
     // A server that refuses the notification may still serve calls.
@@ -74,17 +67,10 @@ export class HttpHandshake implements HandshakeChannel {
     return [AbortSignal.timeout(this.#options.discoverMs)];
   }
 
-  #headers(request: ExchangeRequest, era: Era): Headers {
-    const headers = eraHeaders(request, { era, protocolVersion: this.#versionOf(request, era) });
-    if (era === 'legacy' && this.sessionId !== undefined) headers['mcp-session-id'] = this.sessionId;
+  #headers(request: ExchangeRequest, spoken: Spoken): Headers {
+    const headers = eraHeaders(request, spoken);
+    if (spoken.era === 'legacy' && this.sessionId !== undefined) headers['mcp-session-id'] = this.sessionId;
     return headers;
-  }
-
-  #versionOf(request: ExchangeRequest, era: Era): Peer['protocolVersion'] {
-    if (era === 'legacy') return this.#legacyVersion;
-    const meta = request.params?._meta;
-    const version = isJsonObject(meta) ? meta[META.protocolVersion] : undefined;
-    return typeof version === 'string' ? version : '';
   }
 
   /**
@@ -123,7 +109,7 @@ function none(detail: string): HandshakeAnswer {
 }
 
 /** The answer to the request's id, or the ending of the HTTP answer without it. */
-export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly answer: AnswerMessage }) & {
+type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly answer: AnswerMessage }) & {
   readonly sessionId: string | undefined;
 };
 
@@ -131,7 +117,7 @@ export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly 
  * Resolves with the answer to the request with this id, or with the end of the HTTP answer. Without an id, for a notification, also when
  * a success begins: some servers accept a notification with a stream that stays open. Never rejects.
  */
-export function ask(
+function ask(
   send: (answer: HttpAnswer) => void,
   id: number | undefined,
   signal: AbortSignal,
@@ -163,4 +149,9 @@ export function ask(
     signal.addEventListener('abort', abort, { once: true });
     send(answer);
   });
+}
+
+/** Sends a message whose answer does not matter. Never rejects, waits at most LIMITS.backgroundMs. */
+export async function sendUnawaited(send: (answer: HttpAnswer) => void): Promise<void> {
+  await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));
 }

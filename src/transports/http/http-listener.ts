@@ -13,37 +13,46 @@ export interface ListenerSink {
   sessionLost(): void;
 }
 
-/** Requests the stream: HttpConnection.get or listen. */
-export type Send = (headers: Headers, answer: HttpAnswer) => void;
+/** Longest wait for a stream that is being opened. */
+const STREAM_OPENS_MS = 250;
 
-export interface ListenerWaits {
-  readonly firstMs: number;
-  readonly longestMs: number;
-}
-
-const WAITS: ListenerWaits = { firstMs: LIMITS.restartFirstMs, longestMs: LIMITS.restartLongestMs };
+const WAITS: { readonly firstMs: number; readonly longestMs: number } = {
+  firstMs: LIMITS.restartFirstMs,
+  longestMs: LIMITS.restartLongestMs,
+};
 
 /** Listens from `start` to `stop`, any number of times. Only in sessions of the legacy era; does nothing in others. */
 export class HttpListener implements AnswerSink {
-  readonly #send: Send;
+  readonly #send: (headers: Headers, answer: HttpAnswer) => void;
   readonly #session: HttpSession;
   readonly #sink: ListenerSink;
-  readonly #waits: ListenerWaits;
+  readonly #waits: typeof WAITS;
   #answer: HttpAnswer | undefined;
   #timer: NodeJS.Timeout | undefined;
   #waitMs: number;
   #lastEventId = '';
   #isListening = false;
   #wasOpen = false;
-  /** Callbacks to be called once the stream is open or has failed; undefined when no stream is being opened. */
-  #waiting: Set<() => void> | undefined;
+  #opening: PromiseWithResolvers<void> | undefined;
+  #openingTimer: NodeJS.Timeout | undefined;
 
-  constructor(send: Send, session: HttpSession, sink: ListenerSink, waits: ListenerWaits = WAITS) {
+  /** `send` requests the stream. */
+  constructor(
+    send: (headers: Headers, answer: HttpAnswer) => void,
+    session: HttpSession,
+    sink: ListenerSink,
+    waits = WAITS,
+  ) {
     this.#send = send;
     this.#session = session;
     this.#sink = sink;
     this.#waits = waits;
     this.#waitMs = waits.firstMs;
+  }
+
+  /** As in Upstream. */
+  get opening(): Promise<void> | undefined {
+    return this.#opening?.promise;
   }
 
   /** Opens the stream, unless it is open; after a stop it continues after the last event. */
@@ -65,25 +74,9 @@ export class HttpListener implements AnswerSink {
     this.#closeStream();
   }
 
-  /** Calls `settled` once the stream is open or has failed, or `longestMs` is over. Undefined: no stream is being opened. */
-  whenSettled(settled: () => void, longestMs: number): (() => void) | undefined {
-    const waiting = this.#waiting;
-    if (waiting === undefined) return undefined;
-    const once = (): void => {
-      clearTimeout(timer);
-      if (waiting.delete(once)) settled();
-    };
-    const timer = setTimeout(once, longestMs);
-    waiting.add(once);
-    return () => {
-      clearTimeout(timer);
-      waiting.delete(once);
-    };
-  }
-
   began(): void {
     this.#wasOpen ||= this.#answer?.status === 200;
-    this.#resumeWaiting();
+    this.#endOpening();
   }
 
   message(message: BackendMessage): void {
@@ -95,7 +88,7 @@ export class HttpListener implements AnswerSink {
   finished(ending: AnswerEnding): void {
     const retryMs = this.#answer?.retryMs;
     this.#keepEventId();
-    this.#resumeWaiting();
+    this.#endOpening();
     if (isSessionLost(ending, this.#wasOpen && this.#lastEventId === '')) {
       this.#sink.sessionLost();
       return;
@@ -121,21 +114,22 @@ export class HttpListener implements AnswerSink {
     const headers = this.#session.headers({ method: '' });
     const resumed = this.#lastEventId === '' ? headers : { ...headers, 'last-event-id': this.#lastEventId };
     this.#answer = new HttpAnswer(this);
-    this.#waiting ??= new Set();
+    this.#opening ??= Promise.withResolvers();
+    this.#openingTimer = setTimeout(() => this.#endOpening(), STREAM_OPENS_MS).unref();
     this.#send(resumed, this.#answer);
   }
 
-  #resumeWaiting(): void {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    for (const settled of waiting ?? []) settled();
+  #endOpening(): void {
+    clearTimeout(this.#openingTimer);
+    this.#opening?.resolve();
+    this.#opening = undefined;
   }
 
   #closeStream(): void {
     clearTimeout(this.#timer);
     this.#answer?.abort();
     this.#keepEventId();
-    this.#resumeWaiting();
+    this.#endOpening();
   }
 
   #keepEventId(): void {

@@ -7,7 +7,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { StartQueue } from '../stdio/start-queue.ts';
 import type { Closed, Upstream } from '../transport.ts';
-import { connectionClosed } from './http-failures.ts';
 import type { HttpSession } from './http-session.ts';
 
 /** Conversations of one owner that may be opened with one instance at the same time; others wait. */
@@ -34,15 +33,6 @@ interface EndableUpstream extends Upstream {
   end(closed: Closed): Promise<void> | void;
 }
 
-interface Opening<U> {
-  readonly ownerId: string;
-  readonly signal: AbortSignal;
-  /** False when the backend has no such conversations; another opening may have found that out meanwhile. */
-  readonly isOffered: () => boolean;
-  /** Opens one. Rejects when its signal aborts. */
-  readonly start: (signal: AbortSignal) => Promise<U | undefined>;
-}
-
 export class HttpOpenings<U extends EndableUpstream> {
   readonly #scheduler: TaskScheduler;
   readonly #queue: StartQueue;
@@ -59,27 +49,22 @@ export class HttpOpenings<U extends EndableUpstream> {
     });
   }
 
-  /** Undefined when the backend has none. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartQueue.take. */
-  async open({ ownerId, signal, isOffered, start }: Opening<U>): Promise<U | undefined> {
-    const over = this.#over.signal;
-    if (over.aborted) throw connectionClosed('closed by the gateway', false);
-    if (signal.aborted) throw openingCancelled();
-    const anySignal = AbortSignal.any([signal, over]);
-    try {
-      const startIfOffered = async () => (isOffered() ? start(anySignal) : undefined);
-      const opened = await this.#queue.take({ ownerId, signal: anySignal, start: startIfOffered });
-      if (opened === undefined) return undefined;
-      if (anySignal.aborted) void opened.close(); // it was opened too late to be closed by an abort
-      anySignal.throwIfAborted();
-      this.#open.add(opened);
-      return opened;
-    } catch (thrown) {
-      throw anySignal.aborted ? openingCancelled(thrown) : thrown;
+  /** Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects like StartQueue.take. */
+  async open(
+    ownerId: string,
+    signal: AbortSignal,
+    start: (signal: AbortSignal) => Promise<U | undefined>,
+  ): Promise<U | undefined> {
+    const anySignal = AbortSignal.any([signal, this.#over.signal]);
+    const opened = await this.#queue.take({ ownerId, signal: anySignal, start: () => start(anySignal) });
+    if (opened === undefined) return undefined;
+    if (anySignal.aborted) {
+      void opened.close(); // it was opened too late to be closed by an abort
+      throw openingCancelled();
     }
-  }
-
-  forget(upstream: U): void {
-    this.#open.delete(upstream);
+    this.#open.add(opened);
+    opened.closed$.subscribe(() => this.#open.delete(opened));
+    return opened;
   }
 
   /** Ends all, aborts the openings, and prevents others. */

@@ -10,9 +10,9 @@ import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, eraHeaders, NO_PEER, shakeHands } from '../handshake.ts';
-import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
+import type { RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
-import { ask, HttpHandshake } from './http-handshake.ts';
+import { HttpHandshake, sendUnawaited } from './http-handshake.ts';
 
 /** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;
@@ -40,10 +40,8 @@ export class HttpSession {
   readonly #options: SessionOptions;
   #state: SessionState = NOT_OPEN;
   #epoch = 0;
-  #initializeStatus: number | undefined;
   #unawaitedCount = 0;
-  #isClosed = false;
-  #opening: AbortController | undefined;
+  #closing: AbortController | undefined;
   #reopening: Promise<void> | undefined;
   #reopened: (() => void) | undefined;
 
@@ -60,11 +58,6 @@ export class HttpSession {
     return this.#state.sessionId !== undefined;
   }
 
-  /** After a failed opening: the status with which the backend refused `initialize`, if it did. */
-  get initializeStatus(): number | undefined {
-    return this.#initializeStatus;
-  }
-
   /** Counts handshakes: a call compares it to see whether its session was replaced. */
   get epoch(): number {
     return this.#epoch;
@@ -77,25 +70,19 @@ export class HttpSession {
 
   /** Shakes hands. Rejects with GatewayError; `signal` aborts the handshake. */
   async open(signal: AbortSignal): Promise<void> {
-    const opening = new AbortController();
-    const stop = (): void => opening.abort();
-    if (this.#isClosed || signal.aborted) stop();
-    // Removed below: a signal may live as long as the gateway.
-    signal.addEventListener('abort', stop);
-    this.#opening = opening;
     const { known, handshakeTimeoutMs } = this.#options;
     const discoverMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
-    const channel = new HttpHandshake(this.#connection, { signal: opening.signal, discoverMs, known });
+    const channel = new HttpHandshake(this.#connection, { signal, discoverMs, known });
     try {
       const peer = await this.#shakeHands(channel);
-      this.#adopt(peer, channel.sessionId);
+      const sessionId = peer.era === 'legacy' ? channel.sessionId : undefined;
+      const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
+      this.#state = { peer, sessionId, headers: { ...eraHeaders({ method: 'ping' }, peer), ...session } };
+      this.#epoch += 1;
     } catch (thrown) {
-      this.#initializeStatus = channel.initializeStatus;
-      this.#deleteUnused(channel.sessionId);
+      const { sessionId } = channel;
+      if (sessionId !== undefined) void this.#delete({ 'mcp-session-id': sessionId });
       throw thrown;
-    } finally {
-      signal.removeEventListener('abort', stop);
-      this.#opening = undefined;
     }
   }
 
@@ -124,8 +111,10 @@ export class HttpSession {
 
   /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.backgroundMs. */
   async cancel(requestId: number, reason?: string): Promise<void> {
-    const params = cancellation(requestId, reason);
-    await this.#post({ jsonrpc: '2.0', method: CANCELLED, params }, CANCELLED);
+    await this.#post(
+      { jsonrpc: '2.0', method: CANCELLED, params: cancellation(requestId, reason) },
+      CANCELLED,
+    );
   }
 
   /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
@@ -138,15 +127,14 @@ export class HttpSession {
     await this.#sendIfFewUnawaited({ jsonrpc: '2.0', id: idValue(id), ...reply }, '');
   }
 
-  /** Aborts a handshake that is under way, and prevents others. */
+  /** Aborts a reopening that is under way. */
   close(): void {
-    this.#isClosed = true;
-    this.#opening?.abort();
+    this.#closing?.abort();
   }
 
   /** Deletes the session on the backend. Never rejects, waits at most LIMITS.backgroundMs. */
   async end(): Promise<void> {
-    if (this.hasSession) await this.#endSession(this.#state.headers);
+    if (this.hasSession) await this.#delete(this.#state.headers);
   }
 
   async #shakeHands(channel: HttpHandshake): Promise<Peer> {
@@ -161,21 +149,11 @@ export class HttpSession {
     return intern?.(peer) ?? peer;
   }
 
-  #deleteUnused(sessionId: string | undefined): void {
-    if (sessionId !== undefined) void this.#endSession({ 'mcp-session-id': sessionId });
-  }
-
-  #adopt(peer: Peer, givenId: string | undefined): void {
-    const sessionId = peer.era === 'legacy' ? givenId : undefined;
-    const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
-    const headers = { ...eraHeaders({ method: 'ping' }, peer), ...session };
-    this.#state = { peer, sessionId, headers };
-    this.#epoch += 1;
-  }
-
   async #openAgain(): Promise<void> {
+    this.#closing = new AbortController();
+    const timeout = AbortSignal.timeout(Math.ceil(this.#options.handshakeTimeoutMs));
     try {
-      await this.open(AbortSignal.timeout(Math.ceil(this.#options.handshakeTimeoutMs)));
+      await this.open(AbortSignal.any([timeout, this.#closing.signal]));
     } finally {
       this.#reopening = undefined;
     }
@@ -189,17 +167,13 @@ export class HttpSession {
     this.#unawaitedCount -= 1;
   }
 
-  async #post(message: object, method: string): Promise<void> {
+  #post(message: object, method: string): Promise<void> {
     const body = JSON.stringify(message);
-    await this.#sendUnawaited((answer) => this.#connection.post(body, this.headers({ method }), answer));
+    return sendUnawaited((answer) => this.#connection.post(body, this.headers({ method }), answer));
   }
 
-  async #endSession(headers: Headers): Promise<void> {
-    await this.#sendUnawaited((answer) => this.#connection.delete(headers, answer));
-  }
-
-  async #sendUnawaited(send: (answer: HttpAnswer) => void): Promise<void> {
-    await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));
+  #delete(headers: Headers): Promise<void> {
+    return sendUnawaited((answer) => this.#connection.delete(headers, answer));
   }
 }
 

@@ -36,21 +36,14 @@ export async function openManaged(
   const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv, user });
   options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines }));
   const over = new AbortController();
-  let exit: string | undefined;
-  void child.exited.then((reason) => {
-    exit = reason;
-    over.abort();
-  });
+  void child.exited.then((reason) => over.abort(reason));
   try {
     return withProgram(await openWhenListening(definition, options, over.signal, openEndpoint), child);
   } catch (thrown) {
-    const exitedBySelf = exit;
+    const { aborted: hasExited, reason } = over.signal;
     await child.stop();
     await child.exited; // by then all its output was read
-    const failure =
-      exitedBySelf === undefined
-        ? thrown
-        : backendUnavailable(exitedBySelf, { delivered: 'no', cause: thrown });
+    const failure = hasExited ? backendUnavailable(reason, { delivered: 'no', cause: thrown }) : thrown;
     throw openingFailed(asGatewayError(failure), child.lastLines);
   }
 }
@@ -82,7 +75,7 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
 }
 
 function programOf({ command = '', args, workingDir, env, endpoint = '' }: InstanceDefinition): Program {
-  const port = URL.canParse(endpoint) ? new URL(endpoint).port : '';
+  const { port } = new URL(endpoint);
   return { command, args, workingDir, env: port === '' ? env : { PORT: port, ...env } };
 }
 

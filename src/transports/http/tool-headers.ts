@@ -32,14 +32,12 @@ export class ToolHeaders {
   readonly #declarations = new Map<string, readonly Declaration[]>();
   readonly #listing$: Observable<never>;
   /** Why tools were reported as left out of lists, by their names. */
-  readonly #reported: Map<string, string>;
+  readonly #reported = new Map<string, string>();
   readonly #omitted = new Subject<OmittedTool>();
   readonly omitted$: Observable<OmittedTool> = this.#omitted;
 
-  /** `reported` is read and changed: kept from one opening to the next, it prevents repeated reports. */
-  constructor(listing$: Observable<never>, reported: Map<string, string> = new Map()) {
+  constructor(listing$: Observable<never>) {
     this.#listing$ = listing$;
-    this.#reported = reported;
   }
 
   /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */
@@ -67,15 +65,10 @@ export class ToolHeaders {
 
   /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
   checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
-    return method === 'tools/list' && era === 'modern' ? this.#learn(result) : result;
-  }
-
-  #learn(page: JsonText): JsonText {
-    const result = readable(page);
-    const tools = result?.tools;
-    if (!Array.isArray(tools)) return page;
-    const usable = tools.filter((tool) => this.#take(tool));
-    return usable.length === tools.length ? page : JsonText.ofValue({ ...result, tools: usable });
+    const page = method === 'tools/list' && era === 'modern' ? readable(result) : undefined;
+    if (!Array.isArray(page?.tools)) return result;
+    const usable = page.tools.filter((tool) => this.#take(tool));
+    return usable.length === page.tools.length ? result : JsonText.ofValue({ ...page, tools: usable });
   }
 
   /** False for a tool that cannot be called. An entry that is no tool is left to the reader of the list. */

@@ -15,7 +15,7 @@ import type { AnswerEnding, AnswerSink } from '../http/http-answer.ts';
 import { HttpAnswer } from '../http/http-answer.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
-import { ask } from '../http/http-handshake.ts';
+import { sendUnawaited } from '../http/http-handshake.ts';
 import type { Closed } from '../transport.ts';
 
 const LONGEST_TARGET = 2_048;
@@ -37,7 +37,7 @@ export class SseChannel extends Channel implements AnswerSink {
 
   /** Opens the stream. Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
   locate(): Promise<void> {
-    this.#connection.listen({}, this.#stream);
+    this.#connection.get({}, this.#stream, { isLasting: true });
     return this.#located.promise;
   }
 
@@ -53,7 +53,7 @@ export class SseChannel extends Channel implements AnswerSink {
     if (exchange === undefined) return undefined;
     const post = this.#postOf(exchange);
     exchange.delivered = 'unknown';
-    this.#connection.post(exchange.text, request.trace?.fields ?? {}, post, target);
+    this.#connection.post(exchange.text, request.trace?.fields ?? {}, post, { path: target });
     return { unsubscribe: () => this.#cancel(exchange, post) };
   }
 
@@ -130,8 +130,7 @@ export class SseChannel extends Channel implements AnswerSink {
     if (this.#unawaitedCount >= LIMITS.repliesUnderWay) return;
     this.#unawaitedCount += 1;
     const body = JSON.stringify(message);
-    const send = (answer: HttpAnswer): void => this.#connection.post(body, {}, answer, target);
-    await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));
+    await sendUnawaited((answer) => this.#connection.post(body, {}, answer, { path: target }));
     this.#unawaitedCount -= 1;
   }
 

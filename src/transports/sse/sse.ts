@@ -3,10 +3,9 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
-import { openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
-import { connectTo, type HttpConnection } from '../http/http-connection.ts';
+import { HttpConnection } from '../http/http-connection.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
 import type { OpenOptions, TransportType, Upstream } from '../transport.ts';
@@ -25,9 +24,8 @@ export async function openSse(
   definition: InstanceDefinition,
   options: OpenOptions,
 ): Promise<EndpointTransport> {
-  if (options.signal.aborted) throw openingCancelled();
-  const transport = new SseTransport(connectTo(definition, options), options);
-  await openStream(transport, options, undefined, options.signal);
+  const transport = new SseTransport(new HttpConnection(definition, options), options);
+  await openStream(transport, options, undefined);
   return transport;
 }
 
@@ -50,14 +48,12 @@ class SseTransport extends SseChannel implements EndpointTransport {
     signal: AbortSignal,
     ownerId: string = ANONYMOUS.id,
   ): Promise<Upstream | undefined> {
-    const isOffered = (): boolean => this.peer.era === 'legacy';
-    const start = async (anySignal: AbortSignal): Promise<SseChannel> => {
+    return this.#openings.open(ownerId, signal, async (anySignal) => {
+      if (this.peer.era !== 'legacy') return undefined;
       const channel = new SseChannel(this.#connection, profile);
-      await openStream(channel, this.#options, profile, anySignal);
-      channel.closed$.subscribe(() => this.#openings.forget(channel));
+      await openStream(channel, { ...this.#options, signal: anySignal }, profile);
       return channel;
-    };
-    return this.#openings.open({ ownerId, signal, isOffered, start });
+    });
   }
 
   override close(): Promise<void> {
@@ -75,15 +71,14 @@ class SseTransport extends SseChannel implements EndpointTransport {
 /** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
 async function openStream(
   channel: SseChannel,
-  { client, handshakeTimeoutMs, scheduler }: OpenOptions,
+  options: OpenOptions,
   profile: ClientProfile | undefined,
-  signal: AbortSignal,
 ): Promise<void> {
-  const abort = (): void => void channel.close();
   try {
-    await boundedHandshake({ signal, timeoutMs: handshakeTimeoutMs, scheduler, abort }, async () => {
+    await boundedHandshake(options, async (signal) => {
+      signal.addEventListener('abort', () => void channel.close());
       await channel.locate();
-      await channel.open({ client, profile, first: 'legacy' });
+      await channel.open({ client: options.client, profile, first: 'legacy' });
     });
   } catch (thrown) {
     await channel.close();

@@ -250,21 +250,19 @@ export class LineTail {
   #unfinished = '';
 
   write(chunk: Buffer): void {
-    const pieces = this.#decoder.write(chunk).split('\n');
-    const unfinished = pieces.pop() ?? '';
-    for (const piece of pieces) {
-      const line = readable(cut(this.#unfinished + piece));
-      this.#unfinished = '';
-      if (line !== '') this.#finished.push(line);
-    }
-    this.#finished = this.#finished.slice(-LIMITS.stderrLines);
-    this.#unfinished = cut(this.#unfinished + unfinished);
+    const lines = (this.#unfinished + this.#decoder.write(chunk)).split('\n');
+    this.#unfinished = cut(lines.pop() ?? '');
+    this.#keep(lines);
   }
 
   /** Takes a whole line of another stream, which comes before an incomplete line of this one. */
   add(line: Buffer): void {
-    const text = readable(cut(line.toString('utf8', 0, LIMITS.stderrLineCharacters * LONGEST_CHARACTER)));
-    if (text !== '') this.#finished = [...this.#finished, text].slice(-LIMITS.stderrLines);
+    this.#keep([line.toString('utf8', 0, LIMITS.stderrLineCharacters * LONGEST_CHARACTER)]);
+  }
+
+  #keep(lines: readonly string[]): void {
+    const kept = lines.map((line) => readable(cut(line))).filter((line) => line !== '');
+    this.#finished = [...this.#finished, ...kept].slice(-LIMITS.stderrLines);
   }
 
   /** Oldest first, including an incomplete last line. */

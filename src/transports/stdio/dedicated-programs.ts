@@ -2,9 +2,8 @@
 // The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import type { ClientProfile } from '../../domain/client.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Era } from '../../domain/mcp.ts';
 import type { Channel } from '../channel.ts';
 import type { OpenOptions } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
@@ -18,21 +17,15 @@ export const STARTS_AT_ONCE = 4;
 /** The same for one owner, so that another owner can start one, too. */
 export const STARTS_PER_OWNER = 3;
 
-export interface DedicatedProgramsOptions
-  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
-  /** The era of the shared program. */
-  readonly era: Era;
-}
+type DedicatedProgramsOptions = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'>;
 
 /** The dedicated programs of one instance. None is started before the first opening, because most instances never need one. */
 export class DedicatedPrograms {
   readonly #start: () => Channel;
   readonly #options: DedicatedProgramsOptions;
   readonly #queue: StartQueue;
-  /** Unused programs, each with the timer that stops it. */
-  readonly #warm = new Map<Channel, NodeJS.Timeout>();
-  /** Unused programs that are being stopped. */
-  readonly #ending = new Set<Promise<void>>();
+  /** Unused programs, until they have ended, each with the timer that stops it. */
+  readonly #unused = new Map<Channel, NodeJS.Timeout>();
   #isClosed = false;
 
   constructor(start: () => Channel, options: DedicatedProgramsOptions) {
@@ -47,43 +40,46 @@ export class DedicatedPrograms {
     });
   }
 
+  /** Unused programs that can be used. */
   get warm(): number {
-    return this.#warm.size;
+    return this.#usable.length;
   }
 
   /**
-   * Opens a program in the legacy era, or in the modern one if it speaks no other. The caller ends it. Rejects with
-   * BACKEND_UNAVAILABLE after `close` or too long a wait, and like the handshake.
+   * Opens a program in the legacy era, or, if `mayBeModern`, in the modern one when it speaks no other. The caller ends it. Rejects
+   * like the handshake and StartQueue.take, and with BACKEND_UNAVAILABLE after `close`.
    */
-  async open(profile: ClientProfile, signal: AbortSignal, ownerId: string): Promise<Channel> {
-    const { client, handshakeTimeoutMs, scheduler, era } = this.#options;
-    const mayBeModern = era === 'modern';
+  async open(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string,
+    mayBeModern: boolean,
+  ): Promise<Channel> {
     const start = async (): Promise<Channel> => {
       const channel = this.#take();
-      await openOnPipe(channel, { client, profile, mayBeModern, signal, handshakeTimeoutMs, scheduler });
+      await openOnPipe(channel, { ...this.#options, profile, mayBeModern, signal });
       return channel;
     };
-    try {
-      const opened = await this.#queue.take({ ownerId, signal, start });
-      this.#refill();
-      return opened;
-    } catch (thrown) {
-      throw signal.aborted ? openingCancelled(thrown) : thrown;
-    }
+    const opened = await this.#queue.take({ ownerId, signal, start });
+    this.#refill();
+    return opened;
   }
 
   /** Stops the unused programs; no other is started. Resolves when they have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const channel of this.#warm.keys()) this.#stop(channel);
-    await Promise.all(this.#ending);
+    await Promise.all([...this.#unused.keys()].map((channel) => this.#stop(channel)));
+  }
+
+  get #usable(): Channel[] {
+    return [...this.#unused.keys()].filter(({ isUsable }) => isUsable);
   }
 
   #take(): Channel {
     if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
-    const warm = [...this.#warm.keys()].find(({ isUsable }) => isUsable);
-    if (warm !== undefined) this.#forget(warm);
-    return warm ?? this.#start();
+    const [warm = this.#start()] = this.#usable;
+    this.#forget(warm);
+    return warm;
   }
 
   /** Starts programs for the next clients when no opening needs the processor. */
@@ -92,10 +88,10 @@ export class DedicatedPrograms {
     while (
       !this.#isClosed &&
       this.#queue.starting + this.#queue.waiting === 0 &&
-      this.#warm.size < Math.min(LIMITS.warmProcesses, room())
+      this.warm < Math.min(LIMITS.warmProcesses, room())
     ) {
       const channel = this.#start();
-      this.#warm.set(
+      this.#unused.set(
         channel,
         setTimeout(() => this.#stop(channel), WARM_IDLE_MS),
       );
@@ -104,16 +100,13 @@ export class DedicatedPrograms {
   }
 
   #forget(channel: Channel): void {
-    clearTimeout(this.#warm.get(channel));
-    this.#warm.delete(channel);
+    clearTimeout(this.#unused.get(channel));
+    this.#unused.delete(channel);
   }
 
-  #stop(channel: Channel): void {
-    if (!this.#warm.has(channel)) return;
+  async #stop(channel: Channel): Promise<void> {
+    if (!this.#unused.has(channel)) return;
+    await channel.close();
     this.#forget(channel);
-    const end = channel.close().then(() => {
-      this.#ending.delete(end);
-    });
-    this.#ending.add(end);
   }
 }

@@ -97,7 +97,7 @@ export class LineDecoder {
       this.#edges.tail = lastBytes([this.#edges.tail, piece]);
       return;
     }
-    this.#pieces.push(mergeSmall(this.#pieces, piece));
+    this.#pieces.push(piece);
     if (this.#bytes > this.#limitBytes) this.#dropPieces();
     else this.#count();
   }
@@ -120,21 +120,6 @@ export class LineDecoder {
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
-/** Pieces of at least this size are joined only when the line is complete, so that they are copied once. */
-const LARGE_PIECE_BYTES = 64 * 1024;
-
-/** A line that arrives byte by byte costs log n copies per byte, and few objects. */
-function mergeSmall(pieces: Buffer[], piece: Buffer): Buffer {
-  let merged = piece;
-  let last = pieces.at(-1);
-  while (last !== undefined && last.length < LARGE_PIECE_BYTES && last.length <= merged.length) {
-    merged = Buffer.concat([last, merged]);
-    pieces.pop();
-    last = pieces.at(-1);
-  }
-  return merged;
-}
-
 /** The first bytes of all pieces together; no piece gives more than its own first bytes to them. */
 function firstBytes(pieces: readonly Buffer[]): Buffer {
   return Buffer.concat(pieces.map((piece) => piece.subarray(0, EDGE_BYTES))).subarray(0, EDGE_BYTES);

@@ -70,9 +70,6 @@ sleep "$1"; signal TERM
 sleep "$2"; signal KILL
 `;
 
-/** A shell that was killed is started again after this time. */
-const START_AGAIN_MS = 1_000;
-
 /**
  * Ends the children of a gateway that died without ending them, for instance by SIGKILL. A small shell reads the ids of the process
  * groups until the end of its input, which comes with the death of the gateway. It runs while there are groups. On Windows, and
@@ -122,24 +119,16 @@ export class Reaper {
         env: { PATH: '/usr/bin:/bin' },
       });
     } catch {
-      return; // the next child is the next attempt
+      return;
     }
     const lost = (): void => {
       if (this.#shell === shell) this.#shell = undefined;
     };
-    shell.on('error', lost);
-    shell.on('exit', () => {
-      if (this.#shell === shell) setTimeout(() => this.#startAgain(), START_AGAIN_MS).unref();
-      lost();
-    });
+    shell.on('error', lost).on('exit', lost); // the next child is the next attempt
     shell.stdin?.on('error', () => {}); // its exit follows
     shell.unref();
     this.#shell = shell;
     for (const leader of this.#groups) this.#send('+', leader);
-  }
-
-  #startAgain(): void {
-    if (this.#shell === undefined && this.#groups.size > 0) this.#start();
   }
 
   #send(sign: '+' | '-', leader: number): void {

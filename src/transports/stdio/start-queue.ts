@@ -3,7 +3,7 @@
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { alarmOf } from '../../domain/clock.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 export interface StartQueueOptions {
@@ -17,7 +17,7 @@ export interface StartQueueOptions {
 
 export interface QueuedOpening<T> {
   readonly ownerId: string;
-  /** Ends the wait with its reason. Default: only `maxWaitMs` does. */
+  /** Ends the wait. Default: only `maxWaitMs` does. */
   readonly signal?: AbortSignal;
   readonly start: () => Promise<T>;
 }
@@ -33,9 +33,9 @@ export class StartQueue {
   readonly #options: StartQueueOptions;
   /** Owners that start or wait; the owner whose last start is longest ago is first. */
   readonly #shares = new Map<string, Share>();
+  /** Slots that are taken, or free and about to be passed on. */
   #starting = 0;
   #waiting = 0;
-  #isPassingOn = false;
 
   constructor(options: StartQueueOptions) {
     this.#options = options;
@@ -54,18 +54,25 @@ export class StartQueue {
   }
 
   /**
-   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with the reason of `signal` when that aborts before, and
-   * with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long.
+   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the
+   * wait gets too long, and whenever it fails after `signal` was aborted.
    */
   async take<T>({ ownerId, signal, start }: QueuedOpening<T>): Promise<T> {
+    if (signal?.aborted) throw openingCancelled();
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
-    const isFree = this.#starting < this.#options.atOnce && !this.#isPassingOn;
-    if (isFree && this.#mayStart(ownerId, share)) this.#enter(ownerId, share);
-    else await this.#wait(ownerId, share, signal);
+    if (this.#starting < this.#options.atOnce && this.#mayStart(ownerId, share)) {
+      this.#starting += 1;
+      this.#enter(ownerId, share);
+    } else await this.#wait(ownerId, share, signal);
     try {
       return await start();
+    } catch (thrown) {
+      throw signal?.aborted ? openingCancelled(thrown) : thrown;
     } finally {
-      this.#leave(ownerId, share);
+      share.starting -= 1;
+      this.#forgetIdle(ownerId, share);
+      if (this.#waiting === 0) this.#starting -= 1;
+      else this.#options.scheduler.run(this.#passOn);
     }
   }
 
@@ -74,44 +81,23 @@ export class StartQueue {
   }
 
   #enter(ownerId: string, share: Share): void {
-    this.#starting += 1;
     share.starting += 1;
     this.#shares.delete(ownerId);
     this.#shares.set(ownerId, share);
   }
 
-  #leave(ownerId: string, share: Share): void {
-    this.#starting -= 1;
-    share.starting -= 1;
-    this.#forgetIdle(ownerId, share);
-    if (this.waiting > 0) this.#passOn();
-  }
-
-  /**
-   * Passes free slots on, later in the event loop: after the timers that are due, because a slot must not go to an opening
-   * whose wait ends in the same turn. Until then no new opening can take a slot.
-   */
-  #passOn(): void {
-    if (this.#isPassingOn) return;
-    this.#isPassingOn = true;
-    setImmediate(this.#options.scheduler.run, this.#startWaiting);
-  }
-
-  readonly #startWaiting = (): void => {
-    const { atOnce, scheduler } = this.#options;
-    if (this.#starting < atOnce && this.#startNext()) scheduler.run(this.#startWaiting);
-    else this.#isPassingOn = false;
-  };
-
-  #startNext(): boolean {
+  /** Gives a free slot to the next opening. It runs as a task: thousands may end, or fail at once, in one turn. */
+  readonly #passOn = (): void => {
     const next = this.#nextOwner();
-    if (next === undefined) return false;
+    if (next === undefined) {
+      this.#starting -= 1;
+      return;
+    }
     const [ownerId, share] = next;
     const [go] = share.waiting;
     this.#enter(ownerId, share);
     go?.();
-    return true;
-  }
+  };
 
   /** The waiting owner with the fewest openings that may start; of several the one whose last start is longest ago. */
   #nextOwner(): [string, Share] | undefined {
@@ -126,7 +112,6 @@ export class StartQueue {
 
   async #wait(ownerId: string, share: Share, signal: AbortSignal | undefined): Promise<void> {
     const { maxWaitMs, scheduler } = this.#options;
-    signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go = (refusal?: unknown): void => {
       cancelTimeout();
@@ -137,7 +122,7 @@ export class StartQueue {
       if (refusal === undefined) resolve();
       else reject(refusal);
     };
-    const stop = (): void => go(signal?.reason);
+    const stop = (): void => go(openingCancelled());
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
     const cancelTimeout = alarmOf(scheduler)(maxWaitMs, giveUp);

@@ -11,13 +11,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED } from '../../domain/mcp.ts';
-import {
-  Channel,
-  type ExchangeObserver,
-  idsAtEdges,
-  looksLikeJson,
-  type PendingExchange,
-} from '../channel.ts';
+import { Channel, type ExchangeObserver, idsAtEdges, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel, HandshakeOptions } from '../handshake.ts';
 import type { Closed, TransportDiagnostics } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
@@ -139,7 +133,7 @@ export class StdioChannel extends Channel {
   #receiveUnusable(line: Buffer): void {
     this.#unmatchedLines += 1;
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
-    if (!looksLikeJson(line)) this.#child.addLine(line);
+    if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#child.addLine(line);
     else if (line.includes('"jsonrpc"')) {
       const ids = idsAtEdges(line.subarray(0, EDGE_BYTES), line.subarray(-EDGE_BYTES)) ?? [];
       for (const id of ids) this.fail(id, 'it answered with something that is not a JSON-RPC answer');

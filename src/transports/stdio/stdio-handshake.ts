@@ -2,6 +2,7 @@
 // decides whether an opening begins with the probe, and whether a program that the probe may have ended is started again. stdio.ts
 // decides which programs are needed; ADR 23 explains the order.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Unsubscribable } from 'rxjs';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
@@ -59,15 +60,17 @@ export async function openShared<C extends StdioChannel>(start: () => C, options
 /** With a `probe` the modern era comes first. Rejects after the program was stopped, with its last lines of stderr. */
 export async function openOnPipe(
   channel: Channel,
-  { signal, handshakeTimeoutMs, scheduler, ...handshake }: StdioHandshakeOptions,
+  options: StdioHandshakeOptions,
   probe?: Probe,
 ): Promise<void> {
+  const { client, profile, mayBeModern } = options;
   const first = probe === undefined ? 'legacy' : 'modern';
   const pipe = new StdioPipe(channel, probe);
-  const abort = () => void channel.close();
-  const bounds = { signal, timeoutMs: handshakeTimeoutMs, scheduler, abort };
   try {
-    await boundedHandshake(bounds, () => channel.open({ ...handshake, first }, pipe));
+    await boundedHandshake(options, (signal) => {
+      signal.addEventListener('abort', () => void channel.close());
+      return channel.open({ client, profile, mayBeModern, first }, pipe);
+    });
   } catch (error) {
     await channel.close();
     throw openingFailed(asGatewayError(error), channel.diagnostics().stderr);
@@ -104,25 +107,20 @@ class StdioPipe implements HandshakeChannel {
 
   /** An unusable answer counts as none; only the end of the program fails the handshake. */
   #ask(request: ExchangeRequest, probe: Probe): Promise<HandshakeAnswer> {
-    return new Promise((resolve, reject) => {
-      const nothing: HandshakeAnswer = { kind: 'none', detail: `it did not answer ${request.method}` };
-      const timer = setTimeout(resolve, probe.timeoutMs, nothing);
-      const answered = (answer: HandshakeAnswer): void => {
-        clearTimeout(timer);
+    const nothing: HandshakeAnswer = { kind: 'none', detail: `it did not answer ${request.method}` };
+    const answer = new Promise<HandshakeAnswer>((resolve, reject) => {
+      const answered = (given: HandshakeAnswer): void => {
         probe.isAnswered = true;
-        resolve(answer);
+        resolve(given);
       };
       this.#sent = this.#channel.send(request, {
         next: (event) => {
           if (isFinal(event)) answered(event);
         },
-        error: (error) => {
-          clearTimeout(timer);
-          if (this.#channel.isUsable) answered(nothing);
-          else reject(error);
-        },
+        error: (error) => (this.#channel.isUsable ? answered(nothing) : reject(error)),
         complete: () => {},
       });
     });
+    return Promise.race([answer, delay(probe.timeoutMs, nothing, { ref: false })]);
   }
 }
