@@ -58,15 +58,22 @@ async function leavesNothing(
   // The kept events, statistics and compiled code grow at first.
   await call(requests, CALLS);
   for (let time = 0; time < 2; time += 1) await collectAmidCalls(requests);
+  // A full collection that V8 begins by itself distorts one round: it keeps what is allocated meanwhile, and then frees it.
+  const rounds = [await oldBytes(requests), await oldBytes(requests), await oldBytes(requests)];
+  const [, left = Number.NaN] = rounds.sort((a, b) => a - b);
+  // The kept events take 600: they are old when newer events replace them. One Map of calls takes another 900.
+  assert.ok(left < 1_100, `${rounds.join(', ')} bytes per call`);
+}
+
+/** The bytes that each call leaves in the old generation. */
+async function oldBytes(requests: readonly string[]): Promise<number> {
   const before = process.memoryUsage().heapUsed;
   await call(requests, CALLS);
   for (let time = 0; time < 3; time += 1) {
     await turn();
     collect({ type: 'minor' });
   }
-  const left = (process.memoryUsage().heapUsed - before) / CALLS;
-  // The kept events take 600: they are old when newer events replace them. One Map of calls takes another 900.
-  assert.ok(left < 1_100, `${left} bytes per call`);
+  return (process.memoryUsage().heapUsed - before) / CALLS;
 }
 
 /** A full collection while calls are in flight: the objects that hold them are old from then on. */
