@@ -159,8 +159,9 @@ export class HttpRequest {
 
   /** True when the client prefers server-sent events to JSON; of equal weights the first type wins. */
   get wantsEventStream(): boolean {
-    const isNamed = this.#context.req.headers.accept?.includes(EVENT_STREAM) === true;
-    return isNamed && this.#prefers(EVENT_STREAM);
+    const { accept } = this.#context.req.headers;
+    if (accept === undefined || accept === MCP_ACCEPT || !accept.includes(EVENT_STREAM)) return false;
+    return this.#prefers(EVENT_STREAM);
   }
 
   /** True when the client prefers HTML to JSON, as browsers do. */
@@ -222,6 +223,9 @@ export class HttpRequest {
 }
 
 const EVENT_STREAM = 'text/event-stream';
+
+/** The header of most MCP clients. Negotiating it would take 2 us of each call. */
+const MCP_ACCEPT = `application/json, ${EVENT_STREAM}`;
 const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
 
 /** Thrown when the client disconnects before its request was read or answered. It is neither answered nor logged as an error. */
