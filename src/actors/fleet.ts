@@ -182,7 +182,7 @@ export class Fleet {
 
   /** Exchanges under way, including those of instances that leave. */
   get inFlight(): number {
-    return [...this.all(), ...this.#ending.keys()].reduce((sum, ref) => sum + ref.carried, 0);
+    return [...this.all(), ...this.#ending.keys()].reduce((sum, ref) => sum + ref.calls.carried, 0);
   }
 
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */

@@ -47,7 +47,7 @@ export class InstanceSupervisor {
     supervisor.send({ type: 'instance.add', actorId, input });
     const actor = supervisor.getSnapshot().children[actorId];
     if (actor === undefined) throw new Error(`the supervisor of ${template} did not start ${id}`);
-    const ref = new InstanceRef(actor, input.now);
+    const ref = new InstanceRef(actor);
     this.#running.set(actorId, ref);
     return ref;
   }

@@ -45,11 +45,11 @@ test('takes over the capacity of a call that waits for its client, and that call
   const [asking] = harness.backend('a').open;
   asking?.ask('elicitation/create');
   asking?.ask('roots/list');
-  assert.equal([waiting(), harness.ref('a').inFlight, harness.ref('a').carried], [0, 256, 257]);
+  assert.equal([waiting(), harness.ref('a').inFlight, harness.ref('a').calls.carried], [0, 256, 257]);
   harness.backend('a').last.result();
   assert.equal([await call.end, harness.ref('a').inFlight, harness.fleet.inFlight], ['a', 255, 256]);
   asking?.result();
-  assert.equal([harness.ref('a').inFlight, harness.ref('a').carried], [255, 255]);
+  assert.equal([harness.ref('a').inFlight, harness.ref('a').calls.carried], [255, 255]);
 });
 
 test('waits 5 s in total, even if an instance it has tried has capacity again', async () => {

@@ -55,7 +55,7 @@ for (const [what, delivered, repeats] of [
 }
 
 test('emits one final event, which is the end of an attempt if one is under way', () => {
-  const instance = { template: 't', id: 'a', serverId: 'a' };
+  const ref = { id: 'a', serverId: 'a' };
   const end = { durationMs: 3, error: undefined };
   const types = (report: (events: CallEvents) => void) => {
     const emitted: unknown[] = [];
@@ -66,11 +66,11 @@ test('emits one final event, which is the end of an attempt if one is under way'
   };
   assert.equal(
     types((events) => {
-      const first = { attempt: events.sent(), waitMs: 0 };
-      const second = { attempt: events.sent(), waitMs: 0 };
+      const first = { ref, number: events.sent(), waitMs: 0 };
+      const second = { ref, number: events.sent(), waitMs: 0 };
       events.refused('QUEUE_FULL', 1);
-      events.finished(instance, second, { ...end, outcome: 'result' }, true);
-      events.finished(instance, first, { ...end, outcome: 'failed' }, true);
+      events.finished(second, { ...end, outcome: 'result' }, true);
+      events.finished(first, { ...end, outcome: 'failed' }, true);
       events.cancelled(1);
     }),
     [

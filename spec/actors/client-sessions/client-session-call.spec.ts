@@ -253,7 +253,10 @@ test('the end of a session ends its calls and reservations', async () => {
     { code, delivered: sent },
     { code, delivered: 'no' },
   ]);
-  assert.equal([session.calls, harness.ref('a').carried, harness.ref('a').snapshot(1).inFlight], [0, 0, 0]);
+  assert.equal(
+    [session.calls, harness.ref('a').calls.carried, harness.ref('a').snapshot(1).inFlight],
+    [0, 0, 0],
+  );
 });
 
 test('the end of a session during a repeat does not say that the call never arrived', async () => {

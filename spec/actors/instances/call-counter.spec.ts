@@ -3,7 +3,7 @@
 import { defer, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
-import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
+import type { ExchangeEnding } from '../../../src/actors/calls/call-events.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { probe } from '../../../src/actors/instances/session.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';

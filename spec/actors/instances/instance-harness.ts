@@ -1,13 +1,13 @@
 // What every spec of an instance needs: one actor on a simulated clock, a scripted backend behind it, and callers that
 // record what they receive. Time passes only when the spec says so.
 
-import type { Subscription } from 'rxjs';
 import { createActor, SimulatedClock } from 'xstate';
-import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
+import { Attempt } from '../../../src/actors/calls/attempt.ts';
+import type { ExchangeEnding } from '../../../src/actors/calls/call-events.ts';
 import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
-import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
+import type { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instance.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../../src/domain/policy.ts';
@@ -23,7 +23,7 @@ export interface Caller {
   /** How often its exchange ended; must never be more than one. */
   ends: number;
   error: GatewayError | undefined;
-  subscription: Subscription | undefined;
+  leave: () => void;
 }
 
 export interface HarnessOptions {
@@ -57,7 +57,7 @@ export class Harness {
       },
     };
     this.actor = createActor(instanceMachine, { clock: this.clock, input });
-    this.ref = new InstanceRef(this.actor, now);
+    this.ref = new InstanceRef(this.actor);
     this.ref.onEmission((emission) => this.emissions.push(emission));
     this.ref.state$.subscribe((state) => this.states.push(state));
     this.actor.start();
@@ -91,22 +91,28 @@ export class Harness {
     during?: () => void,
     upstream?: Upstream,
   ): Caller {
-    const caller: Caller = { events: [], endings: [], ends: 0, error: undefined, subscription: undefined };
+    const caller: Caller = { events: [], endings: [], ends: 0, error: undefined, leave: () => attempt.end() };
     const end = (error?: GatewayError): void => {
       caller.ends += 1;
       caller.error = error;
       during?.();
     };
-    caller.subscription = this.ref
-      .exchange(request, { finished: (ending) => caller.endings.push(ending), upstream })
-      .subscribe({
-        next: (event) => {
-          caller.events.push(event);
-          during?.();
-        },
-        error: (thrown: unknown) => end(asGatewayError(thrown)),
-        complete: () => end(),
-      });
+    const now = () => this.clock.now();
+    const call = {
+      beganAtMs: now(),
+      now,
+      passed: (_: Attempt, event: ExchangeEvent) => {
+        caller.events.push(event);
+        during?.();
+      },
+      failed: (_: Attempt, error: GatewayError) => end(error),
+      completed: () => end(),
+      paused: () => {},
+      ended: (_: Attempt, ending: ExchangeEnding) => caller.endings.push(ending),
+    };
+    const sent = Object({ atMs: now() });
+    const attempt = new Attempt(call, this.ref, { request, upstream }, sent, 1, undefined);
+    attempt.start();
     return caller;
   }
 

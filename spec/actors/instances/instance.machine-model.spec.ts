@@ -49,7 +49,7 @@ const steps: Readonly<Record<string, (world: World, choice: number) => void>> = 
     oneOf(latest(world)?.open ?? [], choice)?.refuse(RPC.internalError),
   'a request makes progress': (world, choice) =>
     oneOf(latest(world)?.open ?? [], choice)?.notify('notifications/progress'),
-  'a call is cancelled': ({ callers }, choice) => oneOf(callers, choice)?.subscription?.unsubscribe(),
+  'a call is cancelled': ({ callers }, choice) => oneOf(callers, choice)?.leave(),
   'a call finds nobody': ({ harness }) =>
     harness.actor.send({ type: 'unreachable', reason: 'connection refused' }),
   'a call finds garbage': ({ harness }) => harness.actor.send({ type: 'suspected' }),
@@ -71,9 +71,7 @@ const anyStep: fc.Arbitrary<Step> = fc.record({
 function holds({ harness, callers }: World): void {
   const { ref, actor } = harness;
   const { context, status, value } = actor.getSnapshot();
-  const waiting = callers.filter(
-    ({ ends, subscription }) => ends === 0 && subscription?.closed === false,
-  ).length;
+  const waiting = callers.filter(({ ends, endings }) => ends === 0 && endings.length === 0).length;
   assert.is(ref.inFlight, waiting, 'in flight are as many calls as callers wait');
   const waitsForCalls = ['leaving', 'restarting', 'restartingDrained'].includes(value.duty);
   if (status === 'active' && waitsForCalls)
@@ -107,7 +105,7 @@ async function ends(world: World, isStopped: boolean): Promise<void> {
     'nothing stays open',
   );
   assert.ok(
-    callers.every((caller) => caller.ends === 1 || caller.subscription?.closed),
+    callers.every((caller) => caller.ends === 1 || caller.endings.length === 1),
     'no caller waits',
   );
   const opened = harness.opener.openings.length;

@@ -76,8 +76,8 @@ check('its snapshot shows state, traffic and process of the instance', async (ha
 
 check('a call uses no capacity while its backend waits for the client', async (harness) => {
   const transport = await harness.healthy();
-  const { events, subscription } = harness.call();
-  const counts = () => [harness.ref.inFlight, harness.ref.carried, harness.ref.snapshot(0).inFlight];
+  const { events, leave } = harness.call();
+  const counts = () => [harness.ref.inFlight, harness.ref.calls.carried, harness.ref.snapshot(0).inFlight];
   transport.last.ask('roots/list');
   transport.last.ask('elicitation/create');
   assert.equal(counts(), [0, 1, 1]);
@@ -88,7 +88,7 @@ check('a call uses no capacity while its backend waits for the client', async (h
   assert.equal(counts(), [1, 1, 1]);
   assert.is(transport.last.replies.length, 2);
   transport.last.ask('roots/list');
-  subscription?.unsubscribe();
+  leave();
   assert.equal(counts(), [0, 0, 0]);
   for (const event of events) if (event.kind === 'request') event.answer({ result: {} });
   assert.equal(counts(), [0, 0, 0]);

@@ -2,12 +2,11 @@
 // order (one hidden class): a call makes four at most, and thousands are kept.
 
 import { ANONYMOUS } from '../../domain/account.ts';
-import type { ErrorCode } from '../../domain/errors.ts';
-import type { GatewayEvent, GatewayEvents } from '../../domain/events.ts';
+import type { ErrorCode, GatewayError } from '../../domain/errors.ts';
+import type { ExchangeOutcome, GatewayEvent } from '../../domain/events.ts';
 import { type CallRecord, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { cutText } from '../../domain/text.ts';
-import type { ExchangeEnding } from './call-reply.ts';
 
 /** A call, numbered from 1 in this run of the gateway. Of its params, events have only the name of a tool. */
 export interface ReportedCall {
@@ -18,8 +17,18 @@ export interface ReportedCall {
 
 type EventInstance = Pick<InstanceDefinition, 'id' | 'serverId'>;
 
-/** A call at one instance: the number of the attempt, and the time before it. */
-export type Attempted = Pick<GatewayEvents['exchange.finished'], 'attempt' | 'waitMs'>;
+interface Attempted {
+  readonly ref: EventInstance;
+  readonly number: number;
+  readonly waitMs: number;
+}
+
+/** How an attempt ended. */
+export interface ExchangeEnding {
+  readonly outcome: ExchangeOutcome;
+  readonly durationMs: number;
+  readonly error: GatewayError | undefined;
+}
 
 /** Longest name of a method or a tool in an event, in UTF-16 units: clients choose them, and thousands of events are kept. */
 const NAME_UNITS = 256;
@@ -75,8 +84,7 @@ export class CallEvents implements CallRecord {
 
   /** The attempt has ended. `isOver`: the call has ended with it. */
   finished(
-    { id, serverId }: EventInstance,
-    { attempt, waitMs }: Attempted,
+    { ref, number, waitMs }: Attempted,
     { outcome, durationMs, error }: ExchangeEnding,
     isOver: boolean,
   ): void {
@@ -85,9 +93,9 @@ export class CallEvents implements CallRecord {
     if (isLast) this.#hasEnded = true;
     this.#emit({
       ...this.#event('exchange.finished'),
-      instanceId: id,
-      serverId,
-      attempt,
+      instanceId: ref.id,
+      serverId: ref.serverId,
+      attempt: number,
       waitMs,
       outcome,
       durationMs,

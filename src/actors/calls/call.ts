@@ -3,7 +3,6 @@
 // decides whether it may be repeated; dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
-import type { SentCall } from '../../balancing/outliers.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, queueFull } from '../../domain/error-catalogue.ts';
@@ -17,13 +16,12 @@ import {
 import type { Answer, ExchangeEvent, FinalEvent, RequestTrace } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Attempted, CallEvents } from './call-events.ts';
-import { callVerdictOf, type ExchangeEnding } from './call-reply.ts';
+import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
+import type { CallEvents, ExchangeEnding } from './call-events.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { type CallInput, InstanceSearch, mayLackTool } from './instance-search.ts';
 import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
-import { tracedExchange } from './traced-exchange.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 
 export interface CallDeps extends Clock {
@@ -35,19 +33,9 @@ export interface CallDeps extends Clock {
   readonly trace?: () => RequestTrace | undefined;
 }
 
-interface Attempt extends Attempted {
-  readonly ref: InstanceRef;
-  readonly plan: AttemptPlan;
-  readonly sent: SentCall<InstanceRef>;
-  readonly mayRepeat: boolean;
-  readonly subscription: Subscription;
-  /** Set when the gateway ends the exchange although the call continues. */
-  overdue: GatewayError | undefined;
-}
+type FailedAttempt = Pick<Attempt, 'ref' | 'number' | 'mayRepeat'>;
 
-type FailedAttempt = Pick<Attempt, 'ref' | 'attempt' | 'mayRepeat'>;
-
-export class Call implements QueuedCall, RunningCall {
+export class Call implements QueuedCall, RunningCall, AttemptCaller {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
   readonly #events: CallEvents;
@@ -55,7 +43,6 @@ export class Call implements QueuedCall, RunningCall {
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
   readonly #search: InstanceSearch;
-  isPaused = false;
   #retries = 0;
   #isAnswering = false;
   /** The last failure of an attempt, or of the opening before it. */
@@ -110,14 +97,67 @@ export class Call implements QueuedCall, RunningCall {
     this.#subscriber.error(error);
   }
 
+  get isPaused(): boolean {
+    return this.#attempt?.isPaused === true;
+  }
+
+  // --- for its attempts --------------------------------------------------------------------------------------------
+
+  get beganAtMs(): number {
+    return this.#deadline.beganAtMs;
+  }
+
+  now(): number {
+    return this.#deps.now();
+  }
+
+  passed(attempt: Attempt, event: ExchangeEvent): void {
+    const { ref, sent, plan } = attempt;
+    this.#input.group.pool.outliers.noteMessage(sent);
+    this.#deadline.noteMessage();
+    if (plan.receive?.(event) === false) return;
+    if (!this.#isAnswering) {
+      this.#isAnswering = true;
+      this.#endOther(attempt);
+    }
+    this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
+  }
+
+  failed(attempt: Attempt, error: GatewayError): void {
+    this.#attempt = this.#other(attempt);
+    this.#slowAttempt = undefined;
+    this.#track(this.#attempt?.ref);
+    const isOver = this.#isAnswering || this.#attempt !== undefined;
+    this.#continue(attempt, error, isOver ? undefined : attempt.plan.failed?.(error));
+  }
+
+  completed(): void {
+    this.#subscriber.complete();
+  }
+
+  paused({ ref }: Attempt, isPaused: boolean): void {
+    this.#deadline.setPaused(isPaused);
+    if (isPaused) this.#input.group.queue.advance(ref);
+  }
+
+  ended(attempt: Attempt, ending: ExchangeEnding): void {
+    const { group } = this.#input;
+    const { ref, sent, plan } = attempt;
+    plan.ended?.(ending);
+    const isOver = this.#subscriber.closed && attempt !== this.#slowAttempt;
+    this.#events.finished(attempt, ending, isOver);
+    group.pool.outliers.ended(sent, callVerdictOf(ending));
+    group.queue.advance(ref);
+  }
+
   // -----------------------------------------------------------------------------------------------------------------
 
   end(): void {
     this.#deadline.end();
     this.#leaveQueue();
     this.#preparation?.unsubscribe();
-    this.#slowAttempt?.subscription.unsubscribe();
-    this.#attempt?.subscription.unsubscribe();
+    this.#slowAttempt?.end(this.#overdue);
+    this.#attempt?.end(this.#overdue);
     this.#route.end?.();
     this.#events.cancelled(this.#passedMs);
   }
@@ -178,15 +218,14 @@ export class Call implements QueuedCall, RunningCall {
 
   /** Counts as a failed attempt, although nothing was sent. */
   #preparationFailed(ref: InstanceRef, error: GatewayError, plan?: AttemptPlan): void {
-    const failed = { ref, attempt: this.#events.unsent(), mayRepeat: false };
+    const failed = { ref, number: this.#events.unsent(), mayRepeat: false };
     this.#continue(failed, error, plan?.failed?.(error));
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
     const { id, serverId } = ref;
-    const attempt = { attempt: this.#events.sent(), waitMs };
     const ending = { outcome: event.kind, durationMs: this.#passedMs - waitMs, error: undefined };
-    this.#events.finished(ref, attempt, ending, true);
+    this.#events.finished({ ref, number: this.#events.sent(), waitMs }, ending, true);
     this.#subscriber.next({ event, instanceId: id, serverId });
     this.#subscriber.complete();
   }
@@ -203,41 +242,14 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   #send(ref: InstanceRef, plan: AttemptPlan): void {
-    const { group } = this.#input;
-    const { request, upstream } = plan;
     this.#track(ref);
-    const sent = group.pool.outliers.sent(ref);
-    const attempt: Attempt = {
-      attempt: this.#events.sent(),
-      waitMs: sent.atMs - this.#deadline.beganAtMs,
-      ref,
-      plan,
-      sent,
-      mayRepeat: isRepeatable(request, ref),
-      subscription: new Subscription(),
-      overdue: undefined,
-    };
-    const parent = request.tracker?.trace ?? this.#deps.trace?.();
-    const exchange$ = tracedExchange(parent, ref, request, attempt.attempt, {
-      finished: (ending) => this.#finished(attempt, ending),
-      overdue: () => attempt.overdue ?? this.#overdue,
-      paused: (isPaused) => {
-        this.isPaused = isPaused;
-        this.#deadline.setPaused(isPaused);
-        if (isPaused) group.queue.advance(ref);
-      },
-      upstream,
-    });
-    // Set before subscribing: an attempt that fails synchronously is followed by the next one in there.
+    const sent = this.#input.group.pool.outliers.sent(ref);
+    const trace = plan.request.tracker?.trace ?? this.#deps.trace?.();
+    const attempt = new Attempt(this, ref, plan, sent, this.#events.sent(), trace);
+    // Set before it starts: an attempt that fails synchronously is followed by the next one in there.
     this.#slowAttempt = this.#attempt;
     this.#attempt = attempt;
-    attempt.subscription.add(
-      exchange$.subscribe({
-        next: (event) => this.#pass(attempt, event),
-        error: (thrown: unknown) => this.#failed(attempt, asGatewayError(thrown)),
-        complete: () => this.#subscriber.complete(),
-      }),
-    );
+    attempt.start();
   }
 
   #track(ref: InstanceRef | undefined): void {
@@ -245,40 +257,18 @@ export class Call implements QueuedCall, RunningCall {
     if (tracker !== undefined) tracker.sentTo = ref;
   }
 
-  #pass(attempt: Attempt, event: ExchangeEvent): void {
-    const { ref, sent, plan } = attempt;
-    this.#input.group.pool.outliers.noteMessage(sent);
-    this.#deadline.noteMessage();
-    if (plan.receive?.(event) === false) return;
-    if (!this.#isAnswering) {
-      this.#isAnswering = true;
-      this.#endOther(attempt);
-    }
-    this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
-  }
-
   /** `winner` answers. The other attempt has failed if its silence was the reason for the second one, else it is cancelled. */
   #endOther(winner: Attempt): void {
     const other = this.#other(winner);
     if (other === undefined) return;
-    if (other === this.#slowAttempt) {
-      other.overdue = atInstance(backendTimeout(this.#silentMs(other)), other.ref.id);
-    }
+    const overdue = other === this.#slowAttempt ? this.#silence(other) : undefined;
     this.#attempt = winner;
     this.#slowAttempt = undefined;
-    other.subscription.unsubscribe();
+    other.end(overdue && atInstance(overdue, other.ref.id));
   }
 
   #other(attempt: Attempt): Attempt | undefined {
     return attempt === this.#attempt ? this.#slowAttempt : this.#attempt;
-  }
-
-  #failed(failed: Attempt, error: GatewayError): void {
-    this.#attempt = this.#other(failed);
-    this.#slowAttempt = undefined;
-    this.#track(this.#attempt?.ref);
-    const isOver = this.#isAnswering || this.#attempt !== undefined;
-    this.#continue(failed, error, isOver ? undefined : failed.plan.failed?.(error));
   }
 
   #continue(failed: FailedAttempt, error: GatewayError, again: RouteRetry | undefined): void {
@@ -312,17 +302,16 @@ export class Call implements QueuedCall, RunningCall {
 
   /** Ends the silent attempt when the route knows a better instance. */
   #abandonSilent(silent: Attempt): void {
-    const error = backendTimeout(this.#silentMs(silent));
+    const error = this.#silence(silent);
     if (silent.plan.slow?.(error) !== true) return;
     this.#attempt = undefined;
     this.#track(undefined);
-    silent.overdue = atInstance(error, silent.ref.id);
-    silent.subscription.unsubscribe();
+    silent.end(atInstance(error, silent.ref.id));
     this.#continue(silent, error, 'repeat');
   }
 
-  #silentMs({ sent }: Attempt): number {
-    return Math.round(this.#deps.now() - sent.atMs);
+  #silence({ sent }: Attempt): GatewayError {
+    return backendTimeout(Math.round(this.#deps.now() - sent.atMs));
   }
 
   /** Starts a second attempt beside a silent one, if another instance can take the call now. */
@@ -339,7 +328,7 @@ export class Call implements QueuedCall, RunningCall {
       this.#route.end?.();
       return;
     }
-    this.#reportRetry(silent, backendTimeout(this.#silentMs(silent)));
+    this.#reportRetry(silent, this.#silence(silent));
     if (!this.#subscriber.closed) this.#send(ref, this.#route.planFor(ref, this.#search.tried));
   }
 
@@ -355,10 +344,10 @@ export class Call implements QueuedCall, RunningCall {
     return true;
   }
 
-  #reportRetry({ ref, attempt }: FailedAttempt, { code }: GatewayError): void {
+  #reportRetry({ ref, number }: FailedAttempt, { code }: GatewayError): void {
     this.#report = undefined;
     this.#retries += 1;
-    this.#events.retried(ref, attempt, code);
+    this.#events.retried(ref, number, code);
   }
 
   /** Joins the queue, or keeps its position there, while a suitable instance is only at capacity; else gives up. */
@@ -381,17 +370,7 @@ export class Call implements QueuedCall, RunningCall {
   }
 
   get #passedMs(): number {
-    return this.#deps.now() - this.#deadline.beganAtMs;
-  }
-
-  #finished(attempt: Attempt, ending: ExchangeEnding): void {
-    const { group } = this.#input;
-    const { ref, sent, plan } = attempt;
-    plan.ended?.(ending);
-    const isOver = this.#subscriber.closed && attempt !== this.#slowAttempt;
-    this.#events.finished(ref, attempt, ending, isOver);
-    group.pool.outliers.ended(sent, callVerdictOf(ending));
-    group.queue.advance(ref);
+    return this.now() - this.beganAtMs;
   }
 
   #timedOut(passedMs: number): void {

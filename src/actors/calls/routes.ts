@@ -10,7 +10,7 @@ import type { InstanceState } from '../../domain/instance.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ExchangeEnding } from './call-reply.ts';
+import type { ExchangeEnding } from './call-events.ts';
 import { isRepeatable } from './retry.ts';
 import type { QueueTarget } from './wait-queue.ts';
 

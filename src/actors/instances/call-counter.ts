@@ -1,5 +1,5 @@
 // Counts the calls of one instance: active calls, which fill its capacity; paused calls, which wait for an answer of their
-// client and do not; reservations of calls between two rounds; and how calls and probes end. InstanceRef, CallReply and, for
+// client and do not; reservations of calls between two rounds; and how calls and probes end. InstanceRef, Attempt and, for
 // probes, the machine count here synchronously, past the mailbox. The balancer chooses the instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';

@@ -1,20 +1,17 @@
-// The typed handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and
-// carries calls past its mailbox: the block that chose the instance counts and sends the call. Strategies choose among handles.
+// The typed handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and leads
+// calls past its mailbox: the block that chose the instance counts and sends the call (calls/attempt.ts). Strategies choose among
+// handles.
 
 import { firstValueFrom, from, Observable, race, timer } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
-import { ANONYMOUS } from '../../domain/account.ts';
-import { notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { CallUpstream, Upstream } from '../../transports/transport.ts';
-import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
 import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
@@ -24,19 +21,6 @@ import type { Lease, LeaseRequest, Leases } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 
-export interface ExchangeHooks {
-  readonly finished?: (ending: ExchangeEnding) => void;
-  /**
-   * Called in the teardown for the error with which the gateway itself ends an exchange; without one, an unanswered
-   * exchange was cancelled by its caller.
-   */
-  readonly overdue?: () => GatewayError | undefined;
-  /** Called with true when the exchange frees its capacity, since the backend waits for the client; with false afterwards. */
-  readonly paused?: (isPaused: boolean) => void;
-  /** The conversation that carries the exchange. Default: that of the instance. */
-  readonly upstream?: CallUpstream | undefined;
-}
-
 export class InstanceRef implements Candidate {
   readonly id: string;
   readonly serverId: string;
@@ -44,18 +28,17 @@ export class InstanceRef implements Candidate {
   readonly capacity: number = LIMITS.inFlightPerInstance;
   /** Its state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
+  /** Attempts count here. */
+  readonly calls: CallCounter;
   readonly #actor: InstanceActor;
-  readonly #calls: CallCounter;
-  readonly #now: () => number;
 
-  constructor(actor: InstanceActor, now: () => number) {
+  constructor(actor: InstanceActor) {
     const { definition, calls } = actor.getSnapshot().context;
     this.id = definition.id;
     this.serverId = definition.serverId;
     this.template = definition.template;
     this.#actor = actor;
-    this.#calls = calls;
-    this.#now = now;
+    this.calls = calls;
     this.state$ = statesOf(actor);
   }
 
@@ -73,7 +56,7 @@ export class InstanceRef implements Candidate {
     return isReopening(this.#actor.getSnapshot());
   }
   get peer(): Peer | undefined {
-    return this.#link?.peer;
+    return this.link?.peer;
   }
   get lastPeer(): Peer | undefined {
     return this.#actor.getSnapshot().context.lastPeer;
@@ -83,31 +66,28 @@ export class InstanceRef implements Candidate {
   }
   /** Exchanges that fill its capacity: not those whose backend waits for its client. */
   get inFlight(): number {
-    return this.#calls.working;
+    return this.calls.working;
   }
   hasCapacityFor(ownerId: string): boolean {
-    return this.#calls.hasCapacityFor(ownerId);
+    return this.calls.hasCapacityFor(ownerId);
   }
   isBelowShare(ownerId: string): boolean {
-    return this.#calls.isBelowShare(ownerId);
-  }
-  get carried(): number {
-    return this.#calls.carried;
+    return this.calls.isBelowShare(ownerId);
   }
   get successRate(): number {
-    return this.#calls.successRate;
+    return this.calls.successRate;
   }
   get latencyMs(): number | undefined {
-    return this.#calls.latencyMs;
+    return this.calls.latencyMs;
   }
   get tools(): ToolCache | undefined {
-    return this.#link?.tools;
+    return this.link?.tools;
   }
-  /** The feed of its present session; undefined while there is none. */
   get feed(): Feed | undefined {
-    return this.#link?.feed;
+    return this.link?.feed;
   }
-  get #link(): SessionLink | undefined {
+  /** Its present session; undefined while there is none. */
+  get link(): SessionLink | undefined {
     const { status, context } = this.#actor.getSnapshot();
     return status === 'active' ? context.link : undefined; // an actor that has ended still has its last session
   }
@@ -126,47 +106,20 @@ export class InstanceRef implements Candidate {
     return isLost && upstream?.isIndependent === true && !this.isReopening;
   }
 
-  /**
-   * Cold: subscribing counts the exchange and passes it to the transport in the same synchronous block; the teardown counts it
-   * down, whether it was answered, failed or was cancelled. Exchanges of all conversations count in the statistics; the end of a
-   * dedicated conversation says nothing about the instance.
-   */
-  exchange(request: ExchangeRequest, hooks: ExchangeHooks = {}): Observable<ExchangeEvent> {
-    return new Observable((subscriber) => {
-      const ownerId = request.caller ?? ANONYMOUS.id;
-      const reply = new CallReply(subscriber, this.#now, this.#calls, ownerId, hooks.paused);
-      this.#send(request, reply, hooks.upstream);
-      return () => {
-        const ending = reply.end(hooks.overdue?.());
-        this.#reportIfIdle();
-        this.#reportFailure(ending.error);
-        hooks.finished?.(ending);
-      };
-    });
-  }
-
-  /** The messages of an independent conversation say nothing about the session. */
-  #send(request: ExchangeRequest, reply: CallReply, upstream: CallUpstream | undefined): void {
-    try {
-      const link = this.#link;
-      const conversation = upstream ?? link?.transport;
-      if (conversation === undefined) reply.error(notConnected());
-      else
-        reply.follow(conversation.exchange(request), upstream?.isIndependent ? undefined : link?.noteMessage);
-    } catch (thrown) {
-      reply.error(thrown); // a fault of the transport costs one call
-    }
+  /** An attempt has ended and is counted, perhaps with a failure. The end of a dedicated conversation says nothing about the instance. */
+  callEnded(failure: GatewayError | undefined): void {
+    this.#reportIfIdle();
+    if (failure !== undefined) this.#reportFailure(failure);
   }
 
   /** An instance that leaves or restarts waits for its last call. */
   #reportIfIdle(): void {
-    if (this.#calls.isIdle && this.#actor.getSnapshot().value.duty !== 'serving')
+    if (this.calls.isIdle && this.#actor.getSnapshot().value.duty !== 'serving')
       this.#actor.send({ type: 'idle' });
   }
 
   /** Errors do not change health, but their causes may: a refused connection does immediately, other failures cause a probe. */
-  #reportFailure(error: GatewayError | undefined): void {
-    if (error === undefined) return;
+  #reportFailure(error: GatewayError): void {
     if (error.facts.unreachable) this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
     else if (error.facts.suspicious) this.suspect();
   }
@@ -197,7 +150,7 @@ export class InstanceRef implements Candidate {
 
   /** Notifies the backend in the conversation of the instance; dropped without a session. */
   notify(method: string, params: JsonObject): void {
-    this.#link?.transport.notify(method, params);
+    this.link?.transport.notify(method, params);
   }
 
   /**
@@ -209,15 +162,15 @@ export class InstanceRef implements Candidate {
   reserve(
     ownerId: string,
     isContinuation = false,
-    conversation: Pick<Upstream, 'closed$'> | undefined = this.#link?.transport,
+    conversation: Pick<Upstream, 'closed$'> | undefined = this.link?.transport,
   ): Observable<never> {
     return new Observable((subscriber) => {
       if (conversation === undefined) return subscriber.complete();
-      const refusal = isContinuation ? undefined : this.#calls.reservationRefusal(ownerId);
+      const refusal = isContinuation ? undefined : this.calls.reservationRefusal(ownerId);
       if (refusal !== undefined) return subscriber.error(refusal);
-      this.#calls.reserve(ownerId);
+      this.calls.reserve(ownerId);
       subscriber.add(() => {
-        this.#calls.cancelReservation(ownerId);
+        this.calls.cancelReservation(ownerId);
         this.#reportIfIdle();
       });
       subscriber.add(conversation.closed$.subscribe({ complete: () => subscriber.complete() }));

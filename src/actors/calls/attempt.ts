@@ -1,0 +1,220 @@
+// One attempt of a call at one instance: counts the call there, passes the events of the conversation to the call, synchronously and
+// past all mailboxes, and reports its end. call.ts decides what a failure means.
+
+import type { Observer, Subscription } from 'rxjs';
+import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
+import { ANONYMOUS } from '../../domain/account.ts';
+import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/client.ts';
+import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
+import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import type { ExchangeOutcome } from '../../domain/events.ts';
+import { type AttemptTrace, type ExchangeEvent, isFinal, type RequestTrace } from '../../domain/exchange.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { ExchangeEnding } from './call-events.ts';
+import { isRepeatable } from './retry.ts';
+import type { AttemptPlan } from './routes.ts';
+
+/** The call of an attempt. */
+export interface AttemptCaller {
+  /** Arrival of the call, in ms of the clock. */
+  readonly beganAtMs: number;
+  now(): number;
+  passed(attempt: Attempt, event: ExchangeEvent): void;
+  /** There is no answer. `ended` follows. */
+  failed(attempt: Attempt, error: GatewayError): void;
+  /** The events after the answer have ended. `ended` follows. */
+  completed(): void;
+  /** The attempt frees its capacity, since the backend waits for the client; or uses it again. */
+  paused(attempt: Attempt, isPaused: boolean): void;
+  /** Called once: nothing of the attempt is under way. */
+  ended(attempt: Attempt, ending: ExchangeEnding): void;
+}
+
+/** Answered exactly once: by the events of a conversation, by a refusal, or not at all after the caller left. */
+export class Attempt implements Observer<ExchangeEvent> {
+  readonly ref: InstanceRef;
+  readonly plan: AttemptPlan;
+  readonly sent: SentCall<InstanceRef>;
+  /** 1 for the first of the call. */
+  readonly number: number;
+  /** Time between the arrival of the call and this attempt. */
+  readonly waitMs: number;
+  /** A repeat does no harm. */
+  readonly mayRepeat: boolean;
+  readonly #caller: AttemptCaller;
+  readonly #ownerId: string;
+  readonly #trace: AttemptTrace | undefined;
+  #source: Subscription | undefined;
+  #onMessage: (() => void) | undefined;
+  #outcome: ExchangeOutcome = 'cancelled';
+  #error: GatewayError | undefined;
+  /** Questions that the client has not answered. */
+  #unanswered = 0;
+  #isPaused = false;
+  #hasEnded = false;
+
+  /** `parent`: the span of the call, if it is traced. */
+  constructor(
+    caller: AttemptCaller,
+    ref: InstanceRef,
+    plan: AttemptPlan,
+    sent: SentCall<InstanceRef>,
+    number: number,
+    parent: RequestTrace | undefined,
+  ) {
+    this.#caller = caller;
+    this.ref = ref;
+    this.plan = plan;
+    this.sent = sent;
+    this.number = number;
+    this.waitMs = sent.atMs - caller.beganAtMs;
+    this.mayRepeat = isRepeatable(plan.request, ref);
+    this.#ownerId = plan.request.caller ?? ANONYMOUS.id;
+    this.#trace = parent?.attempt({
+      method: plan.request.method,
+      params: plan.request.params,
+      template: ref.template,
+      instanceId: ref.id,
+      transport: ref.definition.transport,
+      number,
+    });
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** Counts the call and sends the request in one synchronous block. The messages of an independent conversation say nothing about
+   *  the session of the instance. */
+  start(): void {
+    const { request, upstream } = this.plan;
+    const trace = this.#trace;
+    const { link } = this.ref;
+    this.ref.calls.begin(this.#ownerId);
+    try {
+      const conversation = upstream ?? link?.transport;
+      if (conversation === undefined) throw notConnected();
+      if (upstream?.isIndependent !== true) this.#onMessage = link?.noteMessage;
+      this.#source = conversation.exchange(trace ? { ...request, trace } : request).subscribe(this);
+    } catch (thrown) {
+      this.error(thrown); // a fault of the transport costs one call
+    }
+  }
+
+  /**
+   * Ends what is still running on the backend. `overdue` is given when the gateway ends it, not its caller: then an attempt without
+   * an answer has failed. Idempotent.
+   */
+  end(overdue?: GatewayError): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#source?.unsubscribe();
+    this.#resume();
+    if (overdue !== undefined && this.#outcome === 'cancelled') {
+      this.#outcome = 'failed';
+      this.#error = overdue;
+    }
+    const durationMs = this.#caller.now() - this.sent.atMs;
+    const ending: ExchangeEnding = { outcome: this.#outcome, durationMs, error: this.#error };
+    this.ref.calls.end(this.#ownerId, ending);
+    this.ref.callEnded(ending.error);
+    this.#trace?.ended(ending.error?.code);
+    this.#caller.ended(this, ending);
+  }
+
+  // --- observer of the conversation ------------------------------------------------------------------------------------
+
+  /** Messages after the answer are not passed on. */
+  next(event: ExchangeEvent): void {
+    if (this.#isAnswered) return;
+    this.#onMessage?.();
+    if (event.kind === 'request') {
+      this.#ask(event);
+      return;
+    }
+    if (isFinal(event)) {
+      this.#outcome = event.kind;
+      this.#trace?.answered(event);
+    }
+    this.#caller.passed(this, event);
+  }
+
+  error(thrown: unknown): void {
+    if (this.#isAnswered) {
+      this.complete();
+      return;
+    }
+    this.#error = callFailureOf(thrown);
+    this.#outcome = 'failed';
+    try {
+      this.#caller.failed(this, this.#error);
+    } finally {
+      this.end();
+    }
+  }
+
+  complete(): void {
+    if (!this.#isAnswered) {
+      this.error(
+        backendUnavailable('it ended without an answer', { delivered: 'unknown', suspicious: true }),
+      );
+      return;
+    }
+    try {
+      this.#caller.completed();
+    } finally {
+      this.end();
+    }
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  /** The question is passed on before the freed capacity is announced: the client may answer at once. */
+  #ask(request: ServerRequest): void {
+    this.#isPaused ||= this.ref.calls.pause(this.#ownerId);
+    if (!this.#isPaused) {
+      request.answer(TOO_MANY_WAIT);
+      return;
+    }
+    this.#unanswered += 1;
+    const passed = serverRequest(request, (reply) => {
+      this.#unanswered -= 1;
+      if (this.#unanswered === 0) this.#resume();
+      request.answer(reply);
+    });
+    this.#caller.passed(this, passed);
+    if (this.#isPaused) this.#caller.paused(this, true);
+  }
+
+  #resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.ref.calls.resume(this.#ownerId);
+    this.#caller.paused(this, false);
+  }
+
+  get #isAnswered(): boolean {
+    return this.#outcome === 'result' || this.#outcome === 'error';
+  }
+}
+
+/**
+ * What the end of an attempt says about its backend. Without an answer it has failed only if the error is the backend's: not
+ * when it was cancelled, refused before anything was sent, or too large. Source: ADR 39.
+ */
+export function callVerdictOf({ outcome, error }: ExchangeEnding): CallVerdict {
+  if (outcome === 'result' || outcome === 'error') return 'answered';
+  return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
+}
+
+const TOO_MANY_WAIT: ClientReply = {
+  error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
+};
+
+/** A failure without `delivered` counts as `unknown`, so that only a request that is safe to repeat is repeated. */
+function callFailureOf(thrown: unknown): GatewayError {
+  const error = asGatewayError(thrown);
+  if (error.facts.delivered !== undefined) return error;
+  return new GatewayError(error.code, error.message, { ...error.facts, delivered: 'unknown' });
+}
