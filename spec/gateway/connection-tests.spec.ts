@@ -5,8 +5,7 @@ import { alarmOf } from '../../src/domain/clock.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
-import type { Open } from '../../src/transports/opening.ts';
-import type { Transport } from '../../src/transports/transport.ts';
+import type { Open, Transport } from '../../src/transports/transport.ts';
 import { pass, settled } from '../helpers/failing-backend.ts';
 import { endOf } from '../helpers/outcome.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
@@ -22,13 +21,13 @@ simulateTime(test);
 function testsWith(open: Open) {
   const draft = async () => ({ id: 'draft' }) as InstanceDefinition;
   const clock = { now: () => Date.now(), alarm: alarmOf(untimedScheduler()) };
-  const tests = new ConnectionTests({ open, registry: { draft }, ...clock });
+  const tests = new ConnectionTests({ opener: () => open, registry: { draft }, ...clock });
   return { tests, run: () => tests.run('demo', { endpoint: 'x' }, {}) };
 }
 
 test('end after 10 s although the opening continues, and close a transport that opens late', async () => {
   const late = Promise.withResolvers<Transport>();
-  const { run, tests } = testsWith((_definition, _signal, opener) => {
+  const { run, tests } = testsWith((_signal, opener) => {
     opener?.onStarted?.(() => ({ pid: 1, stderr: ['downloading'] }));
     return late.promise;
   });
@@ -63,7 +62,7 @@ test('are limited in number, until their transports are closed', async () => {
 
 test('are refused and stopped when the gateway closes', async () => {
   const { run, tests } = testsWith(
-    (_definition, signal) =>
+    (signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('called off')))),
   );
   const running = run();

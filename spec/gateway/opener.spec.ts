@@ -1,18 +1,21 @@
-// The function that opens instances: it finds handlers that are registered later, and opens nothing in denied networks.
+// The functions that open instances: they find handlers that are registered later, open nothing in denied networks, start only
+// what may be started, and remember what an opening has learned.
 
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
-import { openerOf } from '../../src/gateway/compose.ts';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import { openerOf } from '../../src/gateway/opener.ts';
+import type { InProcessHandler, TransportDiagnostics } from '../../src/transports/transport.ts';
+import { instanceDefinition, refusal, until } from '../conformance/transport.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { codeOf, errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
+import { fixture, node, withStarts } from '../transports/stdio/open-stdio.ts';
 
-const test = suite('opener');
+const test = suite('opener', { timeoutMs: 30_000 });
 const folder = folderOfAll(test)();
 const { signal } = new AbortController();
 const handlers = new Map<string, InProcessHandler>();
@@ -21,9 +24,9 @@ const shared = { handlers, scheduler: new TaskScheduler() };
 test('opens a handler that is registered later', async () => {
   const open = openerOf({ deniedNetworks: [], ...shared });
   const instance = definition('a', { transport: 'in-process' });
-  assert.is(await codeOf(open(instance, signal)), 'BACKEND_UNAVAILABLE');
+  assert.is(await codeOf(open(instance)(signal)), 'BACKEND_UNAVAILABLE');
   handlers.set(instance.serverId, () => ({}));
-  const transport = await open(instance, signal);
+  const transport = await open(instance)(signal);
   assert.is(transport.kind, 'in-process');
   await transport.close();
 });
@@ -32,8 +35,8 @@ test('opens nothing in a denied network', async () => {
   const server = await startHttpServer();
   const instance = definition('a', { transport: 'http', endpoint: server.url });
   const denied = openerOf({ deniedNetworks: ['127.0.0.0/8'], ...shared });
-  assert.is(await codeOf(denied(instance, signal)), 'BACKEND_UNAVAILABLE');
-  const transport = await openerOf({ deniedNetworks: [], ...shared })(instance, signal);
+  assert.is(await codeOf(denied(instance)(signal)), 'BACKEND_UNAVAILABLE');
+  const transport = await openerOf({ deniedNetworks: [], ...shared })(instance)(signal);
   await transport.close();
   await server.close();
 });
@@ -45,7 +48,7 @@ test('gives programs the environment of their template, which their own variable
   const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
   const open = openerOf({ deniedNetworks: [], ...shared, definitions: new Map([['demo', rules]]) });
   const { stderr } = (
-    await errorOf(open(definition('a', { transport: 'stdio', template: 'demo', ...program }), signal))
+    await errorOf(open(definition('a', { transport: 'stdio', template: 'demo', ...program }))(signal))
   ).facts;
   assert.equal(stderr?.at(-1), 'metric undefined instance');
 });
@@ -60,7 +63,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
   const user = { uid: 1234, gid: 5678, home: '/' };
   const open = openerOf({ deniedNetworks: [], ...shared, definitions, user });
   const instance = definition('a', { transport: 'stdio', template: 'demo', command, args: [] });
-  const { reason } = (await errorOf(open(instance, signal))).facts;
+  const { reason } = (await errorOf(open(instance)(signal))).facts;
   assert.match(String(reason), /--version" prints 1234\.5678$/);
 });
 
@@ -75,7 +78,7 @@ test('starts no program whose template requires a program or version that is mis
       args: ['-e', '"started"'],
       env,
     });
-    return (await errorOf(open(instance, signal))).facts.reason;
+    return (await errorOf(open(instance)(signal))).facts.reason;
   };
   const [major = ''] = process.versions.node.split('.');
   const started = 'exited with code 0';
@@ -99,6 +102,54 @@ test('starts no program whose template requires a program or version that is mis
     String(await reasonOf(['python>=3.10'], process.execPath, path)),
     /"python3 --version" prints 3\.9\.2$/,
   );
+});
+
+test('remembers what was learned of an instance, for the openings of its function', () =>
+  withStarts(async (counted, starts) => {
+    const opener = openerOf({ deniedNetworks: [], ...shared });
+    const instance = instanceDefinition(counted(fixture('--before-initialize=exit')));
+    const open = opener(instance);
+    const startsOf = async (opening = open): Promise<number> => {
+      const before = await starts();
+      await (await opening(signal)).close();
+      return (await starts()) - before;
+    };
+    assert.equal([await startsOf(), await startsOf(), await startsOf(opener(instance))], [2, 1, 2]);
+  }));
+
+test('shows the stderr and pid of a program before it has answered', async () => {
+  const code = "console.error('loading'); console.log('hello'); setInterval(() => {}, 1000)";
+  const managed = { endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' } as const;
+  for (const fields of [{}, managed]) {
+    const stop = new AbortController();
+    let diagnostics: (() => TransportDiagnostics) | undefined;
+    const open = openerOf({ deniedNetworks: [], ...shared })(
+      instanceDefinition({ ...node(code), ...fields }),
+    );
+    const opening = open(stop.signal, {
+      onStarted: (started) => {
+        diagnostics = started;
+      },
+    });
+    await until(() => (diagnostics?.().stderr.length ?? 0) > 0, 'the first line');
+    assert.match(String(diagnostics?.().stderr), 'loading');
+    assert.type(diagnostics?.().pid, 'number');
+    stop.abort();
+    await refusal(opening);
+  }
+});
+
+test('a failure names proxy variables that the program may lack, without their values', async () => {
+  process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
+  const reasonOf = async (more = {}) => {
+    const offline = "console.error('getaddrinfo ENOTFOUND registry.example'); process.exit(1)";
+    const open = openerOf({ deniedNetworks: [], ...shared, ...more })(instanceDefinition(node(offline)));
+    return (await refusal(open(signal))).facts.reason;
+  };
+  const missing = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;
+  assert.match(String(await reasonOf()), missing);
+  assert.not.match(String(await reasonOf({ passEnv: ['HTTPS_PROXY'] })), missing);
+  delete process.env.HTTPS_PROXY;
 });
 
 test.run();

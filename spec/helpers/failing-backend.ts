@@ -9,7 +9,7 @@ import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import type { ClientSession } from '../../src/actors/client-sessions/client-session.ts';
 import { ClientSessions } from '../../src/actors/client-sessions/client-sessions.ts';
-import { Fleet, type FleetOptions } from '../../src/actors/fleet.ts';
+import { Fleet } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { StatelessClients } from '../../src/actors/stateless/stateless-clients.ts';
 import { StatelessPool } from '../../src/actors/stateless/stateless-pool.ts';
@@ -25,7 +25,7 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
 import { META, type Peer, type Tool } from '../../src/domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import type { Upstream } from '../../src/transports/transport.ts';
+import type { Transport, Upstream } from '../../src/transports/transport.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
 import { untimedScheduler } from './turns.ts';
@@ -51,7 +51,7 @@ export const fails =
 export const silent: Script = () => {};
 
 /** For `Harness.open`: a start that ends only when it is aborted. */
-export const startsForEver: FleetOptions['open'] = (_, signal) => calledOff(signal);
+export const startsForEver: Harness['open'] = (_, signal) => calledOff(signal);
 
 export const WRITE: Tool = { name: 'write' };
 export const READ: Tool = { name: 'read', annotations: { readOnlyHint: true } };
@@ -141,7 +141,8 @@ export class Harness {
   sessionAlarms = 0;
   isAccepting = true;
   /** Opens a backend; a spec may replace it. */
-  open: FleetOptions['open'] = async ({ id }) => this.#open(id);
+  open: (definition: InstanceDefinition, signal: AbortSignal) => Promise<Transport> = async ({ id }) =>
+    this.#open(id);
   /** Makes back-offs exact. If it throws, the actor that calls it breaks. */
   random = () => 0.5;
   /** The clock of the instances. If it throws, they break. */
@@ -163,7 +164,7 @@ export class Harness {
       clock: clockOf(alarm),
       random: () => this.random(),
       dedicatedBounds: own,
-      open: (one, signal) => this.open(one, signal),
+      opener: (definition) => (signal) => this.open(definition, signal),
     });
     const { fleet, pool } = this;
     this.dispatcher = new Dispatcher({ ...deps, fleet, budget: new RetryBudget(now) });

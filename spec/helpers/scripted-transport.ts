@@ -6,12 +6,17 @@ import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../src/domain/exchange.ts';
-import type { InstanceDefinition, TransportKind } from '../../src/domain/instance.ts';
+import type { TransportKind } from '../../src/domain/instance.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
-import type { Opener } from '../../src/transports/opening.ts';
-import type { Closed, OmittedTool, Transport, TransportDiagnostics } from '../../src/transports/transport.ts';
+import type {
+  Closed,
+  OmittedTool,
+  Open,
+  Transport,
+  TransportDiagnostics,
+} from '../../src/transports/transport.ts';
 
 /** A legacy server without capabilities, so that its tools are not listed. */
 export const PEER: Peer = {
@@ -233,7 +238,6 @@ export class ScriptedTransport implements Transport {
 
 /** A call of `open` that the spec settles. */
 export interface Opening {
-  readonly definition: InstanceDefinition;
   readonly signal: AbortSignal;
   /** Resolves the opening, by default with a new transport, and returns it. Only the first settlement counts. */
   succeed(transport?: ScriptedTransport): ScriptedTransport;
@@ -256,11 +260,7 @@ export class ScriptedOpener {
     return last;
   }
 
-  readonly open = (
-    definition: InstanceDefinition,
-    signal: AbortSignal,
-    opener?: Opener,
-  ): Promise<Transport> => {
+  readonly open: Open = (signal, opener) => {
     const { promise, resolve, reject } = Promise.withResolvers<Transport>();
     let isSettled = false;
     const fail = (reason = 'connection refused', stderr: readonly string[] = []): void => {
@@ -277,7 +277,7 @@ export class ScriptedOpener {
       if (this.heedsSignal) fail('its start was cancelled');
     });
     const start = (diagnostics: TransportDiagnostics) => opener?.onStarted?.(() => diagnostics);
-    this.openings.push({ definition, signal, succeed, fail, start });
+    this.openings.push({ signal, succeed, fail, start });
     return promise;
   };
 }

@@ -12,7 +12,7 @@ import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import type { Open } from '../transports/opening.ts';
+import type { Open } from '../transports/transport.ts';
 import { ForeignInstance, Group, type Member } from './group.ts';
 import { type ActorSystemOptions, InstanceSupervisor } from './instance-supervisor.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -21,7 +21,8 @@ import type { InstanceActorInput, InstanceEmission } from './instances/instance-
 export interface FleetOptions
   extends Clock,
     ActorSystemOptions,
-    Pick<InstanceActorInput, 'open' | 'random' | 'dedicatedBounds'> {
+    Pick<InstanceActorInput, 'random' | 'dedicatedBounds'> {
+  readonly opener: (definition: InstanceDefinition) => Open;
   readonly emit: (event: GatewayEvent) => void;
 }
 
@@ -232,18 +233,15 @@ export class Fleet {
     return ended;
   }
 
-  /**
-   * Opens the transports of an instance, the first when the programs before it on its endpoint have ended. Always with this
-   * definition: transports keep state by its identity, and a changed one differs in weight or metadata only.
-   */
+  /** Opens the transports of an instance, the first when the programs before it on its endpoint have ended. */
   #openerOf(definition: InstanceDefinition): Open {
-    const open: Open = (_, signal, opener) => this.#options.open(definition, signal, opener);
+    const open = this.#options.opener(definition);
     const before = this.#predecessorsOf(definition);
     if (before === undefined) return open;
-    return async (_, signal, opener) => {
+    return async (signal, opener) => {
       await Promise.race([before, once(signal, 'abort')]);
       if (signal.aborted) throw openingCancelled();
-      return open(definition, signal, opener);
+      return open(signal, opener);
     };
   }
 

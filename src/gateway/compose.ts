@@ -1,5 +1,4 @@
-// Composition root: creates and connects the parts of a gateway for its facade (gateway.ts), and decides how instances are opened:
-// client name, denied networks, timeouts, how commands are launched.
+// Composition root: creates and connects the parts of a gateway for its facade (gateway.ts).
 
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry.ts';
@@ -9,29 +8,22 @@ import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
 import { alarmOf, clockOf } from '../domain/clock.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
-import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
-import { dedicatedBounds, LIMITS } from '../domain/limits.ts';
+import { dedicatedBounds } from '../domain/limits.ts';
 import { DEFAULT_POLICY } from '../domain/policy.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
-import { VERSION } from '../domain/version.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry.ts';
-import { exposureOf, type ProtectedPath, protectedDatabase } from '../templates/command-exposure.ts';
-import type { TemplateRules } from '../templates/definition.ts';
-import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
-import { unmetRequirement } from '../templates/requirements.ts';
+import { protectedDatabase } from '../templates/command-exposure.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { deniedBy } from '../transports/network-guard.ts';
-import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
-import { childEnvironment, environmentOf } from '../transports/stdio/child-process.ts';
-import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import { Mcp } from './mcp.ts';
+import { GATEWAY_INFO, openerOf } from './opener.ts';
 import { Status } from './status.ts';
 import { Sync } from './sync.ts';
 
@@ -63,7 +55,7 @@ export function composeGateway(
   // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
-  const open = openerOf({
+  const opener = openerOf({
     deniedNetworks,
     handlers,
     scheduler,
@@ -79,7 +71,7 @@ export function composeGateway(
     emit,
     alarm,
     clock: clockOf(alarm),
-    open,
+    opener,
     dedicatedBounds: ownBounds,
     inspect,
   });
@@ -103,7 +95,7 @@ export function composeGateway(
   const status = new Status({ fleet, mcp, events$, definitions });
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const readDatabase = databaseStatus(store, now);
-  const tests = new ConnectionTests({ open, registry, now, alarm });
+  const tests = new ConnectionTests({ opener, registry, now, alarm });
   return { policy, readDatabase, fleet, registry, dispatcher, mcp, status, sync, tests, tracing };
 }
 
@@ -117,47 +109,4 @@ function safeInspector(inspect: ActorInspector): (event: ActorInspection) => voi
       // The error is the inspector's own.
     }
   };
-}
-
-/** Sent to backends and to clients. */
-const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
-
-export interface OpenerOptions
-  extends Pick<
-    OpeningOptions,
-    'deniedNetworks' | 'handlers' | 'heldAnswers' | 'scheduler' | 'passEnv' | 'user'
-  > {
-  /** Paths that no command may get. Default: none. */
-  readonly protectedPaths?: readonly ProtectedPath[];
-  readonly definitions?: ReadonlyMap<string, TemplateRules>;
-}
-
-/** Makes the function that opens instances. `handlers` may be added later: they are looked up when an instance is opened. */
-export function openerOf({ protectedPaths = [], definitions, ...options }: OpenerOptions): Open {
-  return openingWith({
-    ...options,
-    reaper: new Reaper(),
-    handshakeTimeoutMs: LIMITS.handshakeMs,
-    client: GATEWAY_INFO,
-    runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),
-    launch: async (definition) => {
-      if (definition.container !== undefined) return definition; // its requirements are in the container
-      const refusal = await exposureOf(definition, protectedPaths);
-      if (refusal !== undefined) throw notStarted(refusal);
-      const rules = definitions?.get(definition.template);
-      if (definition.command === undefined || rules === undefined) return launchOf(definition);
-      const launched = launchOf(withTemplateEnvironment(definition, rules));
-      const { command = '', env } = launched;
-      const { user, passEnv } = options;
-      const environment = childEnvironment(env, environmentOf(user), process.platform, passEnv);
-      const unmet = await unmetRequirement(rules.requires ?? [], command, environment, user);
-      if (unmet !== undefined) throw notStarted(unmet);
-      return launched;
-    },
-  });
-}
-
-/** The program is not started; each attempt to start it checks again. */
-function notStarted(why: string) {
-  return backendUnavailable(`it is not started: ${why.replace(/\.$/, '')}`, { delivered: 'no' });
 }

@@ -9,8 +9,7 @@ import { asGatewayError, shuttingDown } from '../domain/errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
 import type { Registry } from '../registry.ts';
-import type { Open } from '../transports/opening.ts';
-import type { Transport, TransportDiagnostics } from '../transports/transport.ts';
+import type { Open, Transport, TransportDiagnostics } from '../transports/transport.ts';
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;
@@ -18,7 +17,7 @@ const TEST_MS = 10_000;
 const AT_ONCE = 4;
 
 export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
-  readonly open: Open;
+  readonly opener: (definition: InstanceDefinition) => Open;
   readonly registry: Pick<Registry, 'draft'>;
 }
 
@@ -58,7 +57,7 @@ export class ConnectionTests {
 
   /** `closed` resolves when the program has ended or the connection is closed; it never rejects. */
   #open(definition: InstanceDefinition, left: AbortSignal | undefined) {
-    const { open, now, alarm } = this.#deps;
+    const { opener, now, alarm } = this.#deps;
     const startMs = now();
     const stop = new AbortController();
     const disarm = alarm(TEST_MS, () => stop.abort());
@@ -72,7 +71,7 @@ export class ConnectionTests {
       throw backendTimeout(TEST_MS, 'no');
     });
     let readDiagnostics: (() => TransportDiagnostics) | undefined;
-    const opening = open(definition, signal, {
+    const opening = opener(definition)(signal, {
       onStarted: (read) => {
         readDiagnostics = read;
       },

@@ -117,7 +117,13 @@ export interface OpenOptions {
   readonly memory: OpeningMemory;
 }
 
-/** The results of the openings of one instance; kept as long as its definition is unchanged. */
+/** Opens the transport of one instance; `opener` is the part of the options that its owner knows. */
+export type Open = (
+  signal: AbortSignal,
+  opener?: Pick<OpenOptions, 'onStarted' | 'room'>,
+) => Promise<Transport>;
+
+/** The results of the openings of one instance. */
 export interface OpeningMemory {
   /**
    * Over stdio: the next opening goes without the probe for the modern era, because the program left it unanswered, or the last

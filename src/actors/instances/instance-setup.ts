@@ -9,8 +9,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import type { Open } from '../../transports/opening.ts';
-import type { TransportDiagnostics } from '../../transports/transport.ts';
+import type { Open, TransportDiagnostics } from '../../transports/transport.ts';
 import type { CallCounter } from './call-counter.ts';
 import {
   afterClosing,

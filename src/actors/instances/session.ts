@@ -6,13 +6,17 @@ import { fromCallback, fromPromise } from 'xstate';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
-import type { Open } from '../../transports/opening.ts';
-import type { OmittedTool, Transport, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
+import type {
+  OmittedTool,
+  Open,
+  Transport,
+  TransportDiagnostics,
+  Upstream,
+} from '../../transports/transport.ts';
 import { answerOf, gatherPages } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 import { closeQuietly } from './conversation.ts';
@@ -52,7 +56,6 @@ export class SessionLink {
 }
 
 export interface SessionInput {
-  readonly definition: InstanceDefinition;
   readonly open: Open;
   readonly now: () => number;
   readonly leases: Pick<Leases, 'room'>;
@@ -81,7 +84,7 @@ export type SessionChange =
 
 /** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
-  const { definition, now, leases } = input;
+  const { now, leases } = input;
   const ending = new AbortController();
   const startedAtMs = now();
   let transport: Transport | undefined;
@@ -98,7 +101,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   async function run(): Promise<void> {
     let opened: Transport;
     try {
-      opened = await input.open(definition, ending.signal, {
+      opened = await input.open(ending.signal, {
         onStarted: (diagnostics) => sendBack({ type: 'session.starting', diagnostics }),
         room: () => leases.room,
       });

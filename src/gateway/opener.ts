@@ -1,0 +1,91 @@
+// Opens the transports of instances by the rows of their kinds: decides what is started, with the environment of its template, and
+// with which options. A failure names variables that the program may lack.
+
+import { backendUnavailable } from '../domain/error-catalogue.ts';
+import { GatewayError } from '../domain/errors.ts';
+import type { HeldBytes } from '../domain/held-bytes.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { VERSION } from '../domain/version.ts';
+import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
+import type { TemplateRules } from '../templates/definition.ts';
+import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
+import { unmetRequirement } from '../templates/requirements.ts';
+import { TRANSPORTS } from '../transports/index.ts';
+import { childEnvironment, environmentOf, missingVariables } from '../transports/stdio/child-process.ts';
+import { Reaper } from '../transports/stdio/process-group.ts';
+import type { Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
+
+/** Sent to backends and to clients. */
+export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
+
+export interface OpenerOptions
+  extends Pick<OpenOptions, 'deniedNetworks' | 'handlers' | 'scheduler' | 'passEnv' | 'user'> {
+  /** Counts incomplete answers of all instances. Default: not counted. */
+  readonly heldAnswers?: HeldBytes;
+  /** Paths that no command may get. Default: none. */
+  readonly protectedPaths?: readonly ProtectedPath[];
+  readonly definitions?: ReadonlyMap<string, TemplateRules>;
+}
+
+/** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
+export function openerOf(options: OpenerOptions): (definition: InstanceDefinition) => Open {
+  const { heldAnswers, protectedPaths = [], definitions, ...others } = options;
+  const shared: Omit<OpenOptions, 'signal' | 'memory'> = {
+    ...others,
+    reaper: new Reaper(),
+    handshakeTimeoutMs: LIMITS.handshakeMs,
+    client: GATEWAY_INFO,
+    runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),
+  };
+  return (definition) => {
+    const answers = heldAnswers?.of(definition.serverId);
+    const memory: OpeningMemory = {};
+    return async (signal, opener) => {
+      const launched = await launch(definition, protectedPaths, options);
+      try {
+        const opening = { ...shared, ...opener, signal, memory, answers };
+        return await TRANSPORTS[definition.transport].open(launched, opening);
+      } catch (thrown) {
+        throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
+      }
+    };
+  };
+}
+
+/** The definition that is really started. Rejects when it must not be; each attempt to start it checks again. */
+async function launch(
+  definition: InstanceDefinition,
+  protectedPaths: readonly ProtectedPath[],
+  { definitions, user, passEnv }: OpenerOptions,
+): Promise<InstanceDefinition> {
+  if (definition.container !== undefined) return definition; // its requirements are in the container
+  const refusal = await exposureOf(definition, protectedPaths);
+  if (refusal !== undefined) throw notStarted(refusal);
+  const rules = definitions?.get(definition.template);
+  if (definition.command === undefined || rules === undefined) return launchOf(definition);
+  const launched = launchOf(withTemplateEnvironment(definition, rules));
+  const { command = '', env } = launched;
+  const environment = childEnvironment(env, environmentOf(user), process.platform, passEnv);
+  const unmet = await unmetRequirement(rules.requires ?? [], command, environment, user);
+  if (unmet !== undefined) throw notStarted(unmet);
+  return launched;
+}
+
+function notStarted(why: string) {
+  return backendUnavailable(`it is not started: ${why.replace(/\.$/, '')}`, { delivered: 'no' });
+}
+
+/** A program may have failed because it needs a proxy or a certificate that only the gateway has in its environment. */
+function withMissingVariables(
+  thrown: unknown,
+  { command, env, container }: InstanceDefinition,
+  passEnv: readonly string[] | undefined,
+): unknown {
+  if (command === undefined || container !== undefined || !(thrown instanceof GatewayError)) return thrown;
+  const { reason } = thrown.facts;
+  const missing = missingVariables(env, passEnv);
+  if (reason === undefined || missing.length === 0) return thrown;
+  const why = `${reason}; the gateway has ${missing.join(', ')}, which the program does not get (stdio.pass_env)`;
+  return backendUnavailable(why, { ...thrown.facts, cause: thrown, delivered: 'no' });
+}
