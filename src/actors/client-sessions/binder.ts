@@ -5,9 +5,10 @@ import { acceptsServerRequests, type ClientProfile } from '../../domain/client.t
 import { backendTimeout, notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import { SingleFlight } from '../../transports/single-flight.ts';
+import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { noneHealthy } from '../calls/instance-search.ts';
 import type { Group } from '../group.ts';
@@ -42,7 +43,9 @@ export class Binder {
   /** Peers that keep no dedicated conversations, and modern programs that do not speak the legacy era. */
   readonly #sharedOnly = new WeakSet<Peer>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
-  readonly #eraProbes = new WeakMap<Peer, SingleFlight>();
+  readonly #eraProbes = new WeakMap<Peer, StartQueue>();
+  /** Modern programs that speak it. */
+  readonly #bothEras = new WeakSet<Peer>();
 
   constructor(deps: SessionDeps) {
     this.#deps = deps;
@@ -146,22 +149,29 @@ export class Binder {
    * A dedicated process is worth its cost only in the legacy era, in which a program can send requests to its client. One
    * session probes whether the program speaks that era; the others wait, and so start no process in vain.
    */
-  #leaseLegacy(
+  async #leaseLegacy(
     ref: InstanceRef,
     peer: Peer,
     needs: SessionNeeds,
     signal: AbortSignal,
   ): Promise<DedicatedLease | undefined> {
-    const probe = this.#eraProbes.get(peer) ?? new SingleFlight(this.#deps.scheduler);
-    this.#eraProbes.set(peer, probe);
-    return probe.run(signal, async () => {
-      if (this.#sharedOnly.has(peer)) return undefined;
+    const { scheduler } = this.#deps;
+    const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.handshakeMs, scheduler };
+    const probes = this.#eraProbes.get(peer) ?? new StartQueue(options);
+    this.#eraProbes.set(peer, probes);
+    const start = async (): Promise<DedicatedLease | undefined> => {
+      if (this.#sharedOnly.has(peer) || this.#bothEras.has(peer)) return undefined;
       const leased = await lease(ref, needs, signal);
-      if (leased?.upstream.peer.era !== 'modern') return leased;
+      if (leased !== undefined && leased.upstream.peer.era !== 'modern') {
+        this.#bothEras.add(peer);
+        return leased;
+      }
       this.#sharedOnly.add(peer); // before the others continue
-      void leased.close(); // it never rejects
+      void leased?.close(); // it never rejects
       return undefined;
-    });
+    };
+    const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
+    return probed ?? (this.#bothEras.has(peer) ? lease(ref, needs, signal) : undefined);
   }
 
   /** NO_HEALTHY_INSTANCE; SHUTTING_DOWN while the gateway closes. */
