@@ -15,7 +15,7 @@ import { StatelessClients } from '../../src/actors/stateless/stateless-clients.t
 import { StatelessPool } from '../../src/actors/stateless/stateless-pool.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/client.ts';
-import { type Alarm, alarmOf, clockOf } from '../../src/domain/clock.ts';
+import { type Alarm, alarmOf } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
@@ -161,7 +161,6 @@ export class Harness {
     const deps = { emit: this.emit, now, alarm, isAccepting: () => this.isAccepting };
     this.fleet = new Fleet({
       ...deps,
-      clock: clockOf(alarm),
       random: () => this.random(),
       dedicatedBounds: own,
       opener: (definition) => (signal) => this.open(definition, signal),

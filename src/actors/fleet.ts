@@ -4,7 +4,6 @@
 import { once } from 'node:events';
 import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
-import type { Clock } from '../domain/clock.ts';
 import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
@@ -19,11 +18,9 @@ import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 
 export interface FleetOptions
-  extends Clock,
-    ActorSystemOptions,
-    Pick<InstanceActorInput, 'random' | 'dedicatedBounds'> {
+  extends ActorSystemOptions,
+    Omit<InstanceActorInput, 'definition' | 'policy' | 'open'> {
   readonly opener: (definition: InstanceDefinition) => Open;
-  readonly emit: (event: GatewayEvent) => void;
 }
 
 export class Fleet {
@@ -103,15 +100,13 @@ export class Fleet {
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissPredecessor(template, id);
-    const { emit, now, alarm, random, dedicatedBounds } = this.#options;
     const open = this.#openerOf(definition);
-    const input = { definition, policy: group.policy, open, now, alarm, random, emit, dedicatedBounds };
-    const ref = this.#supervisor.start(input);
+    const ref = this.#supervisor.start({ ...this.#options, definition, policy: group.policy, open });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
-      if (!this.#hasSuccessor(ref)) emit(stateEvent(ref, state));
+      if (!this.#hasSuccessor(ref)) this.#options.emit(stateEvent(ref, state));
     });
     return ref;
   }

@@ -1,16 +1,15 @@
 // Starts the actors of instances under the supervisor of their template, and reports crashes. The fleet has the definitions, and
 // restarts after crashes.
 
-import { type Actor, type ActorOptions, type AnyActorRef, createActor } from 'xstate';
+import { type Actor, type AnyActorRef, createActor } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
+import { type Clock, clockOf } from '../domain/clock.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import { rootMachine, type TemplateActor } from './template.machine.ts';
 
-/** The clock of all actors, and the observer of their inspection. */
-export interface ActorSystemOptions {
-  /** Default: the global timers. */
-  readonly clock?: ActorOptions<typeof rootMachine>['clock'];
+/** The timers of all actors, and the observer of their inspection. */
+export interface ActorSystemOptions extends Pick<Clock, 'alarm'> {
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
 }
@@ -26,13 +25,9 @@ export class InstanceSupervisor {
   readonly #freeIds: string[] = [];
 
   /** `onCrash` is called for an actor that crashed through a fault of the gateway; its backend still runs. */
-  constructor(onCrash: (ref: InstanceRef, error: unknown) => void, options: ActorSystemOptions = {}) {
-    const { clock, inspect } = options;
+  constructor(onCrash: (ref: InstanceRef, error: unknown) => void, { alarm, inspect }: ActorSystemOptions) {
     this.#onCrash = onCrash;
-    this.#root = createActor(rootMachine, {
-      ...(clock && { clock }),
-      ...(inspect && { inspect }),
-    });
+    this.#root = createActor(rootMachine, { clock: clockOf(alarm), ...(inspect && { inspect }) });
     this.#root.start();
   }
 

@@ -6,7 +6,7 @@ import type { EventBus } from '../actors/event-bus.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
-import { alarmOf, clockOf } from '../domain/clock.ts';
+import { alarmOf } from '../domain/clock.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
@@ -70,7 +70,6 @@ export function composeGateway(
     random,
     emit,
     alarm,
-    clock: clockOf(alarm),
     opener,
     dedicatedBounds: ownBounds,
     inspect,

@@ -51,12 +51,12 @@ test('reports why a conversation could not be opened, unless its lease had ended
 
 test('ends an idle conversation to make room for a new one, of the same owner where its share is full', async () => {
   const processes: ScriptedTransport[] = [];
-  const bounds = { processes: 9, share: 0.25 }; // 8 for each
+  const dedicatedBounds = { processes: 9, share: 0.25 }; // 8 for each
   const open = async () => {
     processes.push(new ScriptedTransport());
     return processes.at(-1);
   };
-  const leases = make('stdio', open, { bounds });
+  const leases = make('stdio', open, { dedicatedBounds });
   const take = (id: string, idleMs?: number) =>
     leases.lease({ owner: { id }, profile: PLAIN, ...(idleMs === undefined ? {} : { idleMs }) });
   const mine = Array.from({ length: 8 }, () => take('ann', 60_000));
@@ -141,9 +141,8 @@ test('refuses questions of the backend during a request of the gateway itself', 
 test.run();
 
 function make(transport: TransportKind, open: Open, options: Partial<LeasesOptions> = {}) {
-  const instance = { template: 't', id: 'i', serverId: 's', transport };
   return new Leases({
-    instance,
+    definition: { template: 't', id: 'i', serverId: 's', transport },
     emit: () => {},
     now: () => Date.now(),
     alarm: alarmOf(untimedScheduler()),
@@ -155,7 +154,7 @@ function make(transport: TransportKind, open: Open, options: Partial<LeasesOptio
 function makeProcesses(processes: number) {
   const opened: ScriptedTransport[] = [];
   let next: () => Promise<ScriptedTransport | undefined>;
-  const leases = make('stdio', () => next(), { bounds: { processes, share: 1 } });
+  const leases = make('stdio', () => next(), { dedicatedBounds: { processes, share: 1 } });
   const openWith = async (id: string, how: typeof next) => {
     next = how;
     return leases.lease({ owner: { id }, profile: PLAIN }).conversation.opening;

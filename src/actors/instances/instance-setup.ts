@@ -35,11 +35,11 @@ export interface InstanceActorInput extends Clock {
   readonly open: Open;
   readonly random: () => number;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
-  /** Gets the events of leased conversations, `upstream.*`. */
+  /** Gets events; of the actor itself those of leased conversations, `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
 }
 
-export interface InstanceContext extends Omit<InstanceActorInput, 'dedicatedBounds' | 'alarm' | 'emit'> {
+export interface InstanceContext extends InstanceActorInput {
   /** The conversations that clients lease. Independent ones survive the loss of the session. */
   readonly leases: Leases;
   /** Counted by the handles that carry the calls, past the mailbox. */

@@ -32,16 +32,12 @@ const CLEARED = [
 export const instanceMachine = instanceSetup.createMachine({
   id: 'instance',
   type: 'parallel',
-  context: ({ input: { dedicatedBounds: bounds, alarm, emit, ...input }, self }) => ({
+  context: ({ input, self }) => ({
     ...input,
     calls: new CallCounter(),
     leases: new Leases({
+      ...input,
       parent: self,
-      instance: input.definition,
-      bounds,
-      emit,
-      now: input.now,
-      alarm,
       link: () => self.getSnapshot().context.link?.transport,
     }),
     link: undefined,

@@ -35,13 +35,11 @@ export interface Lease {
   readonly release: () => void;
 }
 
-type InstanceIdentity = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
-
 export interface LeasesOptions extends Clock {
   /** The actor of the instance, parent of the actors of conversations. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
-  readonly instance: InstanceIdentity;
-  readonly bounds?: DedicatedBounds | undefined;
+  readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
+  readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** A conversation was opened, could not be, or ended: `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
   /** The present session of the instance; undefined while there is none. */
@@ -64,9 +62,9 @@ export class Leases implements ConversationListener {
   readonly #replaced = new Set<Conversation>();
 
   constructor(options: LeasesOptions) {
-    const { processes, share } = options.bounds ?? DEDICATED_BOUNDS;
+    const { processes, share } = options.dedicatedBounds ?? DEDICATED_BOUNDS;
     this.#options = options;
-    this.#isPipe = TRANSPORT_TRAITS[options.instance.transport].hasProcesses;
+    this.#isPipe = TRANSPORT_TRAITS[options.definition.transport].hasProcesses;
     this.#most = this.#isPipe ? processes : MOST_NETWORKED;
     this.#shares = new OwnerShares(this.#most, share);
   }
@@ -175,7 +173,7 @@ export class Leases implements ConversationListener {
     const idle = this.#oldestIdle(isFull ? owner.id : undefined);
     if (idle !== undefined && this.#replaced.size < this.#most) return this.#replace(idle);
     if (isFull) throw dedicatedShareLimit(this.#shares.share);
-    throw this.#isPipe ? processLimit(this.#most) : queueFull(this.#options.instance.template);
+    throw this.#isPipe ? processLimit(this.#most) : queueFull(this.#options.definition.template);
   }
 
   #oldestIdle(ownerId: string | undefined): Conversation | undefined {
@@ -204,8 +202,8 @@ export class Leases implements ConversationListener {
   }
 
   #eventFor(principal: string) {
-    const { instance } = this.#options;
-    return { ...eventOf(instance), transport: instance.transport, principal };
+    const { definition } = this.#options;
+    return { ...eventOf(definition), transport: definition.transport, principal };
   }
 }
 
