@@ -151,7 +151,8 @@ export class WaitQueue {
     const own = this.#byOwner.get(ownerId)?.size ?? 0;
     const owners = this.#byOwner.size + (own === 0 ? 1 : 0);
     if (!isWithinEqualPart(own, owners, maxLength)) return undefined;
-    const [most] = [...this.#byOwner.values()].toSorted((a, b) => b.size - a.size);
+    let most: Map<QueuedCall, Subscription> | undefined;
+    for (const calls of this.#byOwner.values()) if (calls.size > (most?.size ?? 0)) most = calls;
     return [...(most?.keys() ?? [])].at(-1);
   }
 
