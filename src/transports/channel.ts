@@ -7,8 +7,8 @@ import { CallMap } from '../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/client.ts';
 import { backendUnavailable, notWritable } from '../domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../domain/errors.ts';
-import { type Canceller, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import {
   type AnswerMessage,
   type BackendMessage,
@@ -40,14 +40,12 @@ export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 
 export interface PendingExchange {
   /** Unique on the channel; also its progress token. */
   readonly id: number;
-  readonly method: string;
+  readonly request: ExchangeRequest;
   /** The message to be sent, with the channel's id and progress token. */
   readonly text: string;
   readonly observer: ExchangeObserver;
-  /** Whether a progress token was sent, and the caller's own token. */
+  /** Whether a progress token was sent. */
   readonly reports: boolean;
-  readonly callerToken: JsonValue | undefined;
-  readonly canceller: Canceller | undefined;
   /** Kept up to date by the channel. */
   delivered: Delivered;
 }
@@ -142,12 +140,10 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     }
     const exchange: PendingExchange = {
       id,
-      method: request.method,
+      request,
       text,
       observer,
       reports: params !== request.params,
-      callerToken: callerTokenOf(request),
-      canceller: request.canceller,
       delivered: 'no',
     };
     this.#pending.set(id, exchange);
@@ -157,6 +153,11 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   /** Removes an exchange without notifying its observer. False when it has ended. */
   forget(exchange: PendingExchange): boolean {
     return this.#pending.delete(exchange.id);
+  }
+
+  /** Notifies the backend of a cancellation. Source: MCP basic/utilities/cancellation: "The initialize request MUST NOT be cancelled". */
+  cancelOnBackend({ id, request: { method, canceller } }: PendingExchange): void {
+    if (method !== 'initialize') void this.notify(CANCELLED, cancellation(id, canceller?.cancelReason));
   }
 
   /** Passes a message of the backend to its exchange, else to `messages$`. */
@@ -230,7 +231,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   #takeRequest(message: RequestMessage): void {
     const echoed = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
     // `ping` is sent in both directions, so it may have the same id by chance. Source: MCP basic/index#requests.
-    if (echoed?.method === message.method && message.method !== 'ping') {
+    if (echoed?.request.method === message.method && message.method !== 'ping') {
       this.fail(echoed.id, 'it echoes its input');
       return;
     }
@@ -256,7 +257,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   #onlyOne(): PendingExchange | undefined {
     let found: PendingExchange | undefined;
     for (const exchange of this.#pending.values()) {
-      if (exchange.method === LISTEN) continue;
+      if (exchange.request.method === LISTEN) continue;
       if (found !== undefined) return undefined;
       found = exchange;
     }
@@ -267,7 +268,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   #subscriptionOf({ _meta: meta }: JsonObject): PendingExchange | undefined {
     const id = isJsonObject(meta) ? meta[META.subscriptionId] : undefined;
     const exchange = typeof id === 'number' ? this.#pending.get(id) : undefined;
-    return exchange?.method === LISTEN ? exchange : undefined;
+    return exchange?.request.method === LISTEN ? exchange : undefined;
   }
 
   #takeProgress(method: string, params: JsonObject): void {
@@ -277,7 +278,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     exchange.observer.next({
       kind: 'notification',
       method,
-      params: paramsForCaller(params, exchange.callerToken),
+      params: paramsForCaller(params, callerTokenOf(exchange.request)),
     });
   }
 }

@@ -12,7 +12,7 @@ import { type JsonObject, JsonText } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from './channel.ts';
-import { paramsForCaller } from './handshake.ts';
+import { callerTokenOf, paramsForCaller } from './handshake.ts';
 import type { InProcessHandler, Transport, TransportType } from './transport.ts';
 
 /** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
@@ -107,7 +107,7 @@ class InProcessTransport extends Channel implements Transport {
     const message = { kind: 'notification', method, params } as const;
     if (method !== PROGRESS && method !== LOG) this.receive(message);
     else if (!isOver) {
-      const own = method === PROGRESS ? paramsForCaller(params, exchange.callerToken) : params;
+      const own = method === PROGRESS ? paramsForCaller(params, callerTokenOf(exchange.request)) : params;
       exchange.observer.next({ ...message, params: own });
     }
   }

@@ -5,11 +5,10 @@ import type { Unsubscribable } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { CANCELLED } from '../../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { AnswerEnding, AnswerSink } from '../http/http-answer.ts';
 import { HttpAnswer } from '../http/http-answer.ts';
@@ -118,10 +117,7 @@ export class SseChannel extends Channel implements AnswerSink {
   #cancel(exchange: PendingExchange, post: HttpAnswer): void {
     if (post.sent) post.dismiss();
     else post.abort();
-    if (!this.forget(exchange) || !post.sent) return;
-    const params = cancellation(exchange.id, exchange.canceller?.cancelReason);
-    // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
-    if (exchange.method !== 'initialize') void this.notify(CANCELLED, params);
+    if (this.forget(exchange) && post.sent) this.cancelOnBackend(exchange);
   }
 
   async #sendUnawaited(message: object): Promise<void> {

@@ -5,12 +5,11 @@ import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import type { RunInContainer } from '../../domain/deployment.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
-import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { CANCELLED } from '../../domain/mcp.ts';
 import { Channel, type ExchangeObserver, idsAtEdges, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel, HandshakeOptions } from '../handshake.ts';
 import type { Closed, TransportDiagnostics } from '../transport.ts';
@@ -188,11 +187,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
   /** Also called after every other end of the exchange; cancels it only if it is still pending. */
   unsubscribe(): void {
     if (!this.#channel.forget(this.#exchange) || this.#outbox.remove(this)) return;
-    const { id, method, canceller } = this.#exchange;
-    // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
-    if (method === 'initialize') return;
-    const params = cancellation(id, canceller?.cancelReason);
-    this.#outbox.add(lineOf({ jsonrpc: '2.0', method: CANCELLED, params }));
+    this.#channel.cancelOnBackend(this.#exchange);
   }
 }
 
