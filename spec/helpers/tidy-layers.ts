@@ -48,7 +48,7 @@ const pureRooms: Readonly<Record<string, readonly string[]>> = {
 
 /** Folders whose index.ts is a table. A sibling is a variant when its code matches, or when it is not a helper. */
 const tables: readonly { folder: string; isVariant: (source: Source) => boolean }[] = [
-  { folder: 'src/transports', isVariant: (source) => exportsA('TransportType', source) },
+  { folder: 'src/transports', isVariant: (source) => exportsA('OpenTransport', source) },
   { folder: 'src/http/routes', isVariant: () => true },
   { folder: 'src/cli/commands', isVariant: () => true },
   { folder: 'src/connect', isVariant: (source) => exportsA('(?:readonly )?ConnectKind', source) },

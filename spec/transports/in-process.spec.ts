@@ -131,13 +131,13 @@ test('does not open without a function, nor when the opening was aborted', async
   const definition = instanceDefinition({ transport: 'in-process' });
   const handlers = new Map([[definition.serverId, fixtureHandler('function')]]);
   for (const options of [openOptions(), openOptions({ handlers, signal: AbortSignal.abort() })]) {
-    await refusal(inProcess.open(definition, options));
+    await refusal(inProcess(definition, options));
   }
 });
 
 function open(handler: InProcessHandler): Promise<Transport> {
   const definition = instanceDefinition({ transport: 'in-process' });
-  return inProcess.open(definition, openOptions({ handlers: new Map([[definition.serverId, handler]]) }));
+  return inProcess(definition, openOptions({ handlers: new Map([[definition.serverId, handler]]) }));
 }
 
 test.run();

@@ -45,7 +45,7 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
       const launched = await launch(definition, protectedPaths, options);
       try {
         const opening = { ...shared, ...opener, signal, memory, answers };
-        return await TRANSPORTS[definition.transport].open(launched, opening);
+        return await TRANSPORTS[definition.transport](launched, opening);
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
       }

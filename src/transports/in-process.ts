@@ -13,18 +13,16 @@ import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from './channel.ts';
 import { callerTokenOf, paramsForCaller } from './handshake.ts';
-import type { InProcessHandler, Transport, TransportType } from './transport.ts';
+import type { InProcessHandler, OpenTransport, Transport } from './transport.ts';
 
 /** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
-export const inProcess: TransportType = {
-  open: async (definition, { handlers, signal }) => {
-    const handler = handlers.get(definition.serverId);
-    if (signal.aborted) throw openingCancelled();
-    if (handler === undefined) {
-      throw backendUnavailable(`no function serves "${definition.serverId}"`, { delivered: 'no' });
-    }
-    return new InProcessTransport(handler, peerOf(definition));
-  },
+export const inProcess: OpenTransport = async (definition, { handlers, signal }) => {
+  const handler = handlers.get(definition.serverId);
+  if (signal.aborted) throw openingCancelled();
+  if (handler === undefined) {
+    throw backendUnavailable(`no function serves "${definition.serverId}"`, { delivered: 'no' });
+  }
+  return new InProcessTransport(handler, peerOf(definition));
 };
 
 interface InProcessCall {

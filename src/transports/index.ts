@@ -3,16 +3,12 @@
 import type { TransportKind } from '../domain/instance.ts';
 import { inProcess } from './in-process.ts';
 import { stdio } from './stdio/stdio.ts';
-import type { TransportType } from './transport.ts';
+import type { OpenTransport } from './transport.ts';
 
-export const TRANSPORTS: Readonly<Record<TransportKind, TransportType>> = {
-  http: lazyTransport(async () => (await import('./http/http.ts')).http),
-  sse: lazyTransport(async () => (await import('./sse/sse.ts')).sse),
+export const TRANSPORTS: Readonly<Record<TransportKind, OpenTransport>> = {
+  // Loaded with their first instance: the HTTP client takes 15 MB, which a gateway of programs can do without.
+  http: async (...opening) => (await import('./http/http.ts')).http(...opening),
+  sse: async (...opening) => (await import('./sse/sse.ts')).sse(...opening),
   stdio,
   'in-process': inProcess,
 };
-
-/** A row that is loaded with its first instance: the HTTP client takes 15 MB, which a gateway of programs can do without. */
-function lazyTransport(load: () => Promise<TransportType>): TransportType {
-  return { open: async (definition, options) => (await load()).open(definition, options) };
-}

@@ -138,9 +138,11 @@ export type InProcessHandler = (
   context: { readonly signal: AbortSignal; readonly notify: (method: string, params: JsonObject) => void },
 ) => Promise<unknown> | unknown;
 
-/** One row of the table in index.ts. */
-export interface TransportType {
-  /** Connects to the backend or starts it, and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last
-   *  lines of stderr. Nothing is left running after a rejection. */
-  readonly open: (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;
-}
+/**
+ * A row of the table in index.ts: connects to the backend or starts it, and shakes hands. Rejects with BACKEND_UNAVAILABLE,
+ * `delivered: 'no'`, with the last lines of stderr. Nothing is left running after a rejection.
+ */
+export type OpenTransport<T extends Transport = Transport> = (
+  definition: InstanceDefinition,
+  options: OpenOptions,
+) => Promise<T>;

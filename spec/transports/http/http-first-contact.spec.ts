@@ -129,7 +129,7 @@ for (const [name, row] of Object.entries(ROWS)) {
 test('a server of HTTP+SSE that is registered as http is recognised by requests to its own URL only', async () => {
   const server = await startSseServer();
   try {
-    const transport = await http.open(httpDefinition(server.url), openOptions());
+    const transport = await http(httpDefinition(server.url), openOptions());
     assert.is(transport.kind, 'sse');
     await transport.close();
     const { pathname } = new URL(server.url);
@@ -147,7 +147,7 @@ test('a server of neither transport gets one GET more, and the reason is that of
     response.writeHead(405).end();
   };
   await withRawServer(refuse, async ({ url }) => {
-    const failing = http.open(httpDefinition(String(new URL('/sse', url))), openOptions());
+    const failing = http(httpDefinition(String(new URL('/sse', url))), openOptions());
     const { message } = await failing.catch((thrown: unknown) => Object(thrown));
     assert.match(message, /POST \/sse was answered with HTTP 405: not an MCP server/);
     assert.equal(asked, ['POST', 'POST', 'POST', 'POST', 'POST', 'GET']);

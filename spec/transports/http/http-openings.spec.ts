@@ -90,7 +90,7 @@ test('conversations that ended are not kept', async () => {
 test.run();
 
 function openTo(url: string, more: Partial<OpenOptions> = {}): Promise<Transport> {
-  return http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: HANDSHAKE_MS, ...more }));
+  return http(httpDefinition(url), openOptions({ handshakeTimeoutMs: HANDSHAKE_MS, ...more }));
 }
 
 /** An opening of one owner that the backend never answers. */

@@ -19,7 +19,7 @@ import { httpDefinition, openOptions, withBackend } from './open-http.ts';
 const test = suite('http transport');
 
 const openingFails = (endpoint: string, more: Partial<OpenOptions> = {}) =>
-  refusal(http.open(httpDefinition(endpoint), openOptions(more)));
+  refusal(http(httpDefinition(endpoint), openOptions(more)));
 
 test('reports why it could not open', async () => {
   await withRawServer(
@@ -206,7 +206,7 @@ for (const [name, options] of Object.entries(variants)) {
     name,
     open: async () => {
       const server = await startHttpServer(options);
-      const transport = await http.open(httpDefinition(server.url), openOptions());
+      const transport = await http(httpDefinition(server.url), openOptions());
       return { transport, release: () => server.close() };
     },
   };

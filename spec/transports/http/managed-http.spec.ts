@@ -34,7 +34,7 @@ async function withManaged(
   args: readonly string[],
   body: (transport: Transport) => Promise<void>,
 ): Promise<void> {
-  const transport = await http.open(await definition(args), openOptions({ handshakeTimeoutMs: 20_000 }));
+  const transport = await http(await definition(args), openOptions({ handshakeTimeoutMs: 20_000 }));
   try {
     await body(transport);
   } finally {
@@ -45,7 +45,7 @@ async function withManaged(
 transportConformance(test, {
   name: 'managed',
   open: async () => ({
-    transport: await http.open(
+    transport: await http(
       await definition([fixture, '--answers=sse']),
       openOptions({ handshakeTimeoutMs: 20_000 }),
     ),
@@ -72,7 +72,7 @@ test('leaves PORT alone when the definition sets it', async () => {
   const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
   const args = [fixture, `--port=${new URL(endpoint).port}`];
   const own = httpDefinition(endpoint, { command: process.execPath, args, env: { PORT: '7' } });
-  const transport = await http.open(own, openOptions({ handshakeTimeoutMs: 20_000 }));
+  const transport = await http(own, openOptions({ handshakeTimeoutMs: 20_000 }));
   const { events } = await see(transport.exchange(callTool('env', {})));
   assert.is(JSON.parse(textOf(events[0])).PORT, '7');
   await transport.close();
@@ -92,14 +92,14 @@ test('ends when the program exits, with the reason of the exit and every call an
 
 test('reports how a program that never listened exited, without its stderr in the message', async () => {
   const script = "console.error('no such option'); process.exit(3)";
-  const error = await refusal(http.open(await definition(['-e', script]), openOptions()));
+  const error = await refusal(http(await definition(['-e', script]), openOptions()));
   assert.is(error.message, 'The backend is unavailable: exited with code 3.');
   assert.equal(error.facts.stderr, ['no such option']);
 });
 
 test('stops a program that does not listen in time, or whose opening is aborted', async () => {
   const script = 'console.error(process.pid); setInterval(() => {}, 1000)';
-  const late = http.open(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 600 }));
+  const late = http(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 600 }));
   const error = await refusal(late);
   const pid = Number(error.facts.stderr?.[0]);
   assert.ok(pid > 0);
@@ -108,7 +108,7 @@ test('stops a program that does not listen in time, or whose opening is aborted'
   const onStarted = (facts: () => TransportDiagnostics) => started.push(facts());
   const stop = new AbortController();
   for (const { signal } of [stop, { signal: AbortSignal.abort() }]) {
-    const opening = refusal(http.open(await definition(['-e', script]), openOptions({ signal, onStarted })));
+    const opening = refusal(http(await definition(['-e', script]), openOptions({ signal, onStarted })));
     if (signal === stop.signal) await until(() => started.length > 0, 'it is started');
     stop.abort();
     await opening;

@@ -27,7 +27,7 @@ async function withTransport(
   definition: Partial<InstanceDefinition> = {},
   options: Partial<OpenOptions> = {},
 ): Promise<void> {
-  const transport = await http.open(httpDefinition(url, definition), openOptions(options));
+  const transport = await http(httpDefinition(url, definition), openOptions(options));
   try {
     await body(transport);
   } finally {

@@ -33,7 +33,7 @@ const subject = {
   name: 'sse',
   open: async () => {
     const server = await startSseServer();
-    const transport = await sse.open(definition(server.url), openOptions());
+    const transport = await sse(definition(server.url), openOptions());
     return { transport, release: () => server.close() };
   },
 };
@@ -46,7 +46,7 @@ async function withSse(
 ): Promise<void> {
   const server = await startSseServer(options);
   try {
-    const transport = await sse.open(definition(server.url), openOptions());
+    const transport = await sse(definition(server.url), openOptions());
     try {
       await body({ transport, server });
     } finally {
@@ -58,7 +58,7 @@ async function withSse(
 }
 
 const openingFails = (endpoint: string, more: Partial<OpenOptions> = {}) =>
-  refusal(sse.open(definition(endpoint), openOptions(more)));
+  refusal(sse(definition(endpoint), openOptions(more)));
 
 async function failsWith(options: SseServerOptions, more: Partial<OpenOptions> = {}): Promise<string> {
   const server = await startSseServer(options);
@@ -149,7 +149,7 @@ test('opens a limited number of streams of one owner at a time, and those of oth
       streams[0]?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`);
   };
   await withRawServer(serve, async ({ url }) => {
-    const transport = await sse.open(definition(url), openOptions());
+    const transport = await sse(definition(url), openOptions());
     const open = (owner: string) =>
       codeOf(transport.openUpstream(noCapability, new AbortController().signal, owner));
     const opening = Array.from({ length: 2 * OPENINGS_PER_OWNER }, () => open('ada'));
@@ -179,7 +179,7 @@ test('ends the posts of answered and cancelled calls to which the server gives n
       stream?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`);
   };
   await withRawServer(serve, async ({ url }) => {
-    const transport = await sse.open(definition(url), openOptions());
+    const transport = await sse(definition(url), openOptions());
     assert.is((await see(transport.exchange(callTool('echo', {})))).end, 'completed');
     const cancelled = transport.exchange(callTool('silent', {})).subscribe();
     await until(() => posts.size === 2, 'it is called');

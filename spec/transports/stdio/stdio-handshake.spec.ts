@@ -124,7 +124,7 @@ test('starts a program in a container again if it exited when it was probed, but
   const container = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };
   const memory: OpeningMemory = {};
   const open = (command: string) =>
-    stdio.open(instanceDefinition({ command, container }), openOptions({ memory, runInContainer }));
+    stdio(instanceDefinition({ command, container }), openOptions({ memory, runInContainer }));
   await refusal(open('missing'));
   assert.equal([starts, memory], [1, {}]);
   const transport = await open('server');

@@ -71,7 +71,7 @@ test('does not open when the program refuses to start, and keeps its stderr out 
 test('does not open without a program', async () => {
   const missing = await refusal(openStdio({ command: 'no-such-program', args: [], env: {} }));
   assert.match(missing.message, 'could not be started: ENOENT, there is no program "no-such-program"');
-  const none = await refusal(stdio.open(instanceDefinition({}), openOptions()));
+  const none = await refusal(stdio(instanceDefinition({}), openOptions()));
   assert.match(none.message, 'no command is given');
 });
 

@@ -39,7 +39,7 @@ export async function verify(connection: Connection, env: Terminal['env']): Prom
   if (connection.transport === 'http') await verifyApi(connection, env);
   const beganAtMs = performance.now();
   const signal = new AbortController().signal;
-  const open = TRANSPORTS[connection.transport].open(definitionOf(connection, env), {
+  const open = TRANSPORTS[connection.transport](definitionOf(connection, env), {
     signal,
     handshakeTimeoutMs: VERIFY_MS,
     client: CLIENT,

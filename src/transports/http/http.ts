@@ -15,24 +15,18 @@ import type {
   Closed,
   OmittedTool,
   OpenOptions,
+  OpenTransport,
   TransportDiagnostics,
-  TransportType,
   Upstream,
 } from '../transport.ts';
 import { HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
 import { HttpSession } from './http-session.ts';
-import { type EndpointTransport, openManaged } from './managed-http.ts';
+import { type EndpointTransport, managed } from './managed-http.ts';
 import { ToolHeaders, toolListing } from './tool-headers.ts';
 
-/** Connects to `endpoint`; when the definition has a `command`, too, the gateway runs that program behind it. */
-export const http: TransportType = {
-  open: (definition, options) =>
-    definition.command === undefined
-      ? openHttp(definition, options)
-      : openManaged(definition, options, openHttp),
-};
+export const http: OpenTransport = managed(openHttp);
 
 /** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
 const PEERS_REMEMBERED = 16;

@@ -8,7 +8,7 @@ import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
-import type { Closed, OpenOptions, Transport } from '../transport.ts';
+import type { Closed, OpenOptions, OpenTransport, Transport } from '../transport.ts';
 import { mayBeStarting } from './http-failures.ts';
 
 /** A transport to an endpoint, with a way to report that the program behind it is gone. */
@@ -16,7 +16,15 @@ export interface EndpointTransport extends Transport {
   end(closed: Closed): Promise<void>;
 }
 
-type OpenEndpoint = (definition: InstanceDefinition, options: OpenOptions) => Promise<EndpointTransport>;
+type OpenEndpoint = OpenTransport<EndpointTransport>;
+
+/** Connects to `endpoint`; when the definition has a `command`, too, the gateway runs that program behind it. */
+export function managed(openEndpoint: OpenEndpoint): OpenTransport {
+  return (definition, options) =>
+    definition.command === undefined
+      ? openEndpoint(definition, options)
+      : openManaged(definition, options, openEndpoint);
+}
 
 /** Programs that serve HTTP do not read stdin, so SIGTERM comes at once. */
 const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
@@ -26,7 +34,7 @@ const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
  * The program gets its port in PORT unless the definition sets that. Rejects with BACKEND_UNAVAILABLE, `delivered:
  * 'no'`, with the last lines of stderr, and the program stopped.
  */
-export async function openManaged(
+async function openManaged(
   definition: InstanceDefinition,
   options: OpenOptions,
   openEndpoint: OpenEndpoint,

@@ -7,17 +7,11 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { HttpConnection } from '../http/http-connection.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
-import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
-import type { OpenOptions, TransportType, Upstream } from '../transport.ts';
+import { type EndpointTransport, managed } from '../http/managed-http.ts';
+import type { OpenOptions, OpenTransport, Upstream } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
-/** Connects to `endpoint` by HTTP+SSE; when the definition has a `command`, too, the gateway runs that program behind it. */
-export const sse: TransportType = {
-  open: (definition, options) =>
-    definition.command === undefined
-      ? openSse(definition, options)
-      : openManaged(definition, options, openSse),
-};
+export const sse: OpenTransport = managed(openSse);
 
 /** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
 export async function openSse(

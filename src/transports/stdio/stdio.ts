@@ -5,13 +5,13 @@ import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import type { OpenOptions, Transport, TransportType, Upstream } from '../transport.ts';
+import type { OpenOptions, OpenTransport, Transport, Upstream } from '../transport.ts';
 import type { KillLadder, Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
 import { StdioChannel } from './stdio-channel.ts';
 import { openShared } from './stdio-handshake.ts';
 
-export const stdio: TransportType = { open: openStdio };
+export const stdio: OpenTransport = openStdio;
 
 export interface StdioOptions extends OpenOptions {
   /** Waits between stdin end, SIGTERM and SIGKILL. */
