@@ -6,7 +6,7 @@
 
 import { type Observable, type Observer, tap } from 'rxjs';
 import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
-import type { ClientReply } from '../../domain/client.ts';
+import type { ClientProfile, ClientReply } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
@@ -16,17 +16,27 @@ import type { CallUpstream, Closed, Upstream } from '../../transports/transport.
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 
-export interface ConversationInput {
-  /** The actor of its instance. Default: none, which only specs use. */
+export interface LeaseRequest {
+  readonly owner: { readonly id: string };
+  /** The client as the backend is to see it. */
+  readonly profile: ClientProfile;
+  /** Only one lease at a time may use the conversation. Default true. */
+  readonly isExclusive?: boolean;
+  /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
+  readonly idleMs?: number;
+  /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
+  readonly carrierOf?: ((upstream: Upstream) => CallUpstream) | undefined;
+}
+
+export interface ConversationHost extends Clock {
+  /** The actor of the instance, parent of the actors of its conversations. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
-  readonly ownerId: string;
+}
+
+export interface ConversationInput {
+  readonly request: LeaseRequest;
   /** Equal for conversations that the same leases may use; undefined: no other lease may. */
   readonly key: string | undefined;
-  readonly isExclusive: boolean;
-  /** How long it stays open without a lease, in ms; 0: it ends with its last lease. */
-  readonly idleMs: number;
-  /** See LeaseRequest. */
-  readonly carrierOf?: ((upstream: Upstream) => CallUpstream) | undefined;
   /** Opens it; undefined: the backend keeps no dedicated conversations. `signal` ends the opening. */
   readonly open: (signal: AbortSignal) => Promise<Upstream | undefined>;
   readonly listener: ConversationListener;
@@ -96,27 +106,27 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
 
-  constructor(clock: Clock, input: ConversationInput) {
-    const { parent, ownerId, key, isExclusive, idleMs, listener } = input;
+  constructor(host: ConversationHost, { request, key, open, listener }: ConversationInput) {
+    const { owner, isExclusive = true, idleMs = 0, carrierOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.ownerId = ownerId;
+    this.ownerId = owner.id;
     this.key = key;
     this.isExclusive = isExclusive;
     this.gone = promise;
     this.#resolveGone = resolve;
-    this.#clock = clock;
+    this.#clock = host;
     this.#listener = listener;
     this.#idleMs = idleMs;
-    this.#usedAtMs = clock.now();
+    this.#usedAtMs = host.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
     const close = (): void => void this.close();
     this.#actor = createActor(conversationLogic, {
       id: ACTOR_ID,
-      ...(parent && { parent }),
-      input: { ownerId, close },
+      ...(host.parent && { parent: host.parent }),
+      input: { ownerId: owner.id, close },
     });
     this.#actor.start();
-    this.opening = this.#open(input);
+    this.opening = this.#open(open, carrierOf);
     this.opening.catch(() => undefined); // its leases get the error
   }
 
@@ -201,7 +211,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  async #open({ open, carrierOf }: ConversationInput): Promise<Upstream | undefined> {
+  async #open(open: ConversationInput['open'], carrierOf: LeaseRequest['carrierOf']) {
     const { signal } = this.#ending;
     let upstream: Upstream | undefined;
     try {

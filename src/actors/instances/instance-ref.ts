@@ -14,10 +14,11 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { CallUpstream, Upstream } from '../../transports/transport.ts';
 import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';
+import type { LeaseRequest } from './conversation.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 import { isReopening, snapshotOf, stateOf, statesOf, unhealthyReason } from './instance-view.ts';
-import type { Lease, LeaseRequest, Leases } from './leases.ts';
+import type { Lease, Leases } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 

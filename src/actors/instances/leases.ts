@@ -2,9 +2,7 @@
 // in all and per owner, and emits their events. A legacy session holds an exclusive lease without idle time; a call without a
 // session holds a lease while it lasts, and the conversation stays open for a while for the next one (ADR 69).
 
-import type { AnyActorRef } from 'xstate';
 import type { ClientProfile } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { dedicatedShareLimit, notConnected, processLimit, queueFull } from '../../domain/error-catalogue.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
@@ -12,20 +10,13 @@ import { OwnerShares } from '../../domain/held-bytes.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { DEDICATED_BOUNDS, type DedicatedBounds } from '../../domain/limits.ts';
-import type { CallUpstream, Closed, Transport, Upstream } from '../../transports/transport.ts';
-import { Conversation, type ConversationListener } from './conversation.ts';
-
-export interface LeaseRequest {
-  readonly owner: { readonly id: string };
-  /** The client as the backend is to see it. */
-  readonly profile: ClientProfile;
-  /** Only one lease at a time may use the conversation. Default true. */
-  readonly isExclusive?: boolean;
-  /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
-  readonly idleMs?: number;
-  /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
-  readonly carrierOf?: ((upstream: Upstream) => CallUpstream) | undefined;
-}
+import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
+import {
+  Conversation,
+  type ConversationHost,
+  type ConversationListener,
+  type LeaseRequest,
+} from './conversation.ts';
 
 export interface Lease {
   readonly conversation: Conversation;
@@ -35,9 +26,7 @@ export interface Lease {
   readonly release: () => void;
 }
 
-export interface LeasesOptions extends Clock {
-  /** The actor of the instance, parent of the actors of conversations. Default: none, which only specs use. */
-  readonly parent?: AnyActorRef | undefined;
+export interface LeasesOptions extends ConversationHost {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** A conversation was opened, could not be, or ended: `upstream.*`. */
@@ -129,20 +118,12 @@ export class Leases implements ConversationListener {
   }
 
   #open(request: LeaseRequest, key: string | undefined): Conversation {
-    const { owner, profile, isExclusive = true, idleMs = 0, carrierOf } = request;
+    const { owner, profile, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
-    const conversation = new Conversation(this.#options, {
-      parent: this.#options.parent,
-      ownerId: owner.id,
-      key,
-      isExclusive,
-      idleMs,
-      carrierOf,
-      open: (signal) => this.#openAfter(before, owner.id, profile, signal),
-      listener: this,
-    });
+    const open = (signal: AbortSignal) => this.#openAfter(before, owner.id, profile, signal);
+    const conversation = new Conversation(this.#options, { request, key, open, listener: this });
     if (isCounted) this.#counted.add(conversation);
     if (key !== undefined) this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(conversation));
     return conversation;
