@@ -3,9 +3,8 @@
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../src/actors/change-feed.ts';
-import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import type { ListField, Peer } from '../../src/domain/mcp.ts';
+import type { ListChange, Peer } from '../../src/domain/mcp.ts';
 import {
   ASKABLE,
   Harness,
@@ -26,27 +25,23 @@ const UPDATED = 'notifications/resources/updated';
 const UPDATES = { capabilities: { resources: { subscribe: true } } };
 
 let harness = new Harness();
-let events$ = new Subject<GatewayEvent>();
-let lists$ = new Subject<ListField>();
+let listChanged$ = new Subject<ListChange>();
 let feed: ChangeFeed;
 
 simulateTime(test, () => {
   harness = new Harness();
-  events$ = new Subject();
-  lists$ = new Subject();
+  listChanged$ = new Subject();
   const { pool, fleet } = harness;
-  const listChanges = (template: string) => (template === 't' ? lists$ : new Subject<ListField>());
-  feed = new ChangeFeed({
-    ...{ fleet, pool, events$, listChanges },
-    random: () => 0.5,
-  });
+  const instances = (template: string) => fleet.instances(template);
+  feed = new ChangeFeed({ fleet: { instances, listChanged$ }, pool, random: () => 0.5 });
 });
 test.after.each(() => harness.close());
 
 test('emits changes of lists, and opens no conversation for that', async () => {
   const instance = await add('a', HTTP, MODERN);
   const client = new Client({});
-  for (const list of ['tools', 'resources', 'resourceTemplates'] as const) lists$.next(list);
+  for (const list of ['tools', 'resources', 'resourceTemplates'] as const)
+    for (const template of ['other', 't']) listChanged$.next({ template, list });
   const resources = 'notifications/resources/list_changed';
   assert.equal(client.received, ['notifications/tools/list_changed', resources, resources]);
   await settled();
@@ -174,9 +169,9 @@ test('completes when the gateway closes, and leaves nothing behind', async () =>
   const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   const client = new Client({ uris: ['x:1'] });
   await settled();
-  lists$.complete();
+  listChanged$.complete();
   await settled();
-  assert.equal([client.isOver, listens(instance)[0]?.isCancelled, events$.observed], [true, true, false]);
+  assert.equal([client.isOver, listens(instance)[0]?.isCancelled], [true, true]);
 });
 
 test.run();

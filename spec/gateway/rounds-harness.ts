@@ -61,7 +61,6 @@ export class RoundsHarness {
       budget: new RetryBudget(() => Date.now()),
       now: () => Date.now(),
       isAccepting: () => this.inner.isAccepting,
-      events$: new Subject(),
       changedCallers$: this.changedCallers$,
       serverInfo: { name: 'gateway', version: '1' },
       random: () => 0.5,

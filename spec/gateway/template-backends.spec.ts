@@ -1,8 +1,7 @@
 // One template as the endpoint sees it: its peers, its instances, and the tools that they list.
 
-import { Subject } from 'rxjs';
+import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ListField } from '../../src/domain/mcp.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
 import { ListMemory } from '../../src/protocol/cached-lists.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
@@ -15,11 +14,10 @@ type Ref = { id?: string; state: string; peer?: unknown; lastPeer?: unknown; too
 
 /** Backends of the template `t` over these instances, with only the dependencies that these tests need. */
 function over(refs: readonly Ref[]) {
-  const listChanges$ = new Subject<{ template: string; list: ListField }>();
   const candidates = refs.filter(({ state }) => state === 'healthy');
-  const fleet = { refs: () => refs, group: () => ({ pool: { candidates } }) };
+  const fleet = { refs: () => refs, group: () => ({ pool: { candidates } }), listChanged$: NEVER };
   const now = () => 0;
-  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, listChanges$, now, memory: new ListMemory() };
+  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, now, memory: new ListMemory() };
   return { backends: new TemplateBackends('t', Object(parts)) };
 }
 

@@ -16,14 +16,11 @@ import {
   mergeMap,
   type Observable,
   repeat,
-  share,
-  startWith,
   switchMap,
   takeUntil,
   timer,
 } from 'rxjs';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
-import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS } from '../domain/limits.ts';
 import {
   announcesUpdates,
@@ -40,12 +37,8 @@ import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.
 import { isNetworked } from './stateless/stateless-routing.ts';
 
 export interface ChangeFeedDeps {
-  readonly fleet: Pick<Fleet, 'has' | 'refs'>;
+  readonly fleet: Pick<Fleet, 'instances' | 'listChanged$'>;
   readonly pool: StatelessPool;
-  /** The events of the gateway, hot: a healthy instance may be a new one. */
-  readonly events$: Observable<GatewayEvent>;
-  /** Hot: lists of the template that changed; `resources` includes resource templates. Completes with the gateway. */
-  readonly listChanges: (template: string) => Observable<ListField>;
   /** Returns [0, 1): spreads the reconnections of clients. */
   readonly random: () => number;
 }
@@ -58,16 +51,9 @@ const NOTHING: ReadonlySet<string> = new Set();
 
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
-  /** Names of templates that may have a new instance. Shared among clients: the event stream is busy, since calls are events. */
-  readonly #arrivals$: Observable<string>;
 
   constructor(deps: ChangeFeedDeps) {
     this.#deps = deps;
-    this.#arrivals$ = deps.events$.pipe(
-      filter((event) => event.type === 'instance.healthy'),
-      map((event) => event.template),
-      share(),
-    );
   }
 
   /**
@@ -80,16 +66,17 @@ export class ChangeFeed {
     profile: ClientProfile,
     { resources }: Pick<WantedChanges, 'resources'>,
   ): Observable<ServerNotification> {
-    return defer(() => {
-      const changed$ = this.#deps.listChanges(template).pipe(share());
-      const closed$ = changed$.pipe(ignoreElements(), endWith(true));
-      const messages$ = this.#instanceMessages(template, { owner, profile, uris: resources });
-      return merge(changed$.pipe(map(listChanged)), messages$).pipe(takeUntil(closed$));
-    });
+    const { listChanged$ } = this.#deps.fleet;
+    const lists$ = listChanged$.pipe(
+      filter((change) => change.template === template),
+      map(({ list }) => listChanged(list)),
+    );
+    const messages$ = this.#instanceMessages(template, { owner, profile, uris: resources });
+    return merge(lists$, messages$).pipe(takeUntil(listChanged$.pipe(ignoreElements(), endWith(true))));
   }
 
   #instanceMessages(template: string, client: ChangeSubscriber): Observable<ServerNotification> {
-    return this.#instances(template).pipe(
+    return this.#deps.fleet.instances(template).pipe(
       mergeMap((ref) =>
         ref.state$.pipe(
           map(() => ref.peer),
@@ -98,18 +85,6 @@ export class ChangeFeed {
           switchMap((peer) => (peer === undefined ? EMPTY : this.#messagesOf(ref, peer, client))),
         ),
       ),
-    );
-  }
-
-  /** Each present and future instance, once. */
-  #instances(template: string): Observable<InstanceRef> {
-    const { fleet } = this.#deps;
-    const seen = new WeakSet<InstanceRef>();
-    const isNew = (ref: InstanceRef): boolean => !seen.has(ref) && seen.add(ref).has(ref);
-    return this.#arrivals$.pipe(
-      filter((arrived) => arrived === template),
-      startWith(undefined),
-      mergeMap(() => (fleet.has(template) ? fleet.refs(template).filter(isNew) : [])),
     );
   }
 

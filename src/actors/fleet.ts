@@ -2,7 +2,7 @@
 // Instances of other nodes are only listed. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
 import { once } from 'node:events';
-import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
+import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';
 import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
@@ -33,6 +33,7 @@ export class Fleet {
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
   readonly #ending = new Map<InstanceRef, Promise<void>>();
   readonly #listChanges = new Subject<ListChange>();
+  readonly #added = new Subject<InstanceRef>();
   #isClosing = false;
 
   constructor(options: FleetOptions) {
@@ -45,7 +46,7 @@ export class Fleet {
     return this.#supervisor.root;
   }
 
-  /** Hot, no replay: list changes of instances. Completes when the fleet has closed. */
+  /** Hot, no replay: lists that changed; `resources` includes resource templates. Completes when the fleet has closed. */
   get listChanged$(): Observable<ListChange> {
     return this.#listChanges;
   }
@@ -106,8 +107,11 @@ export class Fleet {
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
-      if (!this.#hasSuccessor(ref)) this.#options.emit(stateEvent(ref, state));
+      if (this.#hasSuccessor(ref)) return;
+      this.#options.emit(stateEvent(ref, state));
+      this.#checkLists(template, id);
     });
+    this.#added.next(ref);
     return ref;
   }
 
@@ -125,7 +129,9 @@ export class Fleet {
 
   /** Removes an instance; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
-    return this.#dismiss(this.member(template, id), withinMs);
+    const ended = this.#dismiss(this.member(template, id), withinMs);
+    this.#checkLists(template, id);
+    return ended;
   }
 
   find(template: string, id: string): Member | undefined {
@@ -171,6 +177,12 @@ export class Fleet {
     return this.members(template).filter((member) => member instanceof InstanceRef);
   }
 
+  /** Cold: the present and future instances of a template on this node. */
+  instances(template: string): Observable<InstanceRef> {
+    const added$ = this.#added.pipe(filter((ref) => ref.template === template));
+    return defer(() => merge(this.has(template) ? this.refs(template) : [], added$));
+  }
+
   /** All instances of this node, template by template. */
   all(): InstanceRef[] {
     return this.templates.flatMap((template) => this.refs(template));
@@ -200,6 +212,11 @@ export class Fleet {
     if (emission.type === 'list.changed') {
       this.#listChanges.next({ template: ref.template, list: emission.list });
     }
+  }
+
+  #checkLists(template: string, id: string): void {
+    for (const list of this.group(template).capabilities.check(id))
+      this.#listChanges.next({ template, list });
   }
 
   /** Adds it as the last of its template. An instance with the same id must be removed first. */

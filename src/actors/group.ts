@@ -12,6 +12,7 @@ import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../dom
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { WaitQueue } from './calls/wait-queue.ts';
+import { CapabilityChanges } from './capability-changes.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 
 /** A registered instance: it runs here, or on another node. */
@@ -34,6 +35,7 @@ export class Group {
   readonly queue = new WaitQueue();
   /** The registered instances by id, in the order of their registration. */
   readonly members = new Map<string, Member>();
+  readonly capabilities = new CapabilityChanges(this.members);
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
   readonly #random: () => number;
   #policy: BalancerPolicy;

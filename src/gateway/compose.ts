@@ -88,7 +88,6 @@ export function composeGateway(
     bufferedBytes,
     scheduler,
     dispatcher,
-    events$,
     serverInfo: GATEWAY_INFO,
   });
   const status = new Status({ fleet, mcp, events$, definitions });

@@ -2,10 +2,9 @@
 // src/actors behind them, which owns sessions, conversations and parked calls.
 
 import { randomBytes } from 'node:crypto';
-import { NEVER, type Observable, type Subscription } from 'rxjs';
+import { NEVER, type Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../actors/calls/retry.ts';
-import { CapabilityChanges } from '../actors/capability-changes.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
@@ -23,7 +22,7 @@ import { ListMemory } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type EndpointOptions, type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
-import { type BackendDeps, listChangesOf, TemplateBackends } from './template-backends.ts';
+import { type BackendDeps, TemplateBackends } from './template-backends.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
 const IDLE_CHECK_MS = 50;
@@ -38,7 +37,6 @@ export interface McpDeps
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
-  readonly events$: Observable<GatewayEvent>;
   /** Name and version of the gateway, sent where it answers for several servers. */
   readonly serverInfo: EndpointOptions['serverInfo'];
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
@@ -57,7 +55,7 @@ export class Mcp {
   readonly #changes: Subscription;
 
   constructor(deps: McpDeps) {
-    const { fleet, events$, serverInfo, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
+    const { fleet, serverInfo, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
     const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions, idleMs } = sessions;
@@ -66,14 +64,11 @@ export class Mcp {
     this.#parked = new ParkedCalls(scheduler);
     const pool = new StatelessPool(scheduler);
     this.#pool = pool;
-    const { changes$: listChanges$ } = new CapabilityChanges(fleet, events$);
-    const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
       sessions: new ClientSessions({ ...deps, maxSessions, idleMs, share }),
       stateless: new StatelessClients({ ...deps, pool }),
-      feed: new ChangeFeed({ fleet, pool, events$, listChanges, random }),
-      listChanges$,
+      feed: new ChangeFeed({ fleet, pool, random }),
       now,
       memory: new ListMemory(),
     };
@@ -84,7 +79,7 @@ export class Mcp {
       templates: () => fleet.templates,
       backendsOf: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
-      listChanges$,
+      listChanges$: fleet.listChanged$,
       serverInfo,
     });
     this.endpoint = new Endpoint({

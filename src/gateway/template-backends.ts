@@ -9,7 +9,7 @@ import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
-import type { ListChange, ListField, Peer, Tool, WantedChanges } from '../domain/mcp.ts';
+import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
@@ -18,8 +18,6 @@ export interface BackendDeps {
   readonly sessions: ClientSessions;
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
-  /** Hot: changes of the lists of all templates. */
-  readonly listChanges$: Observable<ListChange>;
   readonly now: () => number;
   /** The stored lists of all templates. */
   readonly memory: ListMemory;
@@ -36,7 +34,10 @@ export class TemplateBackends implements Backends {
     this.#deps = deps;
     this.#lists = new CachedLists({
       template,
-      listChanged$: listChangesOf(deps.listChanges$, template),
+      listChanged$: deps.fleet.listChanged$.pipe(
+        filter((change) => change.template === template),
+        map(({ list }) => list),
+      ),
       hasPeers: () => this.peers().length > 0,
       isThere: (instanceId) => this.#isHealthy(instanceId),
       now: deps.now,
@@ -99,12 +100,4 @@ function find(name: string, refs: readonly InstanceRef[]): Tool | undefined {
     if (tool !== undefined) return tool;
   }
   return undefined;
-}
-
-/** Hot: which list of a template changed; `resources` includes resource templates. */
-export function listChangesOf(changes$: Observable<ListChange>, template: string): Observable<ListField> {
-  return changes$.pipe(
-    filter((change) => change.template === template),
-    map(({ list }) => list),
-  );
 }
