@@ -12,8 +12,8 @@ import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import type {
   Closed,
-  OmittedTool,
   Open,
+  Opener,
   Transport,
   TransportDiagnostics,
 } from '../../src/transports/transport.ts';
@@ -129,8 +129,6 @@ export class ScriptedTransport implements Transport {
   closesSlowly = false;
   /** Breaks the contract: `exchange` throws this. */
   thrownByExchange: Error | undefined;
-  /** Emits tools that were left out of its lists. */
-  readonly omitted$ = new Subject<OmittedTool>();
   /** Emits when something failed that ended no exchange. */
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
@@ -244,6 +242,7 @@ export interface Opening {
   fail(reason?: string, stderr?: readonly string[]): void;
   /** Reports that the program was started, with its facts so far. */
   start(diagnostics: TransportDiagnostics): void;
+  readonly opener: Opener | undefined;
 }
 
 /** The `open` of an instance. By default it obeys the signal, as transports do. */
@@ -277,7 +276,7 @@ export class ScriptedOpener {
       if (this.heedsSignal) fail('its start was cancelled');
     });
     const start = (diagnostics: TransportDiagnostics) => opener?.onStarted?.(() => diagnostics);
-    this.openings.push({ signal, succeed, fail, start });
+    this.openings.push({ signal, succeed, fail, start, opener });
     return promise;
   };
 }

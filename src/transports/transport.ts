@@ -70,8 +70,6 @@ export type CallUpstream = Pick<Upstream, 'exchange' | 'isIndependent'>;
 
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
-  /** Hot: tools left out of lists, once each, and again when the reason has changed. Absent for kinds that leave out none. */
-  readonly omitted$?: Observable<OmittedTool> | undefined;
   diagnostics(): TransportDiagnostics;
   /**
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
@@ -105,6 +103,13 @@ export interface OpenOptions {
   readonly scheduler: TaskScheduler;
   /** Default: none. */
   readonly onStarted?: OnStarted | undefined;
+  /** Called for a tool that is left out of lists, once, and again when the reason has changed. Default: none. */
+  readonly onOmitted?: ((omitted: OmittedTool) => void) | undefined;
+  /**
+   * Lists the tools again, for a call that was refused because a header is missing; undefined when too many calls wait for that.
+   * Never rejects. Default: they are not listed again.
+   */
+  readonly relistTools?: (() => Promise<void> | undefined) | undefined;
   /** Stops the programs after the death of the gateway. Default: none. */
   readonly reaper?: Reaper | undefined;
   /** Variables of the gateway that programs get. Default: those of PASS_ENV. */
@@ -117,11 +122,11 @@ export interface OpenOptions {
   readonly memory: OpeningMemory;
 }
 
-/** Opens the transport of one instance; `opener` is the part of the options that its owner knows. */
-export type Open = (
-  signal: AbortSignal,
-  opener?: Pick<OpenOptions, 'onStarted' | 'room'>,
-) => Promise<Transport>;
+/** The part of the options that the owner of a transport knows. */
+export type Opener = Pick<OpenOptions, 'onStarted' | 'onOmitted' | 'relistTools' | 'room'>;
+
+/** Opens the transport of one instance. */
+export type Open = (signal: AbortSignal, opener?: Opener) => Promise<Transport>;
 
 /** The results of the openings of one instance. */
 export interface OpeningMemory {

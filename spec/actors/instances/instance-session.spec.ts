@@ -65,15 +65,21 @@ check('lists the tools after the handshake, and again when they changed', async 
   );
 });
 
-check('emits the tools that are omitted from lists, until it is closed', async (harness) => {
-  const transport = await harness.healthy();
-  const omitted = { tool: 'x', reason: 'it is bad' };
-  transport.omitted$.next(omitted);
-  assert.equal(harness.emissions.at(-1), { type: 'tool.omitted', ...omitted });
-  transport.disconnect();
-  transport.omitted$.next(omitted);
-  assert.is(harness.emissions.filter(({ type }) => type === 'tool.omitted').length, 1);
-});
+check(
+  'emits the tools that its transport omits from lists, and lists the tools again for it',
+  async (harness) => {
+    const { opener } = harness.opener.last;
+    assert.is(opener?.relistTools?.(), undefined);
+    const transport = await harness.healthy(new ScriptedTransport({ capabilities: { tools: {} } }));
+    const omitted = { tool: 'x', reason: 'it is bad' };
+    opener?.onOmitted?.(omitted);
+    assert.equal(harness.emissions.at(-1), { type: 'tool.omitted', ...omitted });
+    transport.last.result({ tools: [] });
+    await settled();
+    void opener?.relistTools?.();
+    assert.equal(transport.asked, ['tools/list', 'tools/list']);
+  },
+);
 
 check('subscribes to changes at a modern backend, and survives a broken stream', async (harness) => {
   const transport = new ScriptedTransport({

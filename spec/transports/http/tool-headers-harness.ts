@@ -3,6 +3,8 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { lastValueFrom, toArray } from 'rxjs';
+import { listTools } from '../../../src/actors/instances/session.ts';
+import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -67,7 +69,15 @@ export async function withBackend(
   body: (transport: Transport, backend: Backend) => Promise<void>,
 ): Promise<void> {
   const backend = new Backend();
-  await withRawTransport(backend.respond, (transport) => body(transport, backend));
+  let tools: ToolCache | undefined;
+  const opened = (transport: Transport) => {
+    tools = new ToolCache(
+      () => listTools(transport),
+      () => performance.now(),
+    );
+    return body(transport, backend);
+  };
+  await withRawTransport(backend.respond, opened, { relistTools: () => tools?.lookUp() });
 }
 
 /** All that a caller receives: results by value, errors by code, messages by method, and its failure. */

@@ -1,19 +1,14 @@
-// Arguments that tools of a modern HTTP backend require in headers, tools that declare this in an invalid way, and the listing of
-// all tools for calls that lack a header. How calls get the headers is in http-tool-headers.spec.ts.
+// Arguments that tools of a modern HTTP backend require in headers, and tools that declare this in an invalid way. How calls get
+// the headers is in http-tool-headers.spec.ts.
 
-import { mock } from 'node:test';
-import { EMPTY, from, lastValueFrom, Observable, of, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   areTooLarge,
   MOST_HEADER_BYTES,
   MOST_REPORTED,
   MOST_TOOLS,
   ToolHeaders,
-  toolListing,
 } from '../../../src/transports/http/tool-headers.ts';
 import { MODERN_PEER as PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -46,13 +41,13 @@ test('a list without invalid tools, or that cannot be read, is unchanged', () =>
   const texts = ['{"tools":[{"name":"a"},7,null]}', '{"tools":7}', '[]', '{"tools":[{]}'];
   for (const text of texts) {
     const list = JsonText.ofBytes(Buffer.from(text));
-    assert.is(learn(new ToolHeaders(EMPTY), list), list, text);
+    assert.is(learn(new ToolHeaders({}), list), list, text);
     assert.is(Buffer.from(list.bytes).toString(), text);
   }
 });
 
 test('headers of the oldest tools are forgotten when there are too many', () => {
-  const headers = new ToolHeaders(EMPTY);
+  const headers = new ToolHeaders({});
   for (let at = 0; at <= MOST_TOOLS; at += 1000) {
     learn(headers, page(Array.from({ length: 1000 }, (_, index) => tool(`tool-${at + index}`))));
   }
@@ -67,7 +62,7 @@ test('headers are too large above a number of bytes, names included', () => {
 });
 
 test('headers are not learned from other results, or in another era', () => {
-  const headers = new ToolHeaders(EMPTY);
+  const headers = new ToolHeaders({});
   const list = page([tool('one'), tool('bad', { a: { type: 'object', 'x-mcp-header': 'A' } })]);
   assert.is(headers.checkTools({ method: 'tools/call' }, PEER, list), list);
   assert.is(headers.checkTools({ method: 'tools/list' }, { ...PEER, era: 'legacy' }, list), list);
@@ -81,9 +76,8 @@ const BAD = { a: { type: 'object', 'x-mcp-header': 'A' } };
 const WORSE = { a: { type: 'string', 'x-mcp-header': 'A B' } };
 
 test('omitted tools are reported once for each fault, up to a maximum, with at most the beginning of their names', () => {
-  const headers = new ToolHeaders(EMPTY);
   const names: string[] = [];
-  headers.omitted$.subscribe(({ tool }) => names.push(tool));
+  const headers = new ToolHeaders({ onOmitted: ({ tool }) => names.push(tool) });
   const list = (...tools: readonly JsonObject[]) => void learn(headers, page(tools));
   const long = 'x'.repeat(100_000);
   for (let count = 0; count < 3; count += 1) list(tool(long, BAD), tool('one', BAD));
@@ -91,57 +85,6 @@ test('omitted tools are reported once for each fault, up to a maximum, with at m
   assert.equal(names, [long.slice(0, 256), 'one', 'one']);
   list(...Array.from({ length: 2 * MOST_REPORTED }, (_, at) => tool(`tool-${at}`, BAD)));
   assert.is(names.length, MOST_REPORTED + 1);
-});
-
-// The listing of all tools, once for all waiting calls, with limits.
-
-function pageWith(nextCursor?: string): ExchangeEvent {
-  return { kind: 'result', result: JsonText.ofValue({ tools: [], nextCursor }) };
-}
-
-/** Subscribes, and records what happens. */
-function follow(listing$: Observable<never>) {
-  const received: string[] = [];
-  const subscription = listing$.subscribe({
-    next: () => received.push('event'),
-    error: () => received.push('error'),
-    complete: () => received.push('end'),
-  });
-  return { received, subscription };
-}
-
-test('a listing ends when it fails, is refused, or has too many pages', async () => {
-  const refusal: ExchangeEvent = { kind: 'error', error: { code: -32601, message: 'no' } };
-  assert.equal(follow(toolListing(() => throwError(() => new Error('gone')))).received, ['end']);
-  assert.equal(follow(toolListing(() => of(refusal))).received, ['end']);
-  let pages = 0;
-  const endless$ = toolListing(() => {
-    pages += 1;
-    return from(Promise.resolve(pageWith(String(pages))));
-  });
-  await lastValueFrom(endless$, { defaultValue: undefined });
-  assert.is(pages, LIMITS.listPages);
-});
-
-test('a listing without an answer ends and is cancelled after its timeout, but not when its caller leaves', () => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-  try {
-    let isCalledOff = false;
-    const listing$ = toolListing(
-      () =>
-        new Observable(() => () => {
-          isCalledOff = true;
-        }),
-    );
-    follow(listing$).subscription.unsubscribe();
-    const { received } = follow(listing$);
-    mock.timers.tick(LIMITS.toolLookupMs - 1);
-    assert.equal([received, isCalledOff], [[], false]);
-    mock.timers.tick(1);
-    assert.equal([received, isCalledOff], [['end'], true]);
-  } finally {
-    mock.timers.reset();
-  }
 });
 
 test.run();

@@ -1,7 +1,7 @@
 // The actor that owns one transport, and with it one process or one connection: opens it, offers it as a link for requests, and
 // reports its end. instance.machine.ts decides about health and restarts.
 
-import { defer, firstValueFrom, type Observable, takeUntil, tap } from 'rxjs';
+import { defer, firstValueFrom, type Observable, tap } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
@@ -88,6 +88,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   const ending = new AbortController();
   const startedAtMs = now();
   let transport: Transport | undefined;
+  let tools: ToolCache | undefined;
 
   // The callback actor does not see errors of an async function, which therefore catches all.
   const ended = run();
@@ -103,6 +104,8 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     try {
       opened = await input.open(ending.signal, {
         onStarted: (diagnostics) => sendBack({ type: 'session.starting', diagnostics }),
+        onOmitted: (omitted) => sendBack({ type: 'tool.omitted', ...omitted }),
+        relistTools: () => tools?.lookUp(),
         room: () => leases.room,
       });
     } catch (thrown) {
@@ -129,15 +132,13 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
 
   function follow(opened: Transport): void {
     const link = new SessionLink(opened, now);
+    tools = link.tools;
     opened.messages$.subscribe(link.noteMessage);
     link.feed.messages(new Set()).subscribe(({ method }) => {
       const list = changedList(method);
       if (list === 'tools') void link.tools.invalidate();
       if (list !== undefined) sendBack({ type: 'list.changed', list });
     });
-    opened.omitted$
-      ?.pipe(takeUntil(opened.closed$))
-      .subscribe((omitted) => sendBack({ type: 'tool.omitted', ...omitted }));
     void link.tools.refresh();
     sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
   }

@@ -5,7 +5,7 @@
 // stream asks to be polled. The caller sets the deadline.
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
-import type { Subscriber, Subscription } from 'rxjs';
+import type { Subscriber } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
@@ -56,7 +56,6 @@ export class HttpCall implements AnswerSink {
   #answer: HttpAnswer | undefined;
   #polling: Polling | undefined;
   #addedHeaders: ExchangeRequest['headers'];
-  #listing: Subscription | undefined;
   #epoch = 0;
   #post: PostTrace | undefined;
   #repeated = false;
@@ -255,10 +254,10 @@ export class HttpCall implements AnswerSink {
   #repeatWithHeaders(error: JsonRpcError): void {
     this.#repeated = true;
     const { backend, session } = this.#conversation;
-    const changed$ = backend.toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
-    this.#listing = changed$.subscribe((haveChanged) => {
+    const changed = backend.toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
+    void changed.then((haveChanged) => {
       if (haveChanged) this.start();
-      else this.#answerWithError(error);
+      else if (!this.#settled) this.#answerWithError(error);
     });
   }
 
@@ -301,7 +300,6 @@ export class HttpCall implements AnswerSink {
     this.#settled = true;
     this.#endPostSpan((this.#polling ?? this.#answer)?.status ?? 0);
     clearTimeout(this.#polling?.timer);
-    this.#listing?.unsubscribe();
     this.#conversation.calls.delete(this.#id);
   }
 }

@@ -2,7 +2,6 @@
 // refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has the connections to one backend, its
 // own conversation and those of single clients (http-conversation.ts); managed-http.ts runs the program behind an endpoint.
 
-import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -11,20 +10,13 @@ import type { Peer } from '../../domain/mcp.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { isRefusal } from '../handshake.ts';
 import { openSse } from '../sse/sse.ts';
-import type {
-  Closed,
-  OmittedTool,
-  OpenOptions,
-  OpenTransport,
-  TransportDiagnostics,
-  Upstream,
-} from '../transport.ts';
+import type { Closed, OpenOptions, OpenTransport, TransportDiagnostics, Upstream } from '../transport.ts';
 import { HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
 import { HttpSession } from './http-session.ts';
 import { type EndpointTransport, managed } from './managed-http.ts';
-import { ToolHeaders, toolListing } from './tool-headers.ts';
+import { ToolHeaders } from './tool-headers.ts';
 
 export const http: OpenTransport = managed(openHttp);
 
@@ -60,7 +52,6 @@ export async function openHttp(
 /** The conversation that all clients share, and those of single clients. */
 class HttpTransport extends HttpConversation implements EndpointTransport {
   readonly kind = 'http';
-  readonly omitted$: Observable<OmittedTool>;
   readonly #options: OpenOptions;
   readonly #openings: HttpOpenings<HttpConversation>;
   /** The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. */
@@ -69,10 +60,8 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
 
   constructor(connection: HttpConnection, session: HttpSession, options: OpenOptions) {
     const { client, scheduler, handshakeTimeoutMs } = options;
-    const listing$ = toolListing((request) => this.exchange(request));
-    const toolHeaders = new ToolHeaders(listing$);
+    const toolHeaders = new ToolHeaders(options);
     super({ connection, client, toolHeaders, deleteSession: sessionDeletes(scheduler) }, session, undefined);
-    this.omitted$ = toolHeaders.omitted$;
     this.#options = options;
     this.#hasNoSessions = session.peer.era === 'bare';
     this.#openings = new HttpOpenings(handshakeTimeoutMs, scheduler);

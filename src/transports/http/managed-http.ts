@@ -69,7 +69,6 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
     kind: inner.kind,
     peer: inner.peer,
     messages$: inner.messages$,
-    omitted$: inner.omitted$,
     closed$,
     exchange: (request) => inner.exchange(request),
     notify: (method, params) => inner.notify(method, params),

@@ -2,42 +2,25 @@
 // that passes, so that the calls of all callers carry the headers: callers of the HTTP API and legacy clients do not know them.
 // domain/param-headers.ts reads declarations and writes headers.
 
-import {
-  catchError,
-  concat,
-  defer,
-  EMPTY,
-  expand,
-  ignoreElements,
-  type Observable,
-  of,
-  Subject,
-  share,
-  takeUntil,
-  timer,
-} from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { type Declaration, declaredBy, headerBytes, paramHeaders } from '../../domain/param-headers.ts';
 import { cutText } from '../../domain/text.ts';
-import type { OmittedTool } from '../transport.ts';
+import type { OpenOptions } from '../transport.ts';
 
 /** Tools with headers that are remembered; beyond them the oldest is forgotten. */
 export const MOST_TOOLS = 10_000;
 
 export class ToolHeaders {
   readonly #declarations = new Map<string, readonly Declaration[]>();
-  readonly #listing$: Observable<never>;
   /** Why tools were reported as left out of lists, by their names. */
   readonly #reported = new Map<string, string>();
-  readonly #omitted = new Subject<OmittedTool>();
-  readonly omitted$: Observable<OmittedTool> = this.#omitted;
+  readonly #options: Pick<OpenOptions, 'relistTools' | 'onOmitted'>;
 
-  constructor(listing$: Observable<never>) {
-    this.#listing$ = listing$;
+  constructor(options: Pick<OpenOptions, 'relistTools' | 'onOmitted'>) {
+    this.#options = options;
   }
 
   /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */
@@ -49,18 +32,18 @@ export class ToolHeaders {
   }
 
   /**
-   * For a call that was refused because a header is missing: emits once whether it would get other headers now than `sent`, and
-   * completes. If it would not, the tools are listed first. Never errors; takes as long as the listing.
+   * For a call that was refused because a header is missing: whether it would get other headers now than `sent`. If it would not,
+   * the tools are listed again first. Never rejects; takes as long as the listing.
    */
-  haveChanged(request: ExchangeRequest, peer: Peer, sent: ExchangeRequest['headers']): Observable<boolean> {
+  async haveChanged(
+    request: ExchangeRequest,
+    peer: Peer,
+    sent: ExchangeRequest['headers'],
+  ): Promise<boolean> {
     const haveChanged = (): boolean =>
       Object.entries(this.for(request, peer) ?? {}).some(([name, value]) => value !== sent?.[name]);
-    if (haveChanged()) return of(true);
-    if (!areOursFor(request, peer)) return of(false);
-    return concat(
-      this.#listing$,
-      defer(() => of(haveChanged())),
-    );
+    if (!haveChanged() && areOursFor(request, peer)) await this.#options.relistTools?.();
+    return haveChanged();
   }
 
   /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
@@ -89,7 +72,7 @@ export class ToolHeaders {
     const tool = cutText(name, NAME_UNITS);
     if (this.#reported.get(tool) === fault || this.#reported.size >= MOST_REPORTED) return;
     this.#reported.set(tool, fault);
-    this.#omitted.next({ tool, reason: fault });
+    this.#options.onOmitted?.({ tool, reason: fault });
   }
 
   #remember(name: string, declarations: readonly Declaration[]): void {
@@ -131,31 +114,3 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
 export const MOST_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
 const NAME_UNITS = 256;
-
-/**
- * Lists the tools of a backend again, for calls that were refused because a header was missing. On subscription it requests every
- * page through `exchange`, once for all simultaneous subscribers, and completes when that has ended, has failed, or has taken
- * LIMITS.toolLookupMs. The listing continues without subscribers. Never errors.
- */
-export function toolListing(
-  exchange: (request: ExchangeRequest) => Observable<ExchangeEvent>,
-): Observable<never> {
-  const ask = (cursor?: string) =>
-    exchange(cursor === undefined ? { method: 'tools/list' } : { method: 'tools/list', params: { cursor } });
-  return defer(() => ask()).pipe(
-    expand((event, index) => {
-      const cursor = index + 1 < LIMITS.listPages ? cursorIn(event) : undefined;
-      return cursor === undefined ? EMPTY : ask(cursor);
-    }),
-    takeUntil(timer(LIMITS.toolLookupMs)),
-    ignoreElements(),
-    catchError(() => EMPTY), // the caller gets the refusal of its call
-    share({ resetOnRefCountZero: false }),
-  );
-}
-
-function cursorIn(event: ExchangeEvent): string | undefined {
-  if (event.kind !== 'result') return undefined;
-  const { value } = event.result;
-  return isJsonObject(value) && typeof value.nextCursor === 'string' ? value.nextCursor : undefined;
-}
