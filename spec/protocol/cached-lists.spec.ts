@@ -2,14 +2,14 @@
 // the notices when a list changes.
 
 import { mock } from 'node:test';
-import { firstValueFrom, type Observable, Subject } from 'rxjs';
+import { firstValueFrom, NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../src/domain/client.ts';
 import { noHealthyInstance } from '../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { ListField } from '../../src/domain/mcp.ts';
-import { CachedLists, ListMemory, listNotices } from '../../src/protocol/cached-lists.ts';
+import { CachedLists, ListMemory, withListNotices } from '../../src/protocol/cached-lists.ts';
 import type { SessionlessOptions } from '../../src/protocol/ports.ts';
 import { suite } from '../helpers/suite.ts';
 import { answered, PROFILE } from './listing-backends.ts';
@@ -144,7 +144,7 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
 function noticing() {
   const changes$ = new Subject<ListField>();
   const received: string[] = [];
-  const subscription = listNotices(changes$).subscribe(({ method }) => received.push(method));
+  const subscription = withListNotices(NEVER, changes$).subscribe(({ method }) => received.push(method));
   return { changes$, received, subscription };
 }
 

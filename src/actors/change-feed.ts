@@ -20,15 +20,9 @@ import {
   takeUntil,
   timer,
 } from 'rxjs';
-import type { ClientProfile, ServerNotification } from '../domain/client.ts';
+import { type ClientProfile, listNotice, type ServerNotification } from '../domain/client.ts';
 import { LIMITS } from '../domain/limits.ts';
-import {
-  announcesUpdates,
-  LIST_NOTICES,
-  type ListField,
-  type Peer,
-  type WantedChanges,
-} from '../domain/mcp.ts';
+import { announcesUpdates, type Peer, type WantedChanges } from '../domain/mcp.ts';
 import type { Fleet } from './fleet.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 import { backOffMs } from './instances/instance-statistics.ts';
@@ -69,7 +63,7 @@ export class ChangeFeed {
     const { listChanged$ } = this.#deps.fleet;
     const lists$ = listChanged$.pipe(
       filter((change) => change.template === template),
-      map(({ list }) => listChanged(list)),
+      map(({ list }) => listNotice(list)),
     );
     const messages$ = this.#instanceMessages(template, { owner, profile, uris: resources });
     return merge(lists$, messages$).pipe(takeUntil(listChanged$.pipe(ignoreElements(), endWith(true))));
@@ -126,8 +120,4 @@ export class ChangeFeed {
 
 function updatesOf(feed: Feed | undefined, uris: ReadonlySet<string>): Observable<ServerNotification> {
   return feed?.messages(uris).pipe(filter(({ method }) => method === UPDATED)) ?? EMPTY;
-}
-
-function listChanged(list: ListField): ServerNotification {
-  return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
 }

@@ -3,6 +3,7 @@
 import type { GatewayError } from './errors.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
+import { LIST_NOTICES, type ListField } from './mcp.ts';
 
 /** The declarations of a client: in `initialize`, or in the `_meta` of every request. */
 export interface ClientProfile {
@@ -47,6 +48,11 @@ export interface ServerNotification {
   readonly kind: 'notification';
   readonly method: string;
   readonly params: JsonObject;
+}
+
+/** The notice that a list has changed. */
+export function listNotice(list: ListField): ServerNotification {
+  return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
 }
 
 /** Capabilities that let a server send requests; each needs a conversation without messages of other clients. */

@@ -26,18 +26,16 @@ import {
   tap,
   throttleTime,
 } from 'rxjs';
-import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/client.ts';
+import {
+  type ClientProfile,
+  listNotice,
+  type ServerMessage,
+  type ServerNotification,
+} from '../domain/client.ts';
 import { GatewayError, hasCode } from '../domain/errors.ts';
 import { type Answer, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
 import { canonicalText, isJsonObject } from '../domain/json.ts';
-import {
-  announcesChanges,
-  changedList,
-  LIST_NOTICES,
-  type ListField,
-  listOf,
-  type Peer,
-} from '../domain/mcp.ts';
+import { announcesChanges, changedList, type ListField, listOf, type Peer } from '../domain/mcp.ts';
 import { shortKey } from './client-bounds.ts';
 import type { McpSession, SessionlessOptions } from './ports.ts';
 
@@ -256,35 +254,27 @@ const AUDIT_MS = 50;
 /** Shortest time between two notices of one kind. */
 const THROTTLE_MS = 1_000;
 
-/** At most one notice of each kind per THROTTLE_MS; the last change always leads to one. */
-export function listNotices(changes$: Observable<ListField>): Observable<ServerNotification> {
-  return changes$.pipe(
-    map((list) => LIST_NOTICES[list]),
-    groupBy((method) => method),
-    mergeMap((same$) =>
-      same$.pipe(
-        auditTime(AUDIT_MS),
-        throttleTime(THROTTLE_MS, undefined, { leading: true, trailing: true }),
-      ),
-    ),
-    map((method) => ({ kind: 'notification', method, params: {} })),
-  );
-}
-
-/** The messages, whose notices of lists are merged with the changes. Completes with the messages. */
+/**
+ * The messages and a notice for each change; at most one notice of each list per THROTTLE_MS, and the last change always leads to
+ * one. Completes with the messages.
+ */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
 ): Observable<M | ServerNotification> {
   return messages$.pipe(
-    connect((shared$) => {
-      const lists$ = shared$.pipe(
-        map(({ method }) => changedList(method)),
-        filter((list) => list !== undefined),
-      );
-      const others$ = shared$.pipe(filter(({ method }) => changedList(method) === undefined));
-      const ended$ = shared$.pipe(ignoreElements(), endWith(true));
-      return merge(listNotices(merge(changes$, lists$)).pipe(takeUntil(ended$)), others$);
-    }),
+    connect((shared$) =>
+      merge(shared$, changes$.pipe(map(listNotice))).pipe(
+        groupBy(({ method }) => changedList(method)),
+        mergeMap((same$) =>
+          same$.key === undefined
+            ? same$
+            : same$.pipe(auditTime(AUDIT_MS), throttleTime(THROTTLE_MS, undefined, BOTH)),
+        ),
+        takeUntil(shared$.pipe(ignoreElements(), endWith(true))),
+      ),
+    ),
   );
 }
+
+const BOTH = { leading: true, trailing: true };

@@ -3,19 +3,12 @@
 // renews a subscription that ended, with a back-off. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { firstValueFrom, map, merge, Subject, Subscription, timer } from 'rxjs';
-import type { ServerNotification } from '../../domain/client.ts';
+import { listNotice, type ServerNotification } from '../../domain/client.ts';
 import type { ExchangeEvent } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import {
-  announcesChanges,
-  LIST_NOTICES,
-  type ListField,
-  META,
-  NOTICED_LISTS,
-  withoutMeta,
-} from '../../domain/mcp.ts';
+import { announcesChanges, type ListField, META, NOTICED_LISTS, withoutMeta } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { backOffMs } from '../instances/instance-statistics.ts';
 
@@ -156,8 +149,7 @@ export class ListenClient {
 
   #reportAll(): void {
     this.#hasMissed = false;
-    for (const list of this.#lists)
-      this.#deliver({ kind: 'notification', method: LIST_NOTICES[list], params: {} });
+    for (const list of this.#lists) this.#deliver(listNotice(list));
   }
 
   #end(listening: Listening, isRefused = false): void {

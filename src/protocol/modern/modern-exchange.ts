@@ -11,7 +11,7 @@ import { type Answer, type CallReport, isFinal } from '../../domain/exchange.ts'
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { logRankOf } from '../../domain/mcp.ts';
+import { isCustomNotice, LOG, logRankOf, PROGRESS } from '../../domain/mcp.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
@@ -188,8 +188,8 @@ export class ModernExchange {
   /** Only notifications about this request, and of those only the ones that the request opted in to. */
   #isWanted(method: string, params: JsonObject): boolean {
     const { progressToken, logRank } = this.#call.envelope;
-    if (method === 'notifications/progress') return progressToken !== undefined;
-    if (method !== 'notifications/message') return !NOT_ABOUT_REQUESTS.has(method);
+    if (method === PROGRESS) return progressToken !== undefined;
+    if (method !== LOG) return isCustomNotice(method);
     // A message with an unknown level is passed on.
     return logRank !== undefined && (logRankOf(params.level) ?? logRank) >= logRank;
   }
@@ -197,7 +197,7 @@ export class ModernExchange {
   /** A call that a retry continues began with the progress token of another request, or with none. */
   #withOwnToken(method: string, params: JsonObject): JsonFields {
     const { progressToken } = this.#call.envelope;
-    const isOther = method === 'notifications/progress' && params.progressToken !== progressToken;
+    const isOther = method === PROGRESS && params.progressToken !== progressToken;
     return isOther ? { ...params, progressToken } : params;
   }
 
@@ -248,15 +248,4 @@ const STATUS_OF: ReadonlyMap<number, number> = new Map([
   [RPC.headerMismatch, 400],
   [RPC.missingCapability, 400],
   [RPC.unsupportedVersion, 400],
-]);
-
-/** Notifications of `subscriptions/listen` (listen.ts), or of the legacy era only. */
-const NOT_ABOUT_REQUESTS: ReadonlySet<string> = new Set([
-  'notifications/tools/list_changed',
-  'notifications/prompts/list_changed',
-  'notifications/resources/list_changed',
-  'notifications/resources/updated',
-  'notifications/elicitation/complete',
-  'notifications/tasks/status',
-  'notifications/cancelled',
 ]);
