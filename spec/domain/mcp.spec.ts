@@ -3,13 +3,13 @@
 import * as assert from 'uvu/assert';
 import {
   changedList,
+  includesLevel,
   isLogLevel,
   isRepeatableTool,
   LEGACY_VERSIONS,
   LIST_METHODS,
   LIST_NOTICES,
   listOf,
-  logRankOf,
   METHODS,
   MODERN_VERSIONS,
   NOTICED_LISTS,
@@ -58,7 +58,10 @@ test('maps each list_changed notification to its list, and resource templates to
 });
 
 test('ranks log levels from debug to emergency, and refuses unknown ones', () => {
-  assert.equal(['debug', 'emergency', 'toString', undefined].map(logRankOf), [0, 7, undefined, undefined]);
+  const included = ['debug', 'info', 'notice', 'emergency', 'toString', undefined].map((level) =>
+    includesLevel('info', level),
+  );
+  assert.equal(included, [false, true, true, true, true, true]);
   assert.equal(['notice', 'loud', 3, null, undefined].map(isLogLevel), [true, false, false, false, false]);
 });
 

@@ -55,8 +55,14 @@ export function listNotice(list: ListField): ServerNotification {
   return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
 }
 
-/** Capabilities that let a server send requests; each needs a conversation without messages of other clients. */
-const ASKABLE = ['sampling', 'elicitation', 'roots'] as const;
+/** The requests that a server may send to its client, each with the capability that permits it. */
+export const CLIENT_CAPABILITIES: Readonly<Record<string, string>> = {
+  'sampling/createMessage': 'sampling',
+  'elicitation/create': 'elicitation',
+  'roots/list': 'roots',
+};
+
+const ASKABLE = Object.values(CLIENT_CAPABILITIES);
 
 /** True when a server may send requests to this client, which cannot be attributed to one client of a shared process. */
 export function acceptsServerRequests({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {

@@ -34,6 +34,10 @@ export interface MethodTraits {
   readonly repeatable: boolean;
   /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. Source: also SEP-2663, for tasks. */
   readonly nameField?: 'name' | 'uri' | 'taskId';
+  /** The list that it returns. */
+  readonly list?: ListField;
+  /** A server of the modern era may answer it with `input_required`. Source: MCP 2026-07-28 basic/patterns/mrtr. */
+  readonly hasRounds?: true;
 }
 
 /** Unknown methods are not repeated. */
@@ -41,13 +45,13 @@ export const METHODS: Readonly<Record<string, MethodTraits>> = {
   initialize: { repeatable: true },
   'server/discover': { repeatable: true },
   ping: { repeatable: true },
-  'tools/list': { repeatable: true },
-  'tools/call': { repeatable: false, nameField: 'name' },
-  'resources/list': { repeatable: true },
-  'resources/templates/list': { repeatable: true },
-  'resources/read': { repeatable: true, nameField: 'uri' },
-  'prompts/list': { repeatable: true },
-  'prompts/get': { repeatable: true, nameField: 'name' },
+  'tools/list': { repeatable: true, list: 'tools' },
+  'tools/call': { repeatable: false, nameField: 'name', hasRounds: true },
+  'resources/list': { repeatable: true, list: 'resources' },
+  'resources/templates/list': { repeatable: true, list: 'resourceTemplates' },
+  'resources/read': { repeatable: true, nameField: 'uri', hasRounds: true },
+  'prompts/list': { repeatable: true, list: 'prompts' },
+  'prompts/get': { repeatable: true, nameField: 'name', hasRounds: true },
   'completion/complete': { repeatable: true },
   'tasks/get': { repeatable: true, nameField: 'taskId' },
   'tasks/update': { repeatable: false, nameField: 'taskId' },
@@ -97,12 +101,13 @@ export function isRepeatableTool(tool: Tool | undefined): boolean {
 
 /** The list that a method returns, if any. */
 export function listOf(method: string): ListField | undefined {
-  return LISTS.get(method);
+  return METHODS[method]?.list;
 }
 
-const LISTS: ReadonlyMap<string, ListField> = new Map(
-  (['tools', 'prompts', 'resources', 'resourceTemplates'] as const).map((list) => [LIST_METHODS[list], list]),
-);
+/** True for a method that a modern server may answer with `input_required`. */
+export function hasRounds(method: string): boolean {
+  return METHODS[method]?.hasRounds === true;
+}
 
 export interface ListChange {
   readonly template: string;
@@ -185,14 +190,7 @@ export function isLogLevel(level: unknown): level is string {
   return LEVELS.includes(level);
 }
 
-/** The rank of a level, 0 for the least severe; undefined for an unknown level. */
-export function logRankOf(level: unknown): number | undefined {
-  const rank = LEVELS.indexOf(level);
-  return rank === -1 ? undefined : rank;
-}
-
 /** True when the level `set` includes lines of `level`, and for an unknown level. */
 export function includesLevel(set: string, level: unknown): boolean {
-  const rank = logRankOf(level);
-  return rank === undefined || rank >= LEVELS.indexOf(set);
+  return !isLogLevel(level) || LEVELS.indexOf(level) >= LEVELS.indexOf(set);
 }

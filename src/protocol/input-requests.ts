@@ -1,15 +1,10 @@
-// Input requests of servers to clients in the middle of a call: the methods that allow them, the `input_required` results that
-// carry them, and the capabilities that a client must declare for them. Source: MCP 2026-07-28 basic/patterns/mrtr.
+// Input requests of servers to clients in the middle of a call: the `input_required` results that carry them, and the capabilities
+// that a client must declare for them. Source: MCP 2026-07-28 basic/patterns/mrtr.
 
 import { randomUUID } from 'node:crypto';
+import { CLIENT_CAPABILITIES } from '../domain/client.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
-
-const IN_ROUNDS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
-
-export function hasRounds(method: string): boolean {
-  return IN_ROUNDS.has(method);
-}
 
 /** Input requests of one result. */
 const MOST_REQUESTS = 64;
@@ -66,7 +61,8 @@ export function missingCapabilities(
 ): JsonObject | undefined {
   const missing: JsonObject = {};
   for (const request of requests) {
-    const [capability, feature] = needOf(request);
+    const capability = CLIENT_CAPABILITIES[request.method];
+    const feature = featureFor(request);
     if (capability === undefined || has(declared, capability, feature)) continue;
     const known = missing[capability];
     missing[capability] = { ...(isJsonObject(known) ? known : {}), ...(feature && { [feature]: {} }) };
@@ -81,20 +77,11 @@ export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRp
   return { code: RPC.missingCapability, message, data: { requiredCapabilities } };
 }
 
-/** The capability that a request needs, and the feature of it. */
-function needOf({ method, params }: InputRequest): readonly [capability?: string, feature?: string] {
-  switch (method) {
-    case 'elicitation/create':
-      return ['elicitation', params.mode === 'url' ? 'url' : 'form'];
-    case 'sampling/createMessage':
-      return params.tools === undefined && params.toolChoice === undefined
-        ? ['sampling']
-        : ['sampling', 'tools'];
-    case 'roots/list':
-      return ['roots'];
-    default:
-      return [];
-  }
+/** The feature of the capability that a request needs, if any. */
+function featureFor({ method, params }: InputRequest): string | undefined {
+  if (method === 'elicitation/create') return params.mode === 'url' ? 'url' : 'form';
+  const hasTools = params.tools !== undefined || params.toolChoice !== undefined;
+  return method === 'sampling/createMessage' && hasTools ? 'tools' : undefined;
 }
 
 function has(declared: JsonObject, capability: string, feature: string | undefined): boolean {

@@ -2,7 +2,12 @@
 // attempts and what counts as evidence; the channel carries the messages. Also what all transports do to messages: metadata and
 // headers of an era, progress tokens, refusals of requests of the backend.
 
-import { acceptsServerRequests, type ClientProfile, type ClientReply } from '../domain/client.ts';
+import {
+  acceptsServerRequests,
+  CLIENT_CAPABILITIES,
+  type ClientProfile,
+  type ClientReply,
+} from '../domain/client.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
@@ -230,16 +235,10 @@ export function paramsForCaller(params: JsonObject, callerToken: JsonValue | und
   return callerToken === undefined ? rest : { progressToken: callerToken, ...rest };
 }
 
-/** The capability that lets a server send each request; other methods are passed to clients with any of these capabilities. */
-const CAPABILITIES: Readonly<Record<string, string>> = {
-  'sampling/createMessage': 'sampling',
-  'elicitation/create': 'elicitation',
-  'roots/list': 'roots',
-};
-
 /**
  * The answer to a request of a legacy backend, or 'ask': then the client answers. The gateway answers `ping`, and refuses
- * requests for undeclared capabilities, and all others in a conversation without a client.
+ * requests for undeclared capabilities, and all others in a conversation without a client. Other methods are passed to clients with
+ * any of these capabilities.
  * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
  */
 export function gatewayReplyTo(
@@ -248,7 +247,7 @@ export function gatewayReplyTo(
 ): ClientReply | 'ask' {
   if (method === 'ping') return { result: {} };
   if (profile === undefined) return REFUSED;
-  const capability = CAPABILITIES[method];
+  const capability = CLIENT_CAPABILITIES[method];
   const isDeclared =
     capability === undefined
       ? acceptsServerRequests(profile)

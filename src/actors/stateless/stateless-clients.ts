@@ -9,7 +9,7 @@ import { backendTimeout } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { canonicalText, isJsonObject } from '../../domain/json.ts';
-import { LIST_METHODS, type Peer } from '../../domain/mcp.ts';
+import { listOf, type Peer } from '../../domain/mcp.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import {
@@ -28,7 +28,6 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import {
   forLegacy,
-  isList,
   isLogged,
   isNetworked,
   logLevelOf,
@@ -175,7 +174,7 @@ class StatelessRoute implements CallRoute {
       profile,
       request,
       logLevel: this.#logLevel,
-      hasEqualTools: request.method === LIST_METHODS.tools && deps.equalToolLists.has(ref, profile),
+      hasEqualTools: listOf(request.method) === 'tools' && deps.equalToolLists.has(ref, profile),
     });
   }
 
@@ -253,12 +252,13 @@ class StatelessRoute implements CallRoute {
   #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
     const { deps, client, request } = this.#input;
     if (!isLogged(this.#logLevel)(event)) return false;
-    if (!isList(request)) return true;
+    const list = listOf(request.method);
+    if (list === undefined) return true;
     if (event.kind === 'request') {
       event.answer(NO_SUBSCRIBER);
       return false;
     }
-    if (request.method === LIST_METHODS.tools) deps.equalToolLists.learn(ref, client.profile, event);
+    if (list === 'tools') deps.equalToolLists.learn(ref, client.profile, event);
     return true;
   }
 

@@ -6,7 +6,7 @@ import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/ex
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { includesLevel, isLogLevel, LIST_METHODS, META, withoutMeta } from '../../domain/mcp.ts';
+import { includesLevel, isLogLevel, LOG, listOf, META, withoutMeta } from '../../domain/mcp.ts';
 import type { SessionSharing } from '../../domain/policy.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
@@ -67,18 +67,11 @@ function routingOverPipe({ sharing, profile, request, logLevel, hasEqualTools }:
   if (sharing === 'isolated') return 'dedicated';
   if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'refused';
   if (sharing === 'shared') return 'shared';
-  if (request.method === LIST_METHODS.tools)
-    return acceptsServerRequests(profile) && !hasEqualTools ? 'dedicated' : 'shared';
-  if (isList(request)) return 'shared';
+  const list = listOf(request.method);
+  if (list === 'tools') return acceptsServerRequests(profile) && !hasEqualTools ? 'dedicated' : 'shared';
+  if (list !== undefined) return 'shared';
   return acceptsServerRequests(profile) || logLevel !== undefined ? 'dedicated' : 'shared';
 }
-
-/** True for list requests, during which a backend asks no client. */
-export function isList({ method }: ExchangeRequest): boolean {
-  return LISTS.has(method);
-}
-
-const LISTS: ReadonlySet<string> = new Set(Object.values(LIST_METHODS));
 
 /** Keys of `_meta` that only the modern era defines; all others belong to the caller and are kept. */
 const MODERN_KEYS = [
@@ -105,7 +98,7 @@ export function forLegacy(request: ExchangeRequest): ExchangeRequest {
 /** Makes the filter for a client that opted in to `level`: log messages only from that level on. */
 export function isLogged(level: string | undefined): (event: ExchangeEvent) => boolean {
   return (event) => {
-    if (event.kind !== 'notification' || event.method !== 'notifications/message') return true;
+    if (event.kind !== 'notification' || event.method !== LOG) return true;
     return level !== undefined && includesLevel(level, event.params.level);
   };
 }

@@ -9,8 +9,8 @@ import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { META } from '../../domain/mcp.ts';
-import { hasRounds, type InputRequired, missingCapabilities, readInputRequired } from '../input-requests.ts';
+import { hasRounds, META } from '../../domain/mcp.ts';
+import { type InputRequired, missingCapabilities, readInputRequired } from '../input-requests.ts';
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 import type { McpSession, Reservation } from '../ports.ts';
 

@@ -14,7 +14,7 @@ import {
 } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { logRankOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
 import type { Backends, Owner } from '../ports.ts';
@@ -59,8 +59,8 @@ export function invalidParams(message: string, data?: JsonObject): RpcFailure {
 
 interface Envelope {
   readonly profile: ClientProfile;
-  /** Rank of the least severe level of log messages; undefined for no log messages. */
-  readonly logRank: number | undefined;
+  /** The least severe level of log messages; undefined for no log messages. */
+  readonly logLevel: string | undefined;
   /** Identifies the request in progress notifications; undefined for no progress. */
   readonly progressToken: string | number | JsonText | undefined;
 }
@@ -79,14 +79,13 @@ export function readEnvelope(params: JsonFields): Envelope {
   if (progressToken !== undefined && !isToken(progressToken)) {
     throw badField(META.progressToken, progressToken, 'a string or a number');
   }
-  const logRank = logRankOf(logLevel);
-  if (logLevel !== undefined && logRank === undefined) throw badField(META.logLevel, logLevel, 'a log level');
+  if (logLevel !== undefined && !isLogLevel(logLevel)) throw badField(META.logLevel, logLevel, 'a log level');
   if (isProfileTooLarge(capabilities, clientInfo)) {
     const problem = `has with ${META.clientInfo} more than ${MOST_PROFILE_UNITS} characters`;
     throw badEnvelope(META.clientCapabilities, problem);
   }
   const profile = { protocolVersion, capabilities, clientInfo };
-  return { profile, logRank, progressToken };
+  return { profile, logLevel, progressToken };
 }
 
 /** Throws RpcFailure, 400 with -32022, for an unsupported revision. */

@@ -8,7 +8,7 @@ import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { META } from '../../domain/mcp.ts';
+import { hasRounds, META } from '../../domain/mcp.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {
@@ -19,7 +19,6 @@ import {
   type McpRequest,
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
-import { hasRounds } from '../input-requests.ts';
 import type { Backends, CallParking } from '../ports.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskMemory } from '../task-memory.ts';

@@ -11,11 +11,10 @@ import { type Answer, type CallReport, isFinal } from '../../domain/exchange.ts'
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isCustomNotice, LOG, logRankOf, PROGRESS } from '../../domain/mcp.ts';
+import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp.ts';
 import { instanceNameOf } from '../aggregate/aggregate-names.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
-  hasRounds,
   type InputRequest,
   type InputRequests,
   missingCapabilities,
@@ -187,11 +186,10 @@ export class ModernExchange {
 
   /** Only notifications about this request, and of those only the ones that the request opted in to. */
   #isWanted(method: string, params: JsonObject): boolean {
-    const { progressToken, logRank } = this.#call.envelope;
+    const { progressToken, logLevel } = this.#call.envelope;
     if (method === PROGRESS) return progressToken !== undefined;
     if (method !== LOG) return isCustomNotice(method);
-    // A message with an unknown level is passed on.
-    return logRank !== undefined && (logRankOf(params.level) ?? logRank) >= logRank;
+    return logLevel !== undefined && includesLevel(logLevel, params.level);
   }
 
   /** A call that a retry continues began with the progress token of another request, or with none. */

@@ -13,9 +13,9 @@ import {
   JsonText,
 } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { listOf, META } from '../../domain/mcp.ts';
+import { hasRounds, listOf, META } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
-import { hasRounds, type InputRequests } from '../input-requests.ts';
+import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
 import { isTaskId, isTaskMethod, type TaskMemory, type TaskScope, taskIdIn } from '../task-memory.ts';
 import { callKey, invalidParams, type ModernCall, pathKey } from './modern-call.ts';
