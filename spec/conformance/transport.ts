@@ -44,7 +44,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
   check('reports era, version, name and capabilities of its peer', async ({ peer }) => {
     assert.ok(['legacy', 'modern', 'bare'].includes(peer.era));
     assert.type(peer.protocolVersion, 'string');
-    assert.is.not(peer.serverName, '');
+    assert.is.not(peer.serverInfo.name, '');
     assert.ok(peer.capabilities.tools);
   });
 

@@ -22,7 +22,7 @@ function over(refs: readonly Ref[]) {
 }
 
 test('has the peers of healthy instances, else the last known ones', () => {
-  const other = { ...PEER, serverName: 'other' };
+  const other = { ...PEER, serverInfo: { name: 'other', version: '1' } };
   const healthy = { state: 'healthy', peer: PEER, lastPeer: PEER };
   const { backends } = over([
     healthy,

@@ -22,8 +22,7 @@ import type {
 export const PEER: Peer = {
   era: 'legacy',
   protocolVersion: '2025-11-25',
-  serverName: 'scripted',
-  serverVersion: '1',
+  serverInfo: { name: 'scripted', version: '1' },
   capabilities: {},
   greeting: {},
 };

@@ -73,8 +73,7 @@ const discovered = gives({
 const legacyPeer = (protocolVersion: string) => ({
   era: 'legacy',
   protocolVersion,
-  serverName: 'there',
-  serverVersion: '9',
+  serverInfo,
   capabilities,
 });
 const modernPeer = { ...legacyPeer('2026-07-28'), era: 'modern' };
@@ -173,8 +172,7 @@ test('accepts a server that gives neither a name nor capabilities', async () => 
   assert.equal(await knownAfter(channel, { client, first: 'legacy' }), {
     era: 'legacy',
     protocolVersion: '2025-11-25',
-    serverName: 'unnamed',
-    serverVersion: '',
+    serverInfo: { name: 'unnamed', version: '' },
     capabilities: {},
   });
 });

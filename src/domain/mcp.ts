@@ -13,13 +13,19 @@ export const MODERN_VERSIONS = ['2026-07-28'] as const;
 /** The protocol family of a backend. `bare`: it refuses `initialize` but answers the methods themselves. */
 export type Era = 'legacy' | 'modern' | 'bare';
 
+/** Name and version of a server, and perhaps more fields. */
+export interface ServerInfo extends JsonObject {
+  readonly name: string;
+  readonly version: string;
+}
+
 /** The result of one handshake with a backend. Each handshake makes a new object, by which a restart is detected. */
 export interface Peer {
   readonly era: Era;
   /** Negotiated protocol revision; `''` for a bare backend. */
   readonly protocolVersion: string;
-  readonly serverName: string;
-  readonly serverVersion: string;
+  /** Both are `''` before the handshake; the name is `unnamed` where the server gave none. */
+  readonly serverInfo: ServerInfo;
   /** Capabilities as the server announced them; for a bare backend `{ tools: {} }`. */
   readonly capabilities: Readonly<Record<string, unknown>>;
   /** The result of `initialize` or `server/discover`; empty for a bare backend. */

@@ -95,7 +95,8 @@ export class ConnectionTests {
 }
 
 async function describeServer(transport: Transport) {
-  const { era, serverName: name, serverVersion: version } = transport.peer;
+  const { era, serverInfo } = transport.peer;
+  const { name, version } = serverInfo;
   const tools = await listTools(transport);
   return {
     isOk: true,

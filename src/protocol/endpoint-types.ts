@@ -4,10 +4,10 @@ import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { CallReport } from '../domain/exchange.ts';
+import type { ServerInfo } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { RequestHeaders } from './headers.ts';
-import type { ServerInfo } from './modern/modern-discover.ts';
 import type { Backends, CallParking } from './ports.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */

@@ -21,7 +21,7 @@ import {
 } from '../domain/json.ts';
 import type { JsonRpcError } from '../domain/jsonrpc.ts';
 import { RPC } from '../domain/jsonrpc.ts';
-import type { Era, Peer } from '../domain/mcp.ts';
+import type { Era, Peer, ServerInfo } from '../domain/mcp.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
@@ -88,8 +88,7 @@ class HandshakeRefused extends Error {}
 export const NO_PEER: Peer = {
   era: 'bare',
   protocolVersion: '',
-  serverName: '',
-  serverVersion: '',
+  serverInfo: { name: '', version: '' },
   capabilities: {},
   greeting: {},
 };
@@ -98,7 +97,7 @@ const UNNAMED = 'unnamed';
 
 /** A new object for each session, because a restart is detected by comparing objects. */
 function barePeer(): Peer {
-  return { ...NO_PEER, serverName: UNNAMED, capabilities: { tools: {} } };
+  return { ...NO_PEER, serverInfo: serverInfoIn(undefined), capabilities: { tools: {} } };
 }
 
 function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly HandshakeAttempt[] {
@@ -178,15 +177,19 @@ async function answersPlainMethods(channel: HandshakeChannel): Promise<boolean> 
 }
 
 function peerOf(era: Era, protocolVersion: string, result: JsonObject, serverInfo: unknown): Peer {
-  const info = isJsonObject(serverInfo) ? serverInfo : {};
   return {
     era,
     protocolVersion,
-    serverName: typeof info.name === 'string' && info.name !== '' ? info.name : UNNAMED,
-    serverVersion: typeof info.version === 'string' ? info.version : '',
+    serverInfo: serverInfoIn(serverInfo),
     capabilities: isJsonObject(result.capabilities) ? result.capabilities : {},
     greeting: result,
   };
+}
+
+function serverInfoIn(value: unknown): ServerInfo {
+  const { name, version, ...more } = isJsonObject(value) ? value : {};
+  const isNamed = typeof name === 'string' && name !== '';
+  return { name: isNamed ? name : UNNAMED, version: typeof version === 'string' ? version : '', ...more };
 }
 
 function readResult(text: JsonText): JsonObject {

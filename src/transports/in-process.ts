@@ -113,13 +113,13 @@ class InProcessTransport extends Channel implements Transport {
 
 function peerOf({ id }: InstanceDefinition): Peer {
   const capabilities = { tools: {}, resources: {}, prompts: {} };
+  const serverInfo = { name: id, version: '' };
   return {
     era: 'legacy',
     protocolVersion: LEGACY_VERSIONS[0],
-    serverName: id,
-    serverVersion: '',
+    serverInfo,
     capabilities,
-    greeting: { capabilities, serverInfo: { name: id, version: '' } },
+    greeting: { capabilities, serverInfo },
   };
 }
 

@@ -1,7 +1,7 @@
 // The handshake of legacy clients: result and revision. Refusals are in legacy-refusals.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { META, type Peer } from '../../../src/domain/mcp.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
 import { initializeResult } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { isLegacyVersion, versionToOpen } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -30,12 +30,13 @@ test('a modern handshake result is reduced to the fields of `initialize`', () =>
     capabilities: { tools: { listChanged: true } },
     instructions: 'be kind',
     ttlMs: 1,
-    _meta: { [META.serverInfo]: { name: 'm', version: '2' } },
+    _meta: {},
   };
-  assert.equal(resultWith({ ...PEER, era: 'modern', protocolVersion: '2026-07-28', greeting }), {
+  const serverInfo = { name: 'm', version: '2' };
+  assert.equal(resultWith({ ...PEER, era: 'modern', protocolVersion: '2026-07-28', serverInfo, greeting }), {
     protocolVersion: '2025-06-18',
     capabilities: { tools: { listChanged: true } },
-    serverInfo: { name: 'm', version: '2' },
+    serverInfo,
     instructions: 'be kind',
   });
 });

@@ -100,7 +100,10 @@ test('a request over the rate limit is refused, whether the limiter answers at o
 
 test('discovery has the capabilities that all instances share', async () => {
   const { backends, send } = modernHarness();
-  backends.known = [PEER, { ...PEER, capabilities: { tools: {} }, serverName: 'other' }];
+  backends.known = [
+    PEER,
+    { ...PEER, capabilities: { tools: {} }, serverInfo: { name: 'other', version: '1' } },
+  ];
   const reply = await send('server/discover');
   assert.equal(resultOf(reply), {
     supportedVersions: [VERSION],

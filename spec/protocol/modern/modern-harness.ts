@@ -28,7 +28,7 @@ export const PEER: Peer = {
   ...MODERN_PEER,
   capabilities: { tools: { listChanged: true }, resources: { listChanged: true, subscribe: true } },
 };
-export const SERVER_INFO = { name: PEER.serverName, version: PEER.serverVersion };
+export const SERVER_INFO = PEER.serverInfo;
 
 /** What a client sends, apart from what every request has. */
 export interface Said {

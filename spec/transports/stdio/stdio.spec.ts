@@ -33,7 +33,7 @@ test('learns era, revision and name of the server in the handshake', async () =>
     await withStdio(fixture(`--era=${era}`, '--name=me'), async ({ peer }) => {
       assert.is(peer.protocolVersion, protocolVersion);
       assert.is(peer.era, era === 'dual' ? 'modern' : era);
-      assert.is(peer.serverName === 'me', era !== 'bare');
+      assert.is(peer.serverInfo.name === 'me', era !== 'bare');
     });
   }
 });

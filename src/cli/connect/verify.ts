@@ -55,9 +55,9 @@ export async function verify(connection: Connection, env: Terminal['env']): Prom
       const isHttp = connection.transport === 'http';
       const upstream = (isHttp && (await transport.openUpstream(PROFILE, signal))) || transport;
       const tools = (await listTools(upstream)).map(({ name }) => name);
-      const { serverName, serverVersion, protocolVersion } = upstream.peer;
+      const { serverInfo, protocolVersion } = upstream.peer;
       const ms = Math.round(performance.now() - beganAtMs);
-      return { server: `${serverName} ${serverVersion}`.trim(), protocolVersion, tools, ms };
+      return { server: `${serverInfo.name} ${serverInfo.version}`.trim(), protocolVersion, tools, ms };
     } finally {
       await transport.close();
     }

@@ -26,11 +26,11 @@ import {
   LEGACY_VERSIONS,
   type ListChange,
   type Peer,
+  type ServerInfo,
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
 import { withListNotices } from '../cached-lists.ts';
-import type { ServerInfo } from '../modern/modern-discover.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionTable } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
 import { AggregateLists } from './aggregate-lists.ts';
@@ -200,10 +200,9 @@ export class AggregateBackends implements Backends {
     return {
       era: 'legacy',
       protocolVersion: LEGACY_VERSIONS[0],
-      serverName: serverInfo.name,
-      serverVersion: serverInfo.version,
+      serverInfo,
       capabilities,
-      greeting: { capabilities, serverInfo: { ...serverInfo } },
+      greeting: { capabilities, serverInfo },
     };
   }
 }

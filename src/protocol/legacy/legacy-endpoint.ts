@@ -26,7 +26,6 @@ import {
   noteError,
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
-import { serverInfoIn } from '../modern/modern-discover.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import {
   errorMessage,
@@ -279,7 +278,7 @@ export function initializeResult(session: McpSession): JsonObject {
   return {
     protocolVersion,
     capabilities: isJsonObject(capabilities) ? capabilities : { tools: {} },
-    serverInfo: serverInfoIn(peer.greeting) ?? { name: peer.serverName, version: peer.serverVersion },
+    serverInfo: peer.serverInfo,
     ...(typeof instructions === 'string' ? { instructions } : {}),
   };
 }

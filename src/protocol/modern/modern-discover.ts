@@ -2,12 +2,7 @@
 // one server. Source: MCP 2026-07-28 server/discover.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import { META, MODERN_VERSIONS, type Peer } from '../../domain/mcp.ts';
-
-export interface ServerInfo {
-  readonly name: string;
-  readonly version: string;
-}
+import { META, MODERN_VERSIONS, type Peer, type ServerInfo } from '../../domain/mcp.ts';
 
 /** The result may not be cached: capabilities change without a notice. `own` is the gateway. */
 export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObject {
@@ -24,13 +19,10 @@ export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObj
 }
 
 /** The info of the server, if all instances run the same server and it has a name; else of the gateway. */
-export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObject {
-  const [first] = peers;
-  const isOneServer = first !== undefined && peers.every(({ serverName }) => serverName === first.serverName);
-  if (!isOneServer || first.serverName === '') return { name: own.name, version: own.version };
-  const serverInfo = serverInfoIn(first.greeting);
-  const isComplete = serverInfo?.name === first.serverName && typeof serverInfo.version === 'string';
-  return isComplete ? serverInfo : { name: first.serverName, version: first.serverVersion };
+export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): ServerInfo {
+  const [first, ...others] = peers.map(({ serverInfo }) => serverInfo);
+  const isOneServer = first?.name !== '' && others.every(({ name }) => name === first?.name);
+  return first !== undefined && isOneServer ? first : own;
 }
 
 /** The capabilities that all instances have; one instance is enough for `listChanged`. Without `tasks`: it differs between eras. */
@@ -62,11 +54,4 @@ function shared(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue |
 function sameInstructions(peers: readonly Peer[]): string | undefined {
   const [first, ...others] = peers.map(({ greeting }) => greeting.instructions);
   return typeof first === 'string' && others.every((other) => other === first) ? first : undefined;
-}
-
-/** Server info in a handshake result: `server/discover` has it in `_meta`, `initialize` beside the capabilities. */
-export function serverInfoIn({ serverInfo, _meta }: JsonObject): JsonObject | undefined {
-  const inMeta = isJsonObject(_meta) ? _meta[META.serverInfo] : undefined;
-  if (isJsonObject(inMeta)) return inMeta;
-  return isJsonObject(serverInfo) ? serverInfo : undefined;
 }

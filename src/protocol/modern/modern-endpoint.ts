@@ -8,7 +8,7 @@ import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { hasRounds, META } from '../../domain/mcp.ts';
+import { hasRounds, META, type ServerInfo } from '../../domain/mcp.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {
@@ -24,7 +24,7 @@ import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskMemory } from '../task-memory.ts';
 import { ListenStreams } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
-import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
+import { commonCapabilities, discoverResult, serverInfoOf } from './modern-discover.ts';
 import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
 import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
