@@ -212,13 +212,17 @@ test('looks up the owners of resources once for any number of subscribed URIs', 
   subscription.unsubscribe();
 });
 
-test('finds a tool by its aggregate name', () => {
-  const { aggregated } = setUp();
+test('finds a tool by its aggregate name, also by one that a list has cut', async () => {
+  const { aggregated, a, ask } = setUp();
   const found = ['a__x', 'a__y', 'c__x', 'x'].map((name) => aggregated.tool(name, ADA)?.name);
   assert.equal(found, ['x', undefined, undefined, undefined]);
   const owner = { id: 'key:1', templates: new Set(['b']) };
   assert.equal([aggregated.tool('a__x', owner), aggregated.tool('b__x', owner)], [undefined, { name: 'x' }]);
   assert.is(aggregated.tool('a__x'), undefined);
+  const name = 'l'.repeat(100);
+  a.lists = { tools: [{ name }] };
+  const [listed] = Object((await ask({ method: 'tools/list' })).said).tools;
+  assert.equal([listed.name.length, aggregated.tool(listed.name, ADA)], [64, { name }]);
 });
 
 test('a session ends when its own owner may use other templates', async () => {

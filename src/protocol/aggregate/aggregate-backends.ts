@@ -34,7 +34,7 @@ import { withListNotices } from '../cached-lists.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionTable } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
 import { AggregateLists } from './aggregate-lists.ts';
-import { type OwnName, splitInstance, splitName, withAggregateInstance } from './aggregate-names.ts';
+import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession } from './aggregate-session.ts';
 
@@ -165,20 +165,13 @@ export class AggregateBackends implements Backends {
   }
 
   tool(aggregated: string, owner?: Owner): Tool | undefined {
-    const own = this.#ownName(aggregated, owner);
+    const own = owner && this.#directory.knownOwner(aggregated, owner);
     return own && this.#options.backendsOf(own.template).tool(own.name);
   }
 
   relistTool(aggregated: string, owner?: Owner): void {
-    const own = this.#ownName(aggregated, owner);
+    const own = owner && this.#directory.knownOwner(aggregated, owner);
     if (own !== undefined) this.#options.backendsOf(own.template).relistTool(own.name);
-  }
-
-  /** Undefined when the name belongs to no template of the caller. */
-  #ownName(aggregated: string, owner: Owner | undefined): OwnName | undefined {
-    const own = splitName(aggregated);
-    if (own === undefined || owner === undefined) return undefined;
-    return this.#templates(owner).includes(own.template) ? own : undefined;
   }
 
   #templates(owner: Owner): readonly string[] {

@@ -54,8 +54,13 @@ export class AggregateDirectory {
     client: Client,
   ): Promise<OwnName | undefined> {
     if (mayBeCut(aggregated) && this.#cut.get(aggregated) === undefined) await this.list(list, client);
+    return this.knownOwner(aggregated, client.owner);
+  }
+
+  /** The same without reading a list, in which a name that was cut may be new. */
+  knownOwner(aggregated: string, owner: Owner): OwnName | undefined {
     const own = this.#cut.get(aggregated) ?? splitName(aggregated);
-    return own !== undefined && this.#templates(client.owner).includes(own.template) ? own : undefined;
+    return own !== undefined && this.#templates(owner).includes(own.template) ? own : undefined;
   }
 
   /** The template of a resource: one that lists it, one with a URI template that fits, or the only template there is. */
