@@ -46,6 +46,20 @@ test('waits a second for a slow template, and reports its late answer', async ()
   assert.equal(late, [{ template: 'slow', list: 'tools' }]);
 });
 
+test('shows the last list while the same server is silent, and not that of another server', async () => {
+  const { slow, gather } = setUp();
+  await gather();
+  slow.instead = new Subject<Answer>();
+  const late = async (name: string) => {
+    slow.peer = { ...slow.peer, serverInfo: { name, version: '2' } };
+    const gathered = gather();
+    await settled();
+    mock.timers.tick(1_000);
+    return names(await gathered).at(-1);
+  };
+  assert.equal([await late(slow.peer.serverInfo.name), await late('another')], ['slow: s', 'slow: ']);
+});
+
 test('does not ask for a list that is not announced, nor without an instance', async () => {
   const { fast, slow, lists } = setUp();
   fast.peer = { ...fast.peer, capabilities: { resources: {} } };

@@ -57,7 +57,14 @@ export class AggregateLists {
   async #listed(list: ListField, template: string, client: Client): Promise<Crawled> {
     const { owner, profile } = client;
     if (!this.offers(list, template, owner)) return NOTHING;
-    const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;
+    // After the last instance was removed, the next server may be another one.
+    const servers = new Set(
+      this.#backendsOf(template)
+        .peers(owner)
+        .map(({ serverInfo }) => serverInfo.name),
+    );
+    const digest = shortKey(canonicalText(profile.capabilities), ...servers);
+    const key = `${list} ${template} ${owner.id} ${digest}`;
     return this.#crawls.get(key) ?? this.#begin(key, list, template, client);
   }
 
