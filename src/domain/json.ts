@@ -29,6 +29,14 @@ export function definedFields<T extends object>(
   return Object.fromEntries(defined) as Partial<T> as ReturnType<typeof definedFields<T>>;
 }
 
+/** True when arrays and objects are nested deeper than `levels`, which bounds the recursion. */
+export function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const field of Object.values(value)) if (isDeeper(field, levels - 1)) return true;
+  return false;
+}
+
 /** JSON of the value, independent of the order of its keys. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;

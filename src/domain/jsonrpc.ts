@@ -4,6 +4,7 @@
 import { isUtf8 } from 'node:buffer';
 import {
   asBuffer,
+  isDeeper,
   isJsonObject,
   type JsonFields,
   type JsonObject,
@@ -87,8 +88,8 @@ export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
 }
 
 /**
- * Classifies a parsed message; undefined for any other value. Throws RangeError for a message that is nested too deeply to be
- * serialized later.
+ * Classifies a parsed message; undefined for any other value, and for params that are nested too deeply to be serialized later.
+ * Throws RangeError for such a result.
  */
 function classifyMessage(message: unknown): BackendMessage | undefined {
   if (!isJsonObject(message) || message.jsonrpc !== '2.0') return undefined;
@@ -96,7 +97,7 @@ function classifyMessage(message: unknown): BackendMessage | undefined {
   const id = readId(message.id);
   if (typeof method === 'string') {
     const params = isJsonObject(message.params) ? message.params : {};
-    requireDepth(params, DEEPEST_PARAMS);
+    if (isDeeper(params, DEEPEST_PARAMS)) return undefined;
     if (message.id === undefined) return { kind: 'notification', method, params };
     return id === undefined ? undefined : { kind: 'request', id, method, params };
   }
@@ -107,12 +108,6 @@ function classifyMessage(message: unknown): BackendMessage | undefined {
 
 /** Deepest params of notifications and requests of a backend, which are serialized again for clients by recursion. */
 const DEEPEST_PARAMS = 256;
-
-function requireDepth(value: unknown, levels: number): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (levels === 0) throw new RangeError('nested too deeply');
-  for (const field of Object.values(value)) requireDepth(field, levels - 1);
-}
 
 /** The id of a parsed message; undefined for an invalid one. Source: MCP basic/index#requests (never null). */
 export function readId(value: unknown): JsonRpcId | undefined {

@@ -3,7 +3,7 @@
 
 import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
-import { canonicalText, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
+import { canonicalText, isDeeper, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListChange, type ListField } from '../../domain/mcp.ts';
 import { ListMemory } from '../cached-lists.ts';
@@ -146,10 +146,4 @@ function itemsIn(page: JsonText, list: ListField): readonly JsonObject[] {
 /** An item that is nested too deeply cannot be serialized again. */
 function isAcceptable(item: unknown): item is JsonObject {
   return isJsonObject(item) && !isDeeper(item, LIMITS.nestingDepth);
-}
-
-/** The recursion is bounded by `levels`. */
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((field) => isDeeper(field, levels - 1));
 }
