@@ -1,4 +1,4 @@
-// Work that is done one after the other: changes of the registry, operations of a database.
+// Work that is done one after the other: changes of the registry, operations of a database, subscriptions to one resource.
 
 /** Runs one operation at a time, in the order of the calls. */
 export class SerialQueue {

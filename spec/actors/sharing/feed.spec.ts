@@ -224,16 +224,21 @@ test('sends nothing in a conversation that has ended', async () => {
 test('legacy: subscribes once for all clients, and unsubscribes after the last', async () => {
   const first = shared.subscribe('x:1');
   const second = shared.subscribe('x:1');
+  await settled();
   legacy.last.result({ n: 1 });
   const third = shared.subscribe('x:1');
   assert.equal(await kinds(first.answer, second.answer, third.answer), ['result', 'result', 'result']);
   first.release();
   first.release();
   second.release();
+  await settled();
   assert.equal(asked(), ['subscribe x:1']);
   third.release();
+  await settled();
   assert.equal(asked(), ['subscribe x:1', 'unsubscribe x:1']);
   shared.subscribe('x:1');
+  await settled();
+  assert.is(asked().at(-1), 'unsubscribe x:1');
   legacy.last.result();
   await settled();
   assert.is(asked().at(-1), 'subscribe x:1', 'only after the answer');
@@ -241,46 +246,57 @@ test('legacy: subscribes once for all clients, and unsubscribes after the last',
 
 test('legacy: reports a refusal to all clients, and does not unsubscribe', async () => {
   const first = shared.subscribe('x:1');
+  await settled();
   legacy.last.refuse(-32601);
   const second = shared.subscribe('x:1');
   assert.equal(await kinds(first.answer, second.answer), ['error', 'error']);
   first.release();
   second.release();
+  await settled();
   assert.equal(asked(), ['subscribe x:1']);
 });
 
 test('legacy: repeats a failed request after 5 s, while a client wants the resource', async () => {
   const part = shared.subscribe('x:1');
+  await settled();
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
   assert.is(await failure(part.answer), 'BACKEND_UNAVAILABLE unknown');
   mock.timers.tick(4_999);
   assert.is(asked().length, 1);
   mock.timers.tick(1);
+  await settled();
   assert.is(asked().length, 2);
   part.release();
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  await settled();
   mock.timers.tick(60_000);
+  await settled();
   assert.is(asked().length, 2);
 });
 
 test('legacy: keeps the subscription of a client that came between a failure and the repeat', async () => {
   const failed = shared.subscribe('x:1');
+  await settled();
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
   await settled();
   failed.release();
   const first = shared.subscribe('x:1');
+  await settled();
   legacy.last.result();
   await settled();
   mock.timers.tick(5_000);
   const second = shared.subscribe('x:1');
   first.release();
+  await settled();
   assert.equal(asked(), ['subscribe x:1', 'subscribe x:1']);
   second.release();
+  await settled();
   assert.is(asked().at(-1), 'unsubscribe x:1');
 });
 
 test('legacy: cancels a request that has no answer after 30 s', async () => {
   const part = shared.subscribe('x:1');
+  await settled();
   mock.timers.tick(30_000);
   assert.is(await failure(part.answer), 'BACKEND_TIMEOUT unknown');
   assert.is(legacy.last.isCancelled, true);
@@ -295,13 +311,16 @@ test('legacy: ends with the conversation, which gets no further request', async 
   };
   shared = new Feed({ peer, messages$, closed$, exchange });
   const retried = shared.subscribe('x:1');
+  await settled();
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
   const part = shared.subscribe('x:2');
+  await settled();
   legacy.disconnect();
   for (const { answer } of [retried, part, shared.subscribe('x:2')])
     assert.match(await failure(answer), 'BACKEND_UNAVAILABLE');
   mock.timers.tick(60_000);
   part.release();
+  await settled();
   assert.is(requests, 2);
 });
 
@@ -310,11 +329,12 @@ test('legacy: refuses more than 10,000 resources', async () => {
   assert.is(await failure(shared.subscribe('x:more').answer), 'BACKEND_UNAVAILABLE no');
   assert.is(asked().length, 10_000);
   first?.release();
-  legacy.open[0]?.result(); // it is subscribed to, and unsubscribed from
+  legacy.open[0]?.result();
   await settled();
   legacy.last.result();
   await settled();
   shared.subscribe('x:more');
+  await settled();
   assert.is(asked().at(-1), 'subscribe x:more', 'there is room again');
 });
 

@@ -4,8 +4,8 @@
 
 import { Subscription, timer } from 'rxjs';
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
-import { asGatewayError } from '../../domain/errors.ts';
 import type { FinalEvent } from '../../domain/exchange.ts';
+import { SerialQueue } from '../../domain/serial-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 
@@ -29,101 +29,72 @@ const MOST_RESOURCES = 10_000;
 
 /** One resource: the number of its clients, and its state at the backend. */
 class ResourceEntry {
-  readonly uri: string;
   clients = 0;
-  /** The answer to `resources/subscribe`; undefined until there is one. */
-  answer: FinalEvent | undefined;
-  /** Settles with the answer, or with the failure of the present request. */
-  answering = unread();
-  /** A request is under way; one at a time, so that the backend gets them in order. */
-  isAsking = false;
-
-  constructor(uri: string) {
-    this.uri = uri;
-  }
+  /** One request at a time, so that the backend gets them in order. */
+  readonly requests = new SerialQueue();
+  /** The answer to `resources/subscribe`; undefined when the backend has to be asked. */
+  answer: Promise<FinalEvent> | undefined;
+  /** The backend has agreed. */
+  isSubscribed = false;
 }
 
 export class ResourceSubscriptions {
   readonly #conversation: Pick<Upstream, 'exchange' | 'closed$'>;
   readonly #entries = new Map<string, ResourceEntry>();
   readonly #retries = new Subscription();
-  #isOver = false;
 
   constructor(conversation: Pick<Upstream, 'exchange' | 'closed$'>) {
     this.#conversation = conversation;
-    conversation.closed$.subscribe(() => this.#end());
+    conversation.closed$.subscribe(() => this.#retries.unsubscribe());
   }
 
   /** Subscribes the backend to `uri` until every part is released. */
   subscribe(uri: string): SharedSubscription {
-    const entry = this.#entries.get(uri) ?? new ResourceEntry(uri);
-    const { promise: answer, reject } = entry.answering;
-    if (this.#isOver) reject(notConnected());
-    else if (!this.#entries.has(uri) && this.#entries.size >= MOST_RESOURCES)
-      reject(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
-    else this.#entries.set(uri, entry);
+    const entry = this.#entries.get(uri) ?? new ResourceEntry();
+    if (!this.#entries.has(uri) && this.#entries.size >= MOST_RESOURCES) {
+      const answer = Promise.reject(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
+      answer.catch(() => undefined);
+      return { answer, release: () => undefined };
+    }
+    this.#entries.set(uri, entry);
     entry.clients += 1;
-    this.#update(entry);
     const part = new Subscription(() => {
       entry.clients -= 1;
-      this.#update(entry);
+      if (entry.clients === 0) void entry.requests.take(() => this.#unsubscribe(uri, entry));
     });
-    return { answer, release: () => part.unsubscribe() };
+    return { answer: this.#answerFor(uri, entry), release: () => part.unsubscribe() };
   }
 
-  /** Sends the next request that the backend needs, if any; called again after its answer. */
-  #update(entry: ResourceEntry): void {
-    const { uri, clients, answer, isAsking } = entry;
-    if (isAsking || this.#entries.get(uri) !== entry) return;
-    if (clients > 0 && answer === undefined) void this.#subscribe(entry);
-    else if (clients === 0 && answer?.kind === 'result') void this.#unsubscribe(entry);
-    else if (clients === 0) this.#entries.delete(uri);
+  #answerFor(uri: string, entry: ResourceEntry): Promise<FinalEvent> {
+    if (entry.answer !== undefined) return entry.answer;
+    const answer = entry.requests.take(() => this.#subscribe(uri, entry));
+    entry.answer = answer;
+    answer.catch(() => {
+      entry.answer = undefined;
+      this.#retries.add(timer(RETRY_MS).subscribe(() => entry.clients > 0 && this.#answerFor(uri, entry)));
+    });
+    return answer;
   }
 
-  async #subscribe(entry: ResourceEntry): Promise<void> {
-    const { answering } = entry;
-    try {
-      entry.answer = await this.#ask(entry, 'resources/subscribe');
-      answering.resolve(entry.answer);
-    } catch (thrown) {
-      entry.answering = unread();
-      answering.reject(asGatewayError(thrown));
-      if (entry.clients > 0) {
-        this.#retries.add(timer(RETRY_MS).subscribe(() => this.#update(entry)));
-        return;
-      }
-    }
-    this.#update(entry);
+  async #subscribe(uri: string, entry: ResourceEntry): Promise<FinalEvent> {
+    if (entry.clients === 0 || this.#retries.closed) throw notConnected();
+    const answer = await this.#ask(uri, 'resources/subscribe');
+    entry.isSubscribed = answer.kind === 'result';
+    return answer;
   }
 
-  async #unsubscribe(entry: ResourceEntry): Promise<void> {
-    entry.answer = undefined; // whatever the answer is, a later client subscribes again
-    entry.answering = unread();
-    await this.#ask(entry, 'resources/unsubscribe').catch(() => undefined);
-    this.#update(entry);
+  /** Whatever the answer is, a later client subscribes again. */
+  async #unsubscribe(uri: string, entry: ResourceEntry): Promise<void> {
+    if (entry.clients > 0) return;
+    const { isSubscribed } = entry;
+    entry.isSubscribed = false;
+    entry.answer = undefined;
+    if (isSubscribed) await this.#ask(uri, 'resources/unsubscribe').catch(() => undefined);
+    if (entry.clients === 0) this.#entries.delete(uri);
   }
 
-  /** The request is sent at once. It ends with the conversation. */
-  async #ask(entry: ResourceEntry, method: string): Promise<FinalEvent> {
-    entry.isAsking = true;
-    try {
-      return await answerOf(this.#conversation.exchange({ method, params: { uri: entry.uri } }), ANSWER_MS);
-    } finally {
-      entry.isAsking = false;
-    }
+  /** It ends with the conversation. */
+  #ask(uri: string, method: string): Promise<FinalEvent> {
+    return answerOf(this.#conversation.exchange({ method, params: { uri } }), ANSWER_MS);
   }
-
-  #end(): void {
-    this.#isOver = true;
-    this.#retries.unsubscribe();
-    for (const { answering } of this.#entries.values()) answering.reject(notConnected());
-    this.#entries.clear();
-  }
-}
-
-/** A promise whose rejection is handled: its receivers may never await it. */
-function unread(): PromiseWithResolvers<FinalEvent> {
-  const answering = Promise.withResolvers<FinalEvent>();
-  answering.promise.catch(() => undefined);
-  return answering;
 }
