@@ -135,7 +135,7 @@ for (const [how, isDeleted] of [
   ['ends by itself', false],
 ] as const) {
   test(`when its session ${how} a question outside of any call is answered, and no state is left`, async () => {
-    const { call, listen, send, session, endpoint } = legacyHarness(ASKABLE);
+    const { call, listen, send, session, left } = legacyHarness(ASKABLE);
     session.isShared = false;
     listen();
     call(0);
@@ -144,7 +144,7 @@ for (const [how, isDeleted] of [
     session.last.result();
     if (isDeleted) await send('DELETE', undefined).done;
     else await session.close();
-    assert.equal([replies.length, 'error' in Object(replies[0]), endpoint.conversations], [1, true, 0]);
+    assert.equal([replies.length, 'error' in Object(replies[0]), left()], [1, true, 0]);
   });
 }
 

@@ -84,13 +84,13 @@ test('the revision of the request decides whether its client polls', () => {
 });
 
 test('a client that left before the stream began gets nothing, and its exchange continues', () => {
-  const { call, session, endpoint } = legacyHarness();
+  const { call, session, left } = legacyHarness();
   const { reply } = call(1);
   reply.lose();
   session.last.notify('a');
-  assert.is(session.last.isOpen, true);
+  assert.equal([session.last.isOpen, left()], [true, 1]);
   session.last.result();
-  assert.is(endpoint.conversations, 0);
+  assert.is(left(), 0);
 });
 
 test('a session has at most 1,000 calls under way', async () => {

@@ -18,7 +18,11 @@ const HELLO = {
 };
 const NO_SESSION = { 'mcp-session-id': undefined, 'mcp-protocol-version': undefined };
 
+test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
+test.after.each(() => mock.timers.reset());
+
 test('a stream that begins before the answer names the instance that its call was sent to, if any', () => {
+  mock.timers.reset();
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const { call, session } = legacyHarness();
   session.instanceId = 'one'; // the session is moving from it to another instance
@@ -27,7 +31,6 @@ test('a stream that begins before the answer names the instance that its call wa
   mock.timers.tick(1_200);
   assert.ok(waiting.opened && sent.opened);
   assert.equal([waiting.log.instanceId, sent.log.instanceId], [undefined, 'two']);
-  mock.timers.reset();
 });
 
 test('opening a session is aborted when its client leaves, and a session that opens all the same is closed', async () => {
@@ -52,18 +55,18 @@ test('a stream begins after a moment even if the stream of the backend does not 
 });
 
 test('a stream whose session ends before it begins is refused', async () => {
-  const { listen, session, endpoint } = legacyHarness();
+  const { listen, session, left } = legacyHarness();
   const opening = Promise.withResolvers<void>();
   session.opening = opening.promise;
   const { reply, done } = listen();
   await session.close();
   opening.resolve();
   assert.is((await done)?.status, 404);
-  assert.equal([reply.isAnswered, endpoint.conversations, session.holds], [false, 0, 0]);
+  assert.equal([reply.isAnswered, left(), session.holds], [false, 0, 0]);
 });
 
 test('a call is one event with the bytes of the backend', async () => {
-  const { call, session, charges, endpoint } = legacyHarness();
+  const { call, session, charges, left } = legacyHarness();
   const { reply, done } = call(0);
   await done;
   const { canceller: _, tracker: __, requestId: ___, ...asked } = session.last.request;
@@ -75,11 +78,11 @@ test('a call is one event with the bytes of the backend', async () => {
   session.last.result('{"content":[ 1.0 ]}');
   assert.is(String(reply.body), '{"jsonrpc":"2.0","id":0,"result":{"content":[ 1.0 ]}}');
   assert.equal([reply.status, reply.log.instanceId, charges], [200, 'one', [1]]);
-  assert.is(endpoint.conversations, 0);
+  assert.is(left(), 0);
 });
 
 test('a failure of the gateway is an error answer with status 200', async () => {
-  const { call, session, endpoint } = legacyHarness();
+  const { call, session, left } = legacyHarness();
   const { reply } = call(3);
   session.last.fail(noHealthyInstance('t'));
   assert.equal([reply.status, reply.contentType, reply.message.id], [200, 'text/event-stream', 3]);
@@ -88,7 +91,7 @@ test('a failure of the gateway is an error answer with status 200', async () => 
     message: 'No instance of "t" is healthy right now.',
     data: { error_code: 'NO_HEALTHY_INSTANCE', retry_after_seconds: 2 },
   });
-  assert.is(endpoint.conversations, 0);
+  assert.is(left(), 0);
 });
 
 test('an exchange that ends without an answer is answered with -32603', async () => {
@@ -138,11 +141,11 @@ test('a call over the rate limit is refused and not sent', async () => {
     harness.charge = refuse;
     assert.equal(await harness.call(1).done, { status: 503, code: 503, id: 1 });
   }
-  assert.equal([harness.session.exchanges.length, harness.endpoint.conversations], [0, 0]);
+  assert.equal([harness.session.exchanges.length, harness.left()], [0, 0]);
 });
 
 test('DELETE ends the session with its calls and streams', async () => {
-  const { send, call, listen, session, endpoint } = legacyHarness();
+  const { send, call, listen, session, left } = legacyHarness();
   const open = listen();
   const running = call(1);
   const { reply, done } = send('DELETE', undefined);
@@ -151,7 +154,7 @@ test('DELETE ends the session with its calls and streams', async () => {
   assert.is(session.isClosed, true);
   assert.is(open.reply.events.isEnded, true);
   assert.is(Object(running.reply.message.error).code, -32001);
-  assert.equal([session.holds, endpoint.conversations], [0, 0]);
+  assert.equal([session.holds, left()], [0, 0]);
   assert.equal(await call(2).done, { status: 404, code: -32001, id: null });
   assert.equal(await listen().done, { status: 404, code: -32001, id: null });
   assert.equal(await send('DELETE', undefined).done, { status: 404, code: -32001, id: null });
@@ -219,12 +222,12 @@ test('the cancel reason of the client is available only while its call is cancel
 });
 
 test('the stream of a cancelled call ends without an answer, and cannot be resumed', async () => {
-  const { call, post, listen, session, endpoint } = legacyHarness();
+  const { call, post, listen, session, left } = legacyHarness();
   const { reply } = call(5);
   session.last.notify('notifications/progress', { progressToken: 5 });
   const { lastEventId } = reply.events;
   post(notification('notifications/cancelled', { requestId: 5 }));
-  assert.equal([reply.events.messages.length, reply.events.isEnded, endpoint.conversations], [1, true, 0]);
+  assert.equal([reply.events.messages.length, reply.events.isEnded, left()], [1, true, 0]);
   assert.equal(await listen(lastEventId).done, { status: 400, code: -32000, id: null });
 });
 

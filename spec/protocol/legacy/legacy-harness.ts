@@ -89,6 +89,11 @@ export function legacyHarness(
       harness.send('POST', message, headers),
     /** Calls a tool. */
     call: (callId: string | number = 0) => harness.post(request(callId, 'tools/call', { name: 'add' })),
+    /** The number of conversations that the next sweep keeps. `setInterval` is simulated. */
+    left: (): number => {
+      pass(10_000);
+      return endpoint.conversations;
+    },
     /** Opens a stream by GET. */
     listen: (lastEventId?: string) => harness.send('GET', undefined, { 'last-event-id': lastEventId }),
   };

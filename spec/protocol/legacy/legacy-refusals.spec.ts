@@ -1,11 +1,15 @@
 // Bad input to the legacy endpoint: it opens, counts and changes nothing, and the session remains usable. Statuses and codes are
 // those of the SDK's servers; more rows are in http/mcp-endpoint.spec.ts, over a real port.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
 import { legacyHarness, notification, type Refusal, request } from './legacy-harness.ts';
 
 const test = suite('legacy refusals');
+
+test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
+test.after.each(() => mock.timers.reset());
 
 const CALL = request(1, 'tools/call', { name: 'add' });
 const HELLO = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
@@ -92,11 +96,11 @@ test('a cursor or a URI that is too long is answered with -32602', async () => {
     ['resources/subscribe', { uri: TOO_LONG }],
     ['resources/unsubscribe', { uri: TOO_LONG }],
   ] as const) {
-    const { post, session, endpoint } = legacyHarness();
+    const { post, session, left } = legacyHarness();
     const { reply, done } = post(request(1, method, params));
     assert.is(await done, undefined);
     assert.is(Object(reply.message.error).code, -32602, method);
-    assert.equal([session.exchanges.length, endpoint.conversations], [0, 0]);
+    assert.equal([session.exchanges.length, left()], [0, 0]);
   }
 });
 

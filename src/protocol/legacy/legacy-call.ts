@@ -19,8 +19,6 @@ export interface LegacyCallDeps {
   /** The call is over; its answer is not written yet. */
   ended(call: LegacyCall): void;
   onFault(error: unknown): void;
-  /** The answer of the call is written. */
-  settled(): void;
 }
 
 /** Observes one exchange, and answers once or not at all. */
@@ -63,7 +61,6 @@ export class LegacyCall {
     this.#report.ended({ kind: 'cancelled' });
     this.#subscription?.unsubscribe();
     this.post.skip();
-    this.#deps.settled();
   }
 
   /** Ends it with an error that is not the backend's. */
@@ -80,7 +77,6 @@ export class LegacyCall {
     const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
     noteError(this.post.log, error.code, failure.errorCode);
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
-    this.#deps.settled();
   }
 
   next({ event, instanceId, isRemembered }: Answer): void {
@@ -130,7 +126,6 @@ export class LegacyCall {
     this.#report.ended(event);
     if (event.kind === 'error') noteError(this.post.log, event.error.code);
     this.post.answer(message, this.id);
-    this.#deps.settled();
   }
 
   #end(): boolean {

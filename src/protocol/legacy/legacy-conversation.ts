@@ -1,5 +1,5 @@
 // The state of a legacy session between two requests of its client: calls under way, streams that may be resumed, questions of the
-// server, messages without a stream. It exists only while there is such state; the session table owns the session itself.
+// server, messages without a stream. It is kept only while there is such state; the session table owns the session itself.
 // Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
@@ -40,10 +40,9 @@ export interface ConversationDeps {
   /** Never gives the same number twice. */
   nextNumber(): number;
   onFault(error: unknown): void;
-  emptied(sessionId: string, conversation: LegacyConversation): void;
 }
 
-/** The conversation of one session. It reports when no state is left. */
+/** The conversation of one session. */
 export class LegacyConversation implements LegacyCallDeps, Canceller {
   readonly #session: McpSession;
   readonly #deps: ConversationDeps;
@@ -58,8 +57,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   #awaySinceMs: number | undefined;
   #isAway = false;
   #cancelReason: string | undefined;
-  /** The requests of a POST are being started: the first one may be over before the next one has begun. */
-  #isStarting = false;
 
   constructor(session: McpSession, deps: ConversationDeps) {
     this.#session = session;
@@ -78,15 +75,9 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#isAway = false;
   }
 
-  /** The answer to one POST with this number of requests, in revision `version`; `started` is called when all have begun. */
+  /** The answer to one POST with this number of requests, in revision `version`. */
   post(reply: McpReply, requests: number, version: string): LegacyPost {
-    this.#isStarting = true;
     return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
-  }
-
-  started(): void {
-    this.#isStarting = false;
-    if (this.#calls.size === 0) this.settled();
   }
 
   begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report: CallReport): void {
@@ -162,17 +153,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#deps.onFault(error);
   }
 
-  /** Something ended: reports when no state is left. */
-  settled(): void {
-    if (this.#isStarting || this.#calls.size > 0) return;
-    if (this.#messages !== undefined || this.#listener?.isOpen) return;
-    if (this.#streams?.size || this.#questions?.size || this.#listener?.hasWaiting) return;
-    this.clientSeen();
-    this.#deps.emptied(this.#session.id, this);
-  }
-
-  /** Expires questions, streams and the subscription to messages. To be called periodically. */
-  sweep(nowMs: number): void {
+  /** Expires questions, streams and the subscription to messages. To be called periodically. True when no state is left. */
+  sweep(nowMs: number): boolean {
     this.#checkClient(nowMs);
     this.#questions?.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
     this.#streams?.expire(nowMs);
@@ -181,7 +163,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       this.#idleSinceMs = undefined;
     else this.#idleSinceMs ??= nowMs;
     if (this.#idleSinceMs !== undefined && nowMs - this.#idleSinceMs >= IDLE_MS) this.#stopReceiving();
-    this.settled();
+    if (this.#calls.size > 0 || this.#messages !== undefined || this.#listener?.isOpen) return false;
+    return !(this.#streams?.size || this.#questions?.size || this.#listener?.hasWaiting);
   }
 
   #checkClient(nowMs: number): void {
@@ -253,7 +236,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   #sessionEnded(): void {
     this.#questions?.close();
     this.#stopReceiving();
-    this.settled();
   }
 
   #receive(message: ServerMessage): void {
@@ -268,7 +250,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 }
 
-// The conversations of one endpoint, by session: made at the first use, removed when no state is left. One timer for all.
+// The conversations of one endpoint, by session: made at the first use, removed by the first sweep that finds no state. One timer
+// for all.
 
 const SWEEP_MS = 10_000;
 
@@ -290,10 +273,6 @@ export class LegacyConversations {
         return this.#lastNumber;
       },
       onFault,
-      emptied: (sessionId, conversation) => {
-        // A removed conversation may report this again after the next one of the session began.
-        if (this.#bySession.get(sessionId) === conversation) this.#bySession.delete(sessionId);
-      },
     };
   }
 
@@ -305,7 +284,7 @@ export class LegacyConversations {
     return this.#bySession.get(sessionId);
   }
 
-  /** The conversation of a session, made if need be. A caller that does not use it calls `settled`, which removes it. */
+  /** The conversation of a session, made if need be. */
   of(session: McpSession): LegacyConversation {
     const known = this.#bySession.get(session.id);
     if (known !== undefined) return known;
@@ -317,11 +296,18 @@ export class LegacyConversations {
 
   close(error: Error): Promise<void> {
     clearInterval(this.#sweeper);
-    return this.#scheduler.each([...this.#bySession.values()], (conversation) => conversation.close(error));
+    return this.#scheduler.each([...this.#bySession.keys()], (sessionId) => this.end(sessionId, error));
+  }
+
+  /** Ends the conversation of a session, if there is one, as LegacyConversation.close. */
+  end(sessionId: string, error: Error): void {
+    this.#bySession.get(sessionId)?.close(error);
+    this.#bySession.delete(sessionId);
   }
 
   #sweep(): void {
     const nowMs = Date.now();
-    for (const conversation of [...this.#bySession.values()]) conversation.sweep(nowMs);
+    for (const [sessionId, conversation] of this.#bySession)
+      if (conversation.sweep(nowMs)) this.#bySession.delete(sessionId);
   }
 }

@@ -94,9 +94,11 @@ export class LegacyEndpoint {
     checkGetTypes(request.headers);
     const session = sessionOf(request, backends);
     const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
-    const opening = lastEventId === undefined ? this.#conversations.of(session).listen() : undefined;
-    if (opening === undefined) return this.#open(session, reply, lastEventId);
-    const open = () => this.#open(sessionOf(request, backends), reply, lastEventId); // the session may have ended
+    const conversation = this.#conversations.of(session);
+    const opening = lastEventId === undefined ? conversation.listen() : undefined;
+    if (opening === undefined) return conversation.open(reply, lastEventId);
+    // The session may have ended meanwhile.
+    const open = () => this.#conversations.of(sessionOf(request, backends)).open(reply, lastEventId);
     return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
   }
 
@@ -108,21 +110,12 @@ export class LegacyEndpoint {
 
   end(session: McpSession): void {
     session.close().catch(this.#onFault);
-    this.#conversations.find(session.id)?.close(perhapsDelivered(sessionNotFound()));
+    this.#conversations.end(session.id, perhapsDelivered(sessionNotFound()));
   }
 
   /** Ends every open stream, and answers every call under way with BACKEND_UNAVAILABLE. */
   close(): Promise<void> {
     return this.#conversations.close(callCutOff());
-  }
-
-  #open(session: McpSession, reply: McpReply, lastEventId: string | undefined): void {
-    const conversation = this.#conversations.of(session);
-    try {
-      conversation.open(reply, lastEventId);
-    } finally {
-      conversation.settled();
-    }
   }
 
   /** A session whose id does not reach its client is closed. */
@@ -189,18 +182,14 @@ export class LegacyEndpoint {
     const revision = revisionOf(request, session);
     const requests = requestsOf(messages);
     const conversation = this.#conversations.of(session);
-    try {
-      for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
-      conversation.clientSeen();
-      const post = conversation.post(reply, requests.length, revision);
-      for (const message of messages) {
-        if (message.kind === 'request') this.#begin(message, conversation, post, from);
-        else forward(message, conversation, session);
-      }
-      if (requests.length === 0) reply.empty(202);
-    } finally {
-      conversation.started();
+    for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
+    conversation.clientSeen();
+    const post = conversation.post(reply, requests.length, revision);
+    for (const message of messages) {
+      if (message.kind === 'request') this.#begin(message, conversation, post, from);
+      else forward(message, conversation, session);
     }
+    if (requests.length === 0) reply.empty(202);
   }
 
   /** Starts a request; answers `ping` and too long cursors and URIs here. Source: MCP 2025-11-25 basic/utilities/ping. */
