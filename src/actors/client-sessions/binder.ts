@@ -13,8 +13,9 @@ import type { Upstream } from '../../transports/transport.ts';
 import { noneHealthy } from '../calls/instance-search.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { Lease } from '../instances/leases.ts';
 import { isNetworked } from '../stateless/stateless-routing.ts';
-import { Binding, type DedicatedLease } from './bindings.ts';
+import { Binding } from './bindings.ts';
 import type { SessionDeps } from './client-session-types.ts';
 
 export interface SessionNeeds {
@@ -127,15 +128,16 @@ export class Binder {
     const leased = isForLegacy
       ? await this.#leaseLegacy(ref, peer, needs, signal)
       : await lease(ref, needs, signal);
-    if (leased === undefined) {
+    const upstream = leased?.conversation.upstream;
+    if (upstream === undefined) {
       this.#sharedOnly.add(peer);
       const shared = this.at(ref, needs); // the instance may have a new session meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }
-    const binding = new Binding(ref, leased.upstream.peer, leased);
+    const binding = new Binding(ref, upstream.peer, leased);
     try {
-      await needs.restoreState?.(leased.upstream, signal);
+      await needs.restoreState?.(upstream, signal);
       signal.throwIfAborted();
       if (!binding.isIntact) throw notConnected();
     } catch (thrown) {
@@ -154,20 +156,21 @@ export class Binder {
     peer: Peer,
     needs: SessionNeeds,
     signal: AbortSignal,
-  ): Promise<DedicatedLease | undefined> {
+  ): Promise<Lease | undefined> {
     const { scheduler } = this.#deps;
     const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.handshakeMs, scheduler };
     const probes = this.#eraProbes.get(peer) ?? new StartQueue(options);
     this.#eraProbes.set(peer, probes);
-    const start = async (): Promise<DedicatedLease | undefined> => {
+    const start = async (): Promise<Lease | undefined> => {
       if (this.#sharedOnly.has(peer) || this.#bothEras.has(peer)) return undefined;
       const leased = await lease(ref, needs, signal);
-      if (leased !== undefined && leased.upstream.peer.era !== 'modern') {
+      const era = leased.conversation.upstream?.peer.era;
+      if (era !== undefined && era !== 'modern') {
         this.#bothEras.add(peer);
         return leased;
       }
       this.#sharedOnly.add(peer); // before the others continue
-      void leased?.close(); // it never rejects
+      leased.release();
       return undefined;
     };
     const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
@@ -183,23 +186,19 @@ export class Binder {
 
 const NO_IDS: ReadonlySet<string> = new Set();
 
-/** Undefined where the backend keeps no dedicated conversations. Rejects like the opening; aborting ends the lease. */
+/** Of an open conversation; without an upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(
   ref: InstanceRef,
-  needs: SessionNeeds,
+  { ownerId, profile }: SessionNeeds,
   signal: AbortSignal,
-): Promise<DedicatedLease | undefined> {
-  const { conversation, release } = ref.lease({ owner: { id: needs.ownerId }, profile: needs.profile });
-  const close = (): Promise<void> => {
-    release();
-    return conversation.gone;
-  };
-  signal.addEventListener('abort', release, { once: true });
+): Promise<Lease> {
+  const leased = ref.lease({ owner: { id: ownerId }, profile });
+  signal.addEventListener('abort', leased.release, { once: true });
   try {
-    const upstream = await conversation.opening;
-    return upstream === undefined ? undefined : { upstream, close };
+    await leased.conversation.opening;
+    return leased;
   } finally {
-    signal.removeEventListener('abort', release);
+    signal.removeEventListener('abort', leased.release);
   }
 }
 

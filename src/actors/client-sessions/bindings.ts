@@ -7,8 +7,9 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { Lease } from '../instances/leases.ts';
 import { MessageBuffer } from '../message-buffer.ts';
-import { Feed, type FeedClient } from '../sharing/feed.ts';
+import type { Feed, FeedClient } from '../sharing/feed.ts';
 import { isNetworked } from '../stateless/stateless-routing.ts';
 
 /** A session whose client listens: receives the messages of the backend outside of exchanges. */
@@ -16,16 +17,9 @@ export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {
   deliver(message: ServerMessage): void;
 }
 
-/** A conversation that is leased for one session: a session of an HTTP backend, or a process. */
-export interface DedicatedLease {
-  readonly upstream: Upstream;
-  /** Ends the lease, and so the conversation. Idempotent. Resolves when nothing is left; never rejects. */
-  readonly close: () => Promise<void>;
-}
-
 /**
- * Shares the conversation of the instance during one session of the instance; or has a lease, which ends with the session, or with
- * the last call after the session moved to another instance.
+ * Shares the conversation of the instance during one session of the instance; or has a lease of a session of an HTTP backend or of
+ * a process. That ends with the session, or with the last call after the session moved to another instance.
  */
 export class Binding {
   readonly ref: InstanceRef;
@@ -34,42 +28,35 @@ export class Binding {
   readonly upstream: Upstream | undefined;
   /** The messages and subscriptions of a shared conversation, or of a modern one; undefined for other dedicated ones. */
   readonly feed: Feed | undefined;
-  readonly #close: (() => Promise<void>) | undefined;
+  readonly #lease: Lease | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
   #listener: SessionSubscriber | undefined;
-  #calls = 0;
-  #isOver = false;
-  #isRetired = false;
 
-  constructor(ref: InstanceRef, peer: Peer, lease?: DedicatedLease) {
+  /** `lease`: of an open conversation. */
+  constructor(ref: InstanceRef, peer: Peer, lease?: Lease) {
     this.ref = ref;
     this.peer = peer;
-    this.upstream = lease?.upstream;
-    this.#close = lease?.close;
+    this.#lease = lease;
+    this.upstream = lease?.conversation.upstream;
     if (lease === undefined) this.feed = ref.feed;
-    else {
-      lease.upstream.closed$.subscribe(() => {
-        this.#isOver = true;
-      });
-      if (peer.era === 'modern') this.feed = new Feed(lease.upstream);
-      else if (!isNetworked(ref.definition)) {
-        // A legacy process sends messages at any time; the stream of an HTTP backend is open only for a listener.
-        this.#buffer = new MessageBuffer(refuseQuestion);
-        this.#receive(lease.upstream);
-      }
+    else if (peer.era === 'modern') this.feed = lease.conversation.feed;
+    else if (!isNetworked(ref.definition)) {
+      // A legacy process sends messages at any time; the stream of an HTTP backend is open only for a listener.
+      this.#buffer = new MessageBuffer(refuseQuestion);
+      this.#receive();
     }
   }
 
   /** False once the conversation is over: the backend's state of the session is lost. */
   get isIntact(): boolean {
-    return this.upstream === undefined ? this.ref.peer === this.peer : !this.#isOver;
+    return this.#lease === undefined ? this.ref.peer === this.peer : !this.#lease.conversation.isOver;
   }
 
   /** Delivers until the returned function is called. */
   listen(listener: SessionSubscriber): () => void {
     if (this.feed !== undefined) return this.feed.add(listener);
     this.#listener = listener;
-    const received = this.#buffer === undefined ? this.#receive(this.upstream) : undefined;
+    const received = this.#buffer === undefined ? this.#receive() : undefined;
     for (const message of this.#buffer?.takeAll() ?? []) listener.deliver(message);
     return () => {
       received?.unsubscribe();
@@ -90,28 +77,25 @@ export class Binding {
 
   /** A call begins here; it ends with `release`. */
   take(): void {
-    this.#calls += 1;
+    this.#lease?.conversation.acquire();
   }
 
   release(): void {
-    this.#calls -= 1;
-    if (this.#isRetired && this.#calls === 0) void this.close();
+    this.#lease?.conversation.release();
   }
 
   /** The session has moved: a dedicated conversation is closed when its last call has ended. */
   retire(): void {
-    this.#isRetired = true;
-    if (this.#calls === 0) void this.close();
+    this.#lease?.release();
   }
 
   /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
   async close(): Promise<void> {
-    this.#isOver = true;
-    await this.#close?.();
+    await this.#lease?.conversation.close();
   }
 
-  #receive(upstream: Upstream | undefined): Subscription | undefined {
-    return upstream?.messages$.subscribe((message) => {
+  #receive(): Subscription | undefined {
+    return this.upstream?.messages$.subscribe((message) => {
       if (this.#listener === undefined) this.#buffer?.put(message, message.params);
       else this.#listener.deliver(message);
     });

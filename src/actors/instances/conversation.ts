@@ -152,6 +152,10 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
+  /** True from its end on, though something may be left of it. */
+  get isOver(): boolean {
+    return this.#ending.signal.aborted;
+  }
   get usedAtMs(): number {
     return this.#usedAtMs;
   }
