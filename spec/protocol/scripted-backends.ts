@@ -70,8 +70,6 @@ export class ScriptedSession implements McpSession {
   holds = 0;
   /** Whether the client was away, as it was reported. */
   readonly away: boolean[] = [];
-  /** Holds for calls that other objects carry. */
-  carries = 0;
   opening: Promise<void> | undefined;
   /** The instances with a reservation. */
   readonly reservations: string[] = [];
@@ -95,8 +93,8 @@ export class ScriptedSession implements McpSession {
     return exchange;
   }
 
-  at(instanceId: string): this | undefined {
-    return instanceId === 'one' ? this : undefined;
+  isAt(instanceId: string): boolean {
+    return instanceId === 'one';
   }
 
   exchange(request: ExchangeRequest): Observable<Answer> {
@@ -137,15 +135,6 @@ export class ScriptedSession implements McpSession {
 
   setAway(isAway: boolean): void {
     this.away.push(isAway);
-  }
-
-  carry(): () => void {
-    const release = this.hold();
-    this.carries += 1;
-    return () => {
-      this.carries -= 1;
-      release();
-    };
   }
 
   /** `close` waits for it, or fails with it. */

@@ -74,8 +74,8 @@ export interface McpSession {
   readonly profile: ClientProfile;
   /** The backend that it is bound to. */
   readonly peer: Peer;
-  /** The session that is bound to that instance: this one, or for all templates its session with the template. */
-  at(instanceId: string): McpSession | undefined;
+  /** True when it is bound to that instance, or for all templates its session with the template is. */
+  isAt(instanceId: string): boolean;
   /** True while it shares the conversation of its instance with other clients. */
   readonly isShared: boolean;
   /** The instance it is or was bound to; undefined for all templates together. */
@@ -85,9 +85,10 @@ export interface McpSession {
   /**
    * One request; cold. The session remembers the client state that another instance needs (log level, subscriptions), and
    * answers `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` itself where its backend has no state of
-   * single clients. SESSION_NOT_FOUND when the session cannot continue: the client has to open a new one.
+   * single clients. SESSION_NOT_FOUND when the session cannot continue: the client has to open a new one. `instanceId`: where
+   * the task of the request is, and `isAt` is true.
    */
-  exchange(request: ExchangeRequest): Observable<Answer>;
+  exchange(request: ExchangeRequest, instanceId?: string): Observable<Answer>;
   /**
    * Makes a reservation at the instance that gave this answer, for a call that continues there: it counts as a call under way.
    * To be called when the answer comes. `lost` is called at most once, perhaps before this returns: the call cannot continue
@@ -105,8 +106,6 @@ export interface McpSession {
   readonly opening: Promise<void> | undefined;
   /** Keeps the session from being parked or expired until the returned function is called, once. */
   hold(): () => void;
-  /** Like `hold`, for a call of its client that does not use `exchange`: closing waits for the call, too, within the grace. */
-  carry(): () => void;
   /**
    * Notes whether the client is disconnected. While it is, a call of the session ends with QUEUE_FULL as soon as another call
    * waits for its capacity; the call is cancelled at the backend, too.

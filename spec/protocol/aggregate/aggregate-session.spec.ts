@@ -165,6 +165,19 @@ test('a call that may have arrived is not repeated when its inner session ends, 
   assert.equal([found, session.park()], [3, true]);
 });
 
+test('a request about a task goes to the inner session of its instance, and to no new one', async () => {
+  const { a, session, call } = setUp();
+  await call('a__x');
+  const found = ['a/one', 'a/two', 'b/one', 'one'].map((instanceId) => session.isAt(instanceId));
+  assert.equal(found, [true, false, false, false]);
+  const ask = () =>
+    firstValueFrom(session.exchange({ method: 'tasks/get', params: { taskId: '1' } }, 'a/one'));
+  assert.is((await ask()).instanceId, 'a/one');
+  a.instead = throwError(() => sessionLost('its instance is gone'));
+  assert.equal(await ask().catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  assert.equal([a.sessions.length, session.park()], [1, true]);
+});
+
 test('a client that waits for updates gets a new inner session without a call', async () => {
   const { a, session, ask } = setUp();
   a.lists = { resources: [{ uri: 'a:1' }] };

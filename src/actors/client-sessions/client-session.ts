@@ -99,9 +99,8 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   get instanceId(): string {
     return this.instance.id;
   }
-  /** This session, while it is bound to that instance. See McpSession of protocol/ports.ts. */
-  at(instanceId: string): this | undefined {
-    return this.instanceId === instanceId ? this : undefined;
+  isAt(instanceId: string): boolean {
+    return this.instanceId === instanceId;
   }
   /** True while its requests travel in the instance's own conversation. */
   get isShared(): boolean {
@@ -187,11 +186,6 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
       if (!isAway) queue.withdraw(route);
       else if (this.#calls.has(route)) queue.offer(route); // the end of one call may have ended others
     }
-  }
-
-  /** Like `hold`: a call that does not go through `exchange` is counted elsewhere, and closing waits for it there. */
-  carry(): () => void {
-    return this.hold();
   }
 
   /** Ends the session. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */

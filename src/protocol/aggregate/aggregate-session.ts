@@ -129,17 +129,25 @@ export class AggregateSession implements McpSession, SessionRecord {
     return openings.length === 0 ? undefined : Promise.all(openings).then(() => undefined);
   }
 
-  at(instanceId: string): McpSession | undefined {
+  isAt(instanceId: string): boolean {
     const own = splitInstance(instanceId);
-    return own && this.#open.get(own.template)?.at(own.instanceId);
+    return own !== undefined && this.#open.get(own.template)?.isAt(own.instanceId) === true;
   }
 
-  exchange(request: ExchangeRequest): Observable<Answer> {
+  exchange(request: ExchangeRequest, instanceId = ''): Observable<Answer> {
     return defer(() => {
       if (this.#isOver) throw sessionLost('it was closed');
-      const release = this.carry();
-      const answers$ = request.method === 'logging/setLevel' ? this.#setLevel(request) : this.#route(request);
-      return answers$.pipe(finalize(release));
+      this.calls += 1;
+      const release = this.hold();
+      const bound = splitInstance(instanceId)?.template;
+      const answers$ =
+        request.method === 'logging/setLevel' ? this.#setLevel(request) : this.#route(request, bound);
+      return answers$.pipe(
+        finalize(() => {
+          this.calls -= 1;
+          release();
+        }),
+      );
     });
   }
 
@@ -165,16 +173,6 @@ export class AggregateSession implements McpSession, SessionRecord {
     for (const session of this.#open.values()) session.setAway(isAway);
   }
 
-  /** A call is under way until the returned function is called. */
-  carry(): () => void {
-    this.calls += 1;
-    const release = this.hold();
-    return () => {
-      this.calls -= 1;
-      release();
-    };
-  }
-
   async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -189,15 +187,17 @@ export class AggregateSession implements McpSession, SessionRecord {
     if (!this.#isOver) this.#deps.table.used(this);
   }
 
-  #route(request: ExchangeRequest): Observable<Answer> {
+  /** `bound`: the template of a task, which no other session with the template knows. */
+  #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
     const { directory, profile, clock } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
-      this.#carry(template, own, arrivedAtMs).pipe(
+      this.#carry(template, own, arrivedAtMs, bound === undefined).pipe(
         tap(({ event }) => event.kind === 'result' && this.#noteResource(template, own)),
         map(withAggregateInstance(template)),
       );
-    return aggregateExchange({ request, directory, client: { owner: this.#owner, profile }, toTemplate });
+    const client = { owner: this.#owner, profile };
+    return aggregateExchange({ request, directory, client, toTemplate, bound });
   }
 
   /**
@@ -208,7 +208,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     template: string,
     request: ExchangeRequest,
     arrivedAtMs: number,
-    mayRepeat = true,
+    mayRepeat: boolean,
   ): Observable<Answer> {
     const opening = this.#sessionWith(template);
     const session = this.#open.get(template);
@@ -321,7 +321,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 }
 
 /** An error that says nothing about the session of the client, which may have another session with the template. */
-export function innerSessionLost(thrown: unknown): GatewayError {
+function innerSessionLost(thrown: unknown): GatewayError {
   const { delivered } = asGatewayError(thrown);
   return backendUnavailable('the session with its template has ended', { delivered });
 }

@@ -197,7 +197,7 @@ export class LegacyEndpoint {
     message: ClientRequest,
     conversation: LegacyConversation,
     post: LegacyPost,
-    { session, request: from, backends }: SessionPost,
+    from: SessionPost,
   ): void {
     const { id, method, params } = message;
     if (method === 'ping') {
@@ -211,14 +211,12 @@ export class LegacyEndpoint {
       post.answer(errorMessage(id, error), id);
       return;
     }
-    const caller = session.ownerId;
-    const canceller = conversation;
-    const report = from.report(message);
-    const { template, principal: owner, requestId } = from;
-    const common = { method, caller, canceller, tracker: report, requestId };
-    const request = params === undefined ? common : { ...common, params };
-    const answers$ = this.#tasks.exchange(request, session, { owner, template, backends });
-    conversation.begin(id, post, holdingBody(answers$, from), report);
+    const caller = from.session.ownerId;
+    const report = from.request.report(message);
+    const { requestId } = from.request;
+    const common = { method, caller, canceller: conversation, tracker: report, requestId };
+    const answers$ = this.#tasks.exchange(params === undefined ? common : { ...common, params }, from);
+    conversation.begin(id, post, holdingBody(answers$, from.request), report);
   }
 }
 

@@ -21,9 +21,13 @@ const ROUND_MS = 10 * 60_000;
 /** Wait before a call that asked nothing is repeated, so that it does not spin. */
 const PAUSE_MS = 250;
 
-/** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Errors: those of Session.exchange. */
-export function exchangeInSession(session: McpSession, request: ExchangeRequest): Observable<Answer> {
-  if (session.peer.era !== 'modern') return session.exchange(request);
+/** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. `instanceId`, errors: see McpSession.exchange. */
+export function exchangeInSession(
+  session: McpSession,
+  request: ExchangeRequest,
+  instanceId?: string,
+): Observable<Answer> {
+  if (session.peer.era !== 'modern') return session.exchange(request, instanceId);
   const modern = withSessionMetadata(request, session);
   return hasRounds(request.method) ? exchangeRound({ session, request: modern }) : session.exchange(modern);
 }
