@@ -59,9 +59,8 @@ export class LegacyPost {
 
   /** The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream is kept open. */
   interrupted(retryMs: number | undefined): void {
-    if (!this.#canPoll) this.#streamBegun();
-    else if (this.#stream !== undefined) this.#stream.suspend(retryMs);
-    else if (!this.#isGone) this.#begin((stream) => stream.beginSuspended(this.#reply, retryMs));
+    const stream = this.#streamBegun();
+    if (this.#canPoll) stream?.suspend(retryMs);
   }
 
   /** One of the awaited answers. `status`: of a single answer without messages before it; one that is not 200 is plain JSON. */
@@ -94,17 +93,10 @@ export class LegacyPost {
   /** The stream, begun if need be; undefined when the client has left before. */
   #streamBegun(): LegacyStream | undefined {
     if (this.#stream !== undefined || this.#isGone) return this.#stream;
-    return this.#begin((stream) => stream.begin(this.#reply, this.#canPoll));
-  }
-
-  #begin(begin: (stream: LegacyStream) => boolean): LegacyStream | undefined {
     const stream = this.#openStream();
-    if (begin(stream)) {
-      this.#stream = stream;
-      return stream;
-    }
-    this.#isGone = true;
-    stream.discard();
-    return undefined;
+    this.#isGone = !stream.begin(this.#reply, this.#canPoll);
+    if (this.#isGone) stream.discard();
+    else this.#stream = stream;
+    return this.#stream;
   }
 }

@@ -82,14 +82,6 @@ export class LegacyStream implements SpareStream {
     return this.isLive;
   }
 
-  /** Begins it, and ends the connection at once: the client shall resume it. False when the client has left already. */
-  beginSuspended(reply: McpReply, retryMs: number | undefined): boolean {
-    this.#attach(reply);
-    const wasLive = this.isLive;
-    this.suspend(retryMs);
-    return wasLive;
-  }
-
   /** Continues on another connection, first with the events after the number `after`. Ends a previous connection. */
   resume(reply: McpReply, after: number): void {
     const hasEnded = this.isFinished;
@@ -128,7 +120,6 @@ export class LegacyStream implements SpareStream {
   /** Ends the connection, not the stream: the client shall resume it for the rest. */
   suspend(retryMs: number | undefined): void {
     const socket = this.#detach();
-    this.#hasFirstId = true;
     const id = this.#idOf(this.#lastNumber);
     socket?.send(retryMs === undefined ? { data: '', id } : { data: '', id, retryMs });
     socket?.end();
