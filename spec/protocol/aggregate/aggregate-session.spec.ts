@@ -35,15 +35,18 @@ function setUp(owner: Owner = ADA) {
     ['a', 'b'].filter((template) => mayUse(owner, template)),
   );
   const uses: unknown[] = [];
-  const session: AggregateSession = new AggregateSession({
-    owner,
-    profile: PROFILE,
-    peer: PEER,
+  const session: AggregateSession = new AggregateSession(owner, PROFILE, PEER, {
     directory,
     backendsOf: of,
     listChanges$,
-    clock: { now: () => Date.now(), alarm: alarmOf(untimedScheduler()) },
-    table: { used: () => uses.push(session.calls), remove: () => uses.push('removed') },
+    now: () => Date.now(),
+    alarm: alarmOf(untimedScheduler()),
+    sessions: {
+      add: () => {},
+      findAny: () => session,
+      used: () => uses.push(session.calls),
+      remove: () => uses.push('removed'),
+    },
     callTimeoutMs: () => 4_000,
   });
   const ask = async (request: ExchangeRequest) => {

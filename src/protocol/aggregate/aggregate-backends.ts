@@ -19,7 +19,6 @@ import {
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import {
@@ -31,23 +30,18 @@ import {
   type WantedChanges,
 } from '../../domain/mcp.ts';
 import { withListNotices } from '../cached-lists.ts';
-import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionTable } from '../ports.ts';
+import type { Backends, Client, McpSession, Owner, SessionlessOptions } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
 import { AggregateLists } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
-import { AggregateSession } from './aggregate-session.ts';
+import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
 
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 
-export interface AggregateOptions extends Clock {
-  readonly sessions: SessionTable;
+export interface AggregateOptions extends Omit<AggregateSessionDeps, 'directory'> {
   readonly templates: () => readonly string[];
-  readonly backendsOf: (template: string) => Backends;
-  readonly callTimeoutMs: (template: string) => number;
-  /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
-  readonly listChanges$: Observable<ListChange>;
   readonly serverInfo: ServerInfo;
 }
 
@@ -56,6 +50,7 @@ export class AggregateBackends implements Backends {
   readonly #lists: AggregateLists;
   readonly #directory: AggregateDirectory;
   readonly #changes$: Observable<ListChange>;
+  readonly #sessionDeps: AggregateSessionDeps;
 
   constructor(options: AggregateOptions) {
     this.#options = options;
@@ -63,6 +58,7 @@ export class AggregateBackends implements Backends {
     this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
+    this.#sessionDeps = { ...options, directory: this.#directory, listChanges$: this.#changes$ };
   }
 
   peers(owner: Owner): readonly Peer[] {
@@ -70,17 +66,7 @@ export class AggregateBackends implements Backends {
   }
 
   async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
-    const session = new AggregateSession({
-      owner,
-      profile,
-      peer: this.#peer(owner),
-      directory: this.#directory,
-      backendsOf: this.#options.backendsOf,
-      clock: this.#options,
-      table: this.#options.sessions,
-      callTimeoutMs: this.#options.callTimeoutMs,
-      listChanges$: this.#changes$,
-    });
+    const session = new AggregateSession(owner, profile, this.#peer(owner), this.#sessionDeps);
     this.#options.sessions.add(session);
     return session;
   }

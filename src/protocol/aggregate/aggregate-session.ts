@@ -44,15 +44,12 @@ const CONCURRENT_REPEATS = 16;
 /** Wait before a session with a template is opened again for a client that waits for updates. */
 const REOPEN_MS = 5_000;
 
-export interface AggregateSessionDeps {
-  readonly owner: Owner;
-  readonly profile: ClientProfile;
-  readonly peer: Peer;
+export interface AggregateSessionDeps extends Clock {
+  readonly sessions: SessionTable;
   readonly directory: AggregateDirectory;
   readonly backendsOf: (template: string) => Backends;
-  readonly clock: Clock;
-  readonly table: Pick<SessionTable, 'used' | 'remove'>;
   readonly callTimeoutMs: (template: string) => number;
+  /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
   readonly listChanges$: Observable<ListChange>;
 }
 
@@ -80,11 +77,11 @@ export class AggregateSession implements McpSession, SessionRecord {
   #holds = 0;
   #isOver = false;
 
-  constructor(deps: AggregateSessionDeps) {
+  constructor(owner: Owner, profile: ClientProfile, peer: Peer, deps: AggregateSessionDeps) {
+    this.#owner = owner;
+    this.profile = profile;
+    this.peer = peer;
     this.#deps = deps;
-    this.#owner = deps.owner;
-    this.profile = deps.profile;
-    this.peer = deps.peer;
   }
 
   get ownerId(): string {
@@ -179,24 +176,24 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.ended$.next(reason);
     this.ended$.complete();
     this.#opened.complete();
-    this.#deps.table.remove(this);
+    this.#deps.sessions.remove(this);
     await Promise.allSettled([...this.#inner.values()].map(async (opening) => (await opening).close()));
   }
 
   #used(): void {
-    if (!this.#isOver) this.#deps.table.used(this);
+    if (!this.#isOver) this.#deps.sessions.used(this);
   }
 
   /** `bound`: the template of a task, which no other session with the template knows. */
   #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
-    const { directory, profile, clock } = this.#deps;
-    const arrivedAtMs = clock.now();
+    const { directory, now } = this.#deps;
+    const arrivedAtMs = now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
       this.#carry(template, own, arrivedAtMs, bound === undefined).pipe(
         tap(({ event }) => event.kind === 'result' && this.#noteResource(template, own)),
         map(withAggregateInstance(template)),
       );
-    const client = { owner: this.#owner, profile };
+    const client = { owner: this.#owner, profile: this.profile };
     return aggregateExchange({ request, directory, client, toTemplate, bound });
   }
 
@@ -236,11 +233,11 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   #late(template: string, arrivedAtMs: number): Observable<never> {
-    const { clock, callTimeoutMs } = this.#deps;
+    const { now, alarm, callTimeoutMs } = this.#deps;
     const timeoutMs = callTimeoutMs(template);
-    const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - clock.now()));
+    const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - now()));
     return new Observable((subscriber) =>
-      clock.alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),
+      alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),
     );
   }
 
@@ -262,8 +259,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   async #openWith(template: string): Promise<McpSession> {
-    const { backendsOf, profile } = this.#deps;
-    const session = await backendsOf(template).openSession(this.#owner, profile);
+    const session = await this.#deps.backendsOf(template).openSession(this.#owner, this.profile);
     if (this.#isOver) {
       await session.close();
       throw sessionLost('it was closed');
