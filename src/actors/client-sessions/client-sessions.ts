@@ -44,7 +44,8 @@ export class ClientSessions implements SessionSupervisor {
   /** The profiles of the latest sessions, once each: many clients are the same program. */
   readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
   readonly #opening = new Set<ClientSession>();
-  readonly #open: ExpiringSessions;
+  readonly #open = new Map<string, SessionRecord>();
+  readonly #expiry: ExpiringSessions;
   readonly #closings = new Set<Promise<void>>();
   #emptied: (() => void) | undefined;
   #isClosing = false;
@@ -60,7 +61,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#maxSessions = maxSessions;
     this.#shares = new OwnerShares(maxSessions, share);
     this.#aggregateShares = new OwnerShares(maxSessions, share);
-    this.#open = new ExpiringSessions(deps, idleMs, (session) => {
+    this.#expiry = new ExpiringSessions(deps, idleMs, this.#open, (session) => {
       void this.#end(session, 'it was idle for too long');
     });
   }
@@ -108,7 +109,7 @@ export class ClientSessions implements SessionSupervisor {
     }
     // The session may have ended while it was being opened.
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
-    this.#open.add(session);
+    this.#begin(session);
     this.deps.emit({ type: 'session.opened', ...eventFields(session) });
     return session;
   }
@@ -118,34 +119,34 @@ export class ClientSessions implements SessionSupervisor {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     this.#checkRoom(session.ownerId, this.#aggregateShares);
     this.#aggregateShares.take(session.ownerId);
-    this.#open.add(session);
+    this.#begin(session);
   }
 
   remove(session: SessionRecord): void {
-    if (this.#open.find(session.id) !== undefined) this.#drop(session, this.#aggregateShares);
+    if (this.#open.has(session.id)) this.#drop(session, this.#aggregateShares);
   }
 
   /** A session with one template. A lookup is not a use. */
   find(id: string): ClientSession | undefined {
-    const session = this.#open.find(id);
+    const session = this.#open.get(id);
     return session instanceof ClientSession ? session : undefined;
   }
 
   /** A session of either kind. A lookup is not a use. */
   findAny(id: string): SessionRecord | undefined {
-    return this.#open.find(id);
+    return this.#open.get(id);
   }
 
   /** The open sessions; the parts of a session with all templates are its bindings. */
   list(): SessionSummary[] {
-    const records = this.#open.all();
+    const records = [...this.#open.values()];
     const innerIds = new Set(records.flatMap((record) => record.innerSessionIds));
     return records.filter(({ id }) => !innerIds.has(id)).map((record) => this.#summaryOf(record));
   }
 
   /** Ends the session with this fingerprint: it takes no more calls when this returns. False when there is none. */
   endNamed(fingerprint: string, reason: string): boolean {
-    const session = this.#open.all().find(({ id }) => sessionFingerprint(id) === fingerprint);
+    const session = [...this.#open.values()].find(({ id }) => sessionFingerprint(id) === fingerprint);
     if (session !== undefined) void this.#end(session, reason);
     return session !== undefined;
   }
@@ -160,7 +161,7 @@ export class ClientSessions implements SessionSupervisor {
   async closeAll(graceMs: number): Promise<void> {
     const { scheduler, alarm } = this.deps;
     this.#isClosing = true;
-    this.#open.stop();
+    this.#expiry.stop();
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     this.#emptied = resolve;
     const disarm = alarm(graceMs, resolve);
@@ -179,7 +180,7 @@ export class ClientSessions implements SessionSupervisor {
 
   used(session: SessionRecord): void {
     if (this.#isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
-    else this.#open.used(session);
+    else this.#expiry.used(session);
   }
 
   moved(session: ClientSession, from: InstanceRef): void {
@@ -197,22 +198,27 @@ export class ClientSessions implements SessionSupervisor {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #shared({ protocolVersion, capabilities, clientInfo }: ClientProfile): ClientProfile {
-    const profile = { protocolVersion, capabilities, clientInfo };
+  #shared(profile: ClientProfile): ClientProfile {
     const key = canonicalText(profile);
     const known = this.#profiles.get(key) ?? profile;
     this.#profiles.set(key, known);
     return known;
   }
 
+  #begin(session: SessionRecord): void {
+    session.openedAtMs = this.deps.now();
+    this.#open.set(session.id, session);
+    this.#expiry.used(session);
+  }
+
   #drop(session: SessionRecord, shares: OwnerShares): void {
     shares.release(session.ownerId);
-    this.#open.delete(session);
+    this.#open.delete(session.id);
     if (this.size === 0) this.#emptied?.();
   }
 
   #all(): SessionRecord[] {
-    return [...this.#opening, ...this.#open.all()];
+    return [...this.#opening, ...this.#open.values()];
   }
 
   #summaryOf(record: SessionRecord): SessionSummary {

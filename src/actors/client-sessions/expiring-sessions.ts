@@ -1,5 +1,5 @@
-// The open sessions of legacy clients: parked after a short time without use, ended after a long one. One timer for all of them.
-// client-sessions.ts ends a session.
+// Parks the open sessions of legacy clients after a short time without use, and ends them after a long one. One timer for all.
+// client-sessions.ts has the table of sessions, and ends a session.
 
 import type { SessionRecord } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -14,47 +14,30 @@ export class ExpiringSessions {
   readonly #deps: ExpiringSessionsDeps;
   readonly #idleMs: number;
   readonly #parkMs: number;
+  readonly #sessions: ReadonlyMap<string, SessionRecord>;
   readonly #end: (session: SessionRecord) => void;
-  readonly #byId = new Map<string, SessionRecord>();
   /** Set while there are sessions. */
   #disarm: (() => void) | undefined;
   #isStopped = false;
 
-  /** `end` ends a session after `idleMs` without use, and deletes it here. */
-  constructor(deps: ExpiringSessionsDeps, idleMs: number, end: (session: SessionRecord) => void) {
+  /** `sessions`: the table, by id. `end` ends a session after `idleMs` without use, and deletes it there. */
+  constructor(
+    deps: ExpiringSessionsDeps,
+    idleMs: number,
+    sessions: ReadonlyMap<string, SessionRecord>,
+    end: (session: SessionRecord) => void,
+  ) {
     this.#deps = deps;
     this.#idleMs = idleMs;
     this.#parkMs = Math.min(LIMITS.sessionParkMs, idleMs);
+    this.#sessions = sessions;
     this.#end = end;
-  }
-
-  get size(): number {
-    return this.#byId.size;
-  }
-
-  all(): SessionRecord[] {
-    return [...this.#byId.values()];
-  }
-
-  /** A lookup is not a use. */
-  find(id: string): SessionRecord | undefined {
-    return this.#byId.get(id);
-  }
-
-  add(session: SessionRecord): void {
-    session.openedAtMs = this.#deps.now();
-    this.#byId.set(session.id, session);
-    this.used(session);
   }
 
   used(session: SessionRecord): void {
     session.usedAtMs = this.#deps.now();
     session.isParked = false;
     if (this.#disarm === undefined) this.#sweepIn(this.#parkMs);
-  }
-
-  delete({ id }: SessionRecord): void {
-    this.#byId.delete(id);
   }
 
   /** From now on no session is parked or ended. */
@@ -70,19 +53,19 @@ export class ExpiringSessions {
 
   async #sweep(): Promise<void> {
     const { now, scheduler } = this.#deps;
-    const due = this.all().filter((session) => this.#dueAtMs(session) <= now());
+    const due = [...this.#sessions.values()].filter((session) => this.#dueAtMs(session) <= now());
     await scheduler.each(due, (session) => this.#visit(session));
     this.#disarm = undefined;
-    if (this.size === 0) return;
+    if (this.#sessions.size === 0) return;
     let nextMs = now() + this.#parkMs;
-    for (const session of this.#byId.values()) nextMs = Math.min(nextMs, this.#dueAtMs(session));
+    for (const session of this.#sessions.values()) nextMs = Math.min(nextMs, this.#dueAtMs(session));
     this.#sweepIn(Math.max(GRAIN_MS, nextMs - now()));
   }
 
   /** Parks or ends a session that is still due. A busy session counts as used now. */
   #visit(session: SessionRecord): void {
     const now = this.#deps.now();
-    if (this.#isStopped || !this.#byId.has(session.id) || this.#dueAtMs(session) > now) return;
+    if (this.#isStopped || !this.#sessions.has(session.id) || this.#dueAtMs(session) > now) return;
     if (session.isParked) this.#end(session);
     else if (session.park()) session.isParked = true;
     else session.usedAtMs = now;
