@@ -96,6 +96,7 @@ export interface McpSession {
    * many calls wait for their client.
    */
   reserve(answer: Answer, lost: (error: GatewayError) => void): Reservation;
+  /** Passes a notification on; the endpoint itself takes those about the handshake and cancelled requests. */
   notify(method: string, params: JsonObject): void;
   /**
    * Messages of its backend outside of any exchange. Hot; the backend's stream is open while there is a subscriber. Completes

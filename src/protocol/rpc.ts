@@ -132,7 +132,3 @@ export function errorMessage(id: JsonRpcId | null, error: JsonRpcError): string 
 export function notificationMessage(method: string, params: JsonFields): string {
   return JSON.stringify({ jsonrpc: '2.0', method, params });
 }
-
-export function requestMessage(id: JsonRpcId, method: string, params: JsonObject): string {
-  return JSON.stringify({ jsonrpc: '2.0', id: idValue(id), method, params });
-}

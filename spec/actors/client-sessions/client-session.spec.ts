@@ -73,8 +73,6 @@ test('forwards roots and custom notifications in a dedicated conversation, and n
   const [own, shared] = [await harness.openSession(ASKABLE), await harness.openSession(PLAIN)];
   const { subscription } = ask(shared, 'read');
   for (const session of [own, shared]) {
-    session.notify('notifications/initialized', {});
-    session.notify('notifications/cancelled', { requestId: 1 });
     session.notify('notifications/roots/list_changed', {});
     session.notify('notifications/custom', { n: 1 });
   }

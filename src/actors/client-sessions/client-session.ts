@@ -348,15 +348,8 @@ const LEGACY_ONLY: ReadonlySet<string> = new Set([
   'notifications/roots/list_changed',
   'notifications/progress',
 ]);
-/** The transport does the handshake; unsubscribing cancels a call. */
-const NEVER_PASSED_ON: ReadonlySet<string> = new Set([
-  'notifications/initialized',
-  'notifications/cancelled',
-]);
-
 /** Sends a notification of a client in a conversation of that client. */
 export function forwardNotification(upstream: Upstream, method: string, params: JsonObject): void {
-  if (NEVER_PASSED_ON.has(method)) return;
   if (upstream.peer.era !== 'modern' || !LEGACY_ONLY.has(method)) upstream.notify(method, params);
 }
 

@@ -14,17 +14,17 @@ import { type Alarm, alarmOf, SLOW_MS } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
-import type { JsonRpcId } from '../../domain/jsonrpc.ts';
+import { type JsonRpcId, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener, McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
-import { invalidRequest, notificationMessage, refused, requestMessage, rpcFailureOf } from '../rpc.ts';
+import { invalidRequest, notificationMessage, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
 import { EventMemory } from './legacy-event-log.ts';
 import { isListenerKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
-import { canPoll, versionOf } from './legacy-request.ts';
+import { canPoll } from './legacy-request.ts';
 import { LegacyStreams, positionOf } from './legacy-stream.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
@@ -134,7 +134,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits. May throw RangeError. */
   ask(request: ServerRequest, call?: LegacyCall): void {
     const id = this.#deps.nextNumber();
-    const message = requestMessage(id, request.method, request.params);
+    const message = requestText(id, request.method, request.params);
     this.#questions ??= new LegacyQuestions();
     if (!this.#questions.add(id, request, call)) return;
     if (call?.post.ask(message) || this.#listener?.ask(message) || this.#askElsewhere(message, call)) return;
@@ -192,12 +192,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   };
 
   #listenerOf(): LegacyListener {
-    this.#listener ??= new LegacyListener({
-      ...this.#streamDeps(),
-      canPoll: canPoll(versionOf(this.#session)),
-      hold: () => this.#session.hold(),
-      isPending: (question) => this.#questions?.has(question) ?? false,
-    });
+    const isPending = (question: number) => this.#questions?.has(question) ?? false;
+    this.#listener ??= new LegacyListener(this.#session, { ...this.#streamDeps(), isPending });
     return this.#listener;
   }
 

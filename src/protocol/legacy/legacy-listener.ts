@@ -4,8 +4,10 @@
 
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
+import type { McpSession } from '../ports.ts';
 import { refused } from '../rpc.ts';
 import { MessageLog } from './legacy-event-log.ts';
+import { canPoll, versionOf } from './legacy-request.ts';
 import { type EventPosition, LegacyStream, type StreamDeps } from './legacy-stream.ts';
 
 /** Distinguishes the keys of its streams from those of calls. */
@@ -20,24 +22,22 @@ export function isListenerKey(key: string): boolean {
 }
 
 export interface ListenerDeps extends Omit<StreamDeps, 'key' | 'onLost'> {
-  /** The client understands events without data: revision 2025-11-25 and later. */
-  readonly canPoll: boolean;
   readonly nextKey: () => string;
-  /** Keeps the session alive until the returned function is called. */
-  readonly hold: () => () => void;
   /** True while the server still waits for the answer to its question. */
   readonly isPending: (question: number) => boolean;
 }
 
 /** The only stream of this kind of a session, and the messages that wait for it. */
 export class LegacyListener {
+  readonly #session: McpSession;
   readonly #deps: ListenerDeps;
   #stream: LegacyStream | undefined;
   #release: (() => void) | undefined;
   /** By the id of a request of the server, or NOTIFICATION. */
   readonly #waiting: MessageLog;
 
-  constructor(deps: ListenerDeps) {
+  constructor(session: McpSession, deps: ListenerDeps) {
+    this.#session = session;
     this.#deps = deps;
     this.#waiting = new MessageLog(deps, LIMITS.undeliveredMessages, false);
   }
@@ -110,7 +110,7 @@ export class LegacyListener {
     const stream = new LegacyStream({ ...this.#deps, key, onLost: () => this.#unhold() });
     this.#stream = stream;
     this.#hold();
-    stream.begin(reply, this.#deps.canPoll);
+    stream.begin(reply, canPoll(versionOf(this.#session)));
     this.#sendWaiting(stream);
   }
 
@@ -124,7 +124,7 @@ export class LegacyListener {
   }
 
   #hold(): void {
-    this.#release ??= this.#deps.hold();
+    this.#release ??= this.#session.hold();
   }
 
   #unhold(): void {
