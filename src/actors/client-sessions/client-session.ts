@@ -2,7 +2,7 @@
 // session-binding.ts has its binding, expiring-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
-import { AsyncSubject, Observable, Subject, Subscription, tap } from 'rxjs';
+import { AsyncSubject, Observable, Subject, Subscription } from 'rxjs';
 import { LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { callCutOff, sessionLost } from '../../domain/error-catalogue.ts';
@@ -124,8 +124,8 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
 
   /** A reservation at the instance that gave an answer, for a call that continues there. See McpSession of protocol/ports.ts. */
   reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
-    // By the answer, not by the id of the instance, which a successor may have, too.
-    const route = this.#calls.values().find(({ lastAnswer }) => lastAnswer === answer);
+    // By the event, not by the id of the instance, which a successor may have, too.
+    const route = this.#calls.values().find(({ lastEvent }) => lastEvent === answer.event);
     const reservation = new HeldReservation(this, route?.binding, lost);
     this.#reservations.add(reservation);
     reservation.watch(route?.reservation === route?.binding);
@@ -233,10 +233,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
       const binding = this.#sessionBinding;
       const route = new SessionRoute(binding, request, reservation);
       this.#calls.add(route);
-      const noted = tap((answer: Answer) => {
-        route.lastAnswer = answer;
-      });
-      binding.carry(request, route).pipe(noted).subscribe(subscriber);
+      binding.carry(request, route).subscribe(subscriber);
       // Added last, because the teardown of the call must run first.
       subscriber.add(() => {
         if (this.#isAway) binding.queue.withdraw(route);

@@ -6,7 +6,7 @@ import { Observable, of } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
 import { capacityYielded } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
 import {
   type AttemptPlan,
@@ -36,8 +36,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
   links: Linked['links'];
-  /** The last answer that its client got. */
-  lastAnswer: Answer | undefined;
+  /** The last event that its client got. */
+  lastEvent: ExchangeEvent | undefined;
   #call: RunningCall | undefined;
   #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
   /** The binding of the attempt; undefined while the call waits for one, and after its end. */
@@ -105,6 +105,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.binding = binding;
     const { upstream } = binding;
     return {
+      receive: (event) => {
+        this.lastEvent = event;
+        return true;
+      },
       ...(binding === this.reservation ? { request, upstream } : this.#sessionBinding.plan(request, binding)),
       failed: (error) => this.#failed(binding, isRepeatable, error),
       slow: (error) => isRepeatable && this.#slow(binding, error),
