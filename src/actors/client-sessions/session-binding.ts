@@ -42,8 +42,6 @@ export class SessionBinding implements ClientSessionDeps {
   #binding: Binding | undefined;
   /** The binding that is given up although it is usable, because its instance fails calls. */
   #abandoned: Binding | undefined;
-  /** The instance that was chosen for the opening. */
-  #first: InstanceRef | undefined;
   #clientState: ClientState | undefined;
   #waiting: Waiter[] = [];
   /** Why the session has no usable binding: the error of the next refusal. */
@@ -96,15 +94,7 @@ export class SessionBinding implements ClientSessionDeps {
 
   /** Binds to a first instance. */
   async open(): Promise<void> {
-    const ref = this.#binder.choose(this.template);
-    const binding = this.#binder.at(ref, this.#needs);
-    if (binding === undefined) {
-      this.#first = ref;
-      await firstValueFrom(this.untilBound(false));
-    } else {
-      this.#take(binding);
-      this.wake();
-    }
+    await firstValueFrom(this.untilBound(false));
   }
 
   /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
@@ -196,7 +186,7 @@ export class SessionBinding implements ClientSessionDeps {
   async bind(signal: AbortSignal): Promise<void> {
     const from = this.#binding?.ref;
     const only = this.#needsDedicated && this.isServed() ? from : undefined;
-    const options = { first: this.#first, only, last: from, withinMs: this.bindTimeoutMs() };
+    const options = { only, last: from, withinMs: this.bindTimeoutMs() };
     try {
       const binding = await this.#binder.findBinding(this.#needs, options, signal);
       if (signal.aborted) {
@@ -311,7 +301,6 @@ export class SessionBinding implements ClientSessionDeps {
   #take(binding: Binding): void {
     const before = this.#binding;
     this.#binding = binding;
-    this.#first = undefined;
     if (before !== undefined) this.#movedAtMs = this.deps.now();
     this.#clientState?.moved(binding);
     this.#owner.moved(binding, before?.ref);
