@@ -14,7 +14,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import { readBody } from '../client-message.ts';
 import {
   type CommonOptions,
-  type McpLog,
   type McpReply,
   type McpRequest,
   type McpStream,
@@ -111,7 +110,7 @@ class SseConnection {
   readonly #deps: SseConnectionDeps;
   readonly #stream: McpStream;
   /** Emits once when the stream is over; replayed. */
-  readonly gone$ = new ReplaySubject<void>(1);
+  readonly #gone$ = new ReplaySubject<void>(1);
   #session: McpSession | undefined;
   #isOpening = false;
   #isClosed = false;
@@ -124,10 +123,6 @@ class SseConnection {
     this.#backends = backends;
     this.#deps = deps;
     this.#stream = reply.stream();
-  }
-
-  get unsentBytes(): number {
-    return this.#stream.unsentBytes;
   }
 
   get hasSession(): boolean {
@@ -151,17 +146,12 @@ class SseConnection {
     if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
     reply.log.sessionId = session.id;
     try {
-      await this.#deps.legacy.post(parsed, this.#asOf(request, session), new SseReply(this, reply), backends);
+      await this.#deps.legacy.post(parsed, this.#asOf(request, session), this.#replyAs(reply), backends);
     } catch (thrown) {
       if (rpcFailureOf(thrown).id === null) throw thrown;
       this.#fail(thrown, reply);
     }
     reply.empty(202);
-  }
-
-  /** Sends a message on the stream. Does nothing once that is over. */
-  send(data: Uint8Array | string): void {
-    if (!this.#isClosed) this.#stream.send({ data });
   }
 
   /** Ends the stream, and the session with all that it owns. */
@@ -171,7 +161,7 @@ class SseConnection {
     clearTimeout(this.#expiry);
     this.#deps.ended();
     this.#stream.end();
-    this.gone$.next();
+    this.#gone$.next();
     if (this.#session !== undefined) this.#deps.legacy.end(this.#session);
   }
 
@@ -180,7 +170,7 @@ class SseConnection {
     if (this.#session !== undefined || this.#isOpening) {
       throw refused(400, 'Invalid Request: the session is initialized already', RPC.invalidRequest);
     }
-    const answers = new SseReply(this, reply);
+    const answers = this.#replyAs(reply);
     const initializing = this.#deps.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
     this.#isOpening = true;
     reply.empty(202);
@@ -204,7 +194,7 @@ class SseConnection {
     session.ended$.subscribe(() => setImmediate(() => this.close()));
     const listening = this.#asOf({ ...this.#opened, method: 'GET' }, session);
     try {
-      await this.#deps.legacy.get(listening, new SseReply(this, this.#reply), this.#backends);
+      await this.#deps.legacy.get(listening, this.#replyAs(this.#reply), this.#backends);
     } catch (thrown) {
       const fault = faultOf(rpcFailureOf(thrown));
       if (fault !== undefined) this.#deps.onFault(fault);
@@ -224,51 +214,35 @@ class SseConnection {
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     noteError(reply.log, failure.error.code, failure.errorCode);
-    this.send(failure.body);
-  }
-}
-
-/** The answer to one POST, or the messages outside of calls, as events of the connection: without ids and statuses. */
-class SseReply implements McpReply {
-  readonly log: McpLog;
-  readonly #connection: SseConnection;
-  /** Its listeners at the connection, until it is complete. */
-  readonly #listening = new Subscription();
-
-  /** `log`: that of the HTTP request. */
-  constructor(connection: SseConnection, { log }: McpReply) {
-    this.#connection = connection;
-    this.log = log;
+    this.#send(failure.body);
   }
 
-  json(_status: number, body: Uint8Array | string): void {
-    this.event(body);
+  /** Does nothing once the stream is over. */
+  #send(data: Uint8Array | string): void {
+    if (!this.#isClosed) this.#stream.send({ data });
   }
 
-  event(data: Uint8Array | string): void {
-    this.#connection.send(data);
-    this.empty();
-  }
-
-  /** Completes it. */
-  empty(): void {
-    this.#listening.unsubscribe();
-  }
-
-  stream(): McpStream {
-    const connection = this.#connection;
-    return {
-      send: ({ data }) => {
-        if (data.length > 0) connection.send(data);
-      },
-      end: () => this.empty(),
+  /** The answer to one POST, or the messages outside of calls, as events of the connection: without ids and statuses. */
+  #replyAs({ log }: McpReply): McpReply {
+    const connection = this.#stream;
+    const listening = new Subscription();
+    const complete = () => listening.unsubscribe();
+    const event = (data: Uint8Array | string): void => {
+      this.#send(data);
+      complete();
+    };
+    const stream: McpStream = {
+      send: ({ data }) => data.length > 0 && this.#send(data),
+      end: complete,
       get unsentBytes() {
         return connection.unsentBytes;
       },
     };
-  }
-
-  onGone(listener: () => void): void {
-    this.#listening.add(this.#connection.gone$.subscribe(listener));
+    return {
+      ...{ log, event, empty: complete },
+      json: (_status, body) => event(body),
+      stream: () => stream,
+      onGone: (listener) => listening.add(this.#gone$.subscribe(listener)),
+    };
   }
 }
