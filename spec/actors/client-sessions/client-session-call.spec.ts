@@ -4,7 +4,6 @@ import { mock } from 'node:test';
 import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import type { HeldReservation } from '../../../src/actors/client-sessions/held-reservation.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
@@ -30,6 +29,7 @@ import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
+type Reservation = ReturnType<ClientSession['reserve']>;
 const test = suite('client session: calls');
 let harness = new Harness();
 
@@ -372,9 +372,9 @@ async function openSilent(profile: ClientProfile = PLAIN, sessionFailover: Sessi
 function reserve(
   session: ClientSession,
   lost: (error: GatewayError) => void = () => undefined,
-  before: Pick<HeldReservation, 'exchange'> = session,
-): HeldReservation {
-  const reservations: HeldReservation[] = [];
+  before: Pick<Reservation, 'exchange'> = session,
+): Reservation {
+  const reservations: Reservation[] = [];
   before.exchange(toolCall('write')).subscribe((answer) => reservations.push(session.reserve(answer, lost)));
   (harness.upstreams('a')[0] ?? harness.backend('a')).last.result();
   const [reservation] = reservations;
@@ -388,6 +388,6 @@ function byTool(exchange: ScriptedExchange): void {
 }
 
 /** Makes a reservation with each answer. */
-function reservationAfter(session: ClientSession, answers$: Observable<Answer>): Observable<HeldReservation> {
+function reservationAfter(session: ClientSession, answers$: Observable<Answer>): Observable<Reservation> {
   return answers$.pipe(map((answer) => session.reserve(answer, () => undefined)));
 }

@@ -6,7 +6,6 @@ import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { isSafeToRepeat } from '../../../src/actors/client-sessions/client-state.ts';
-import type { HeldReservation } from '../../../src/actors/client-sessions/held-reservation.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
@@ -35,6 +34,7 @@ import {
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
+type Reservation = ReturnType<ClientSession['reserve']>;
 const test = suite('client session: rebinding');
 let harness = new Harness();
 const SILENT = { peer: FULL, script: silent };
@@ -451,7 +451,7 @@ function openOnA(
 }
 
 /** Makes a reservation with the answer, as a call does that is to continue. */
-function betweenRounds(session: ClientSession): Promise<HeldReservation> {
+function betweenRounds(session: ClientSession): Promise<Reservation> {
   const place$ = session
     .exchange(toolCall('write'))
     .pipe(map((answer) => session.reserve(answer, () => undefined)));

@@ -3,10 +3,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { AsyncSubject, Observable, Subject, Subscription } from 'rxjs';
-import { LinkedSet } from '../../domain/call-map.ts';
+import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { callCutOff, sessionLost } from '../../domain/error-catalogue.ts';
-import { type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
+import { backendUnavailable, callCutOff, sessionLost } from '../../domain/error-catalogue.ts';
+import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
@@ -18,7 +18,6 @@ import type { ResourceUris } from '../sharing/feed.ts';
 import type { Binder } from './binder.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
 import type { BoundSession, SessionDeps, SessionLists } from './client-session-types.ts';
-import { HeldReservation, type ReservingSession } from './held-reservation.ts';
 import { SessionBinding } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
 
@@ -31,10 +30,15 @@ export interface SessionSupervisor {
   ended(session: ClientSession, ending: Ending): void;
 }
 
+interface Reserved extends Linked {
+  /** There will be no next round. */
+  readonly end: (error: GatewayError) => void;
+}
+
 /** Randomness of an id; as base64url it is visible ASCII. */
 const ID_BYTES = 32;
 
-export class ClientSession implements BoundSession, ReservingSession, SessionSubscriber {
+export class ClientSession implements BoundSession, SessionSubscriber {
   readonly id = randomBytes(ID_BYTES).toString('base64url');
   readonly template: string;
   readonly ownerId: string;
@@ -47,7 +51,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
   readonly #lists: SessionLists | undefined;
   readonly #sessionBinding: SessionBinding;
   readonly #calls = new LinkedSet<SessionRoute>();
-  readonly #reservations = new LinkedSet<HeldReservation>();
+  readonly #reservations = new LinkedSet<Reserved>();
   #isAway = false;
   /** The backend that its client knows from the handshake. */
   #greeted: Peer | undefined;
@@ -118,23 +122,49 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     const lists = this.#lists;
-    if (lists === undefined || listOf(request.method) === undefined) return this.nextRound(request);
-    return lists.exchangeIn(this, request, () => this.nextRound(request));
+    if (lists === undefined || listOf(request.method) === undefined) return this.#nextRound(request);
+    return lists.exchangeIn(this, request, () => this.#nextRound(request));
   }
 
-  /** A reservation at the instance that gave an answer, for a call that continues there. See McpSession of protocol/ports.ts. */
-  reserve(answer: Answer, lost: (error: GatewayError) => void): HeldReservation {
+  /**
+   * A reservation at the instance that gave an answer, for a call that continues there: while its client is asked, the instance
+   * counts the call as under way, and its conversation is kept open. See McpSession of protocol/ports.ts.
+   */
+  reserve({ event }: Answer, lost: (error: GatewayError) => void) {
     // By the event, not by the id of the instance, which a successor may have, too.
-    const route = this.#calls.values().find(({ lastEvent }) => lastEvent === answer.event);
-    const reservation = new HeldReservation(this, route?.binding, lost);
-    this.#reservations.add(reservation);
-    reservation.watch(route?.reservation === route?.binding);
-    return reservation;
+    const route = this.#calls.values().find(({ lastEvent }) => lastEvent === event);
+    const binding = route?.binding; // without one the call continues at the binding of the session
+    const watching = new Subscription();
+    const leave = (): void => {
+      if (!this.#reservations.delete(reserved)) return;
+      watching.unsubscribe();
+      binding?.release();
+      this.callEnded();
+    };
+    const end = (error: GatewayError): void => {
+      if (!this.#reservations.has(reserved)) return;
+      lost(binding?.isIntact === false ? conversationLost(binding) : error);
+      leave(); // afterwards: callers are answered before their session ends
+    };
+    const reserved: Reserved = { end };
+    this.#reservations.add(reserved);
+    if (binding !== undefined) {
+      binding.take();
+      const isContinuation = route?.reservation === binding;
+      const complete = () => {
+        const { binding: present, mayMove } = this.#sessionBinding;
+        if (present === binding && !mayMove) end(conversationLost(binding)); // it can continue nowhere else
+      };
+      const error = (thrown: unknown) => end(asGatewayError(thrown));
+      const reservation$ = binding.ref.reserve(this.ownerId, isContinuation, binding.upstream);
+      watching.add(reservation$.subscribe({ complete, error }));
+    }
+    return { exchange: (request: ExchangeRequest) => this.#nextRound(request, binding), leave };
   }
 
   /** Ends the calls that are between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
-    for (const reservation of this.#reservations.values()) reservation.end(perhapsDelivered(error));
+    for (const { end } of this.#reservations.values()) end(perhapsDelivered(error));
   }
 
   /** Notifies the backend; dropped without a backend, or where the backend could not identify the client. */
@@ -221,36 +251,7 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     return true;
   }
 
-  // --- for its own parts: see BoundSession, ReservingSession and SessionSubscriber --------------------------------------
-
-  nextRound(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
-    return new Observable((subscriber) => {
-      if (this.#endReason !== undefined) {
-        subscriber.error(sessionLost(this.#endReason));
-        return;
-      }
-      this.used();
-      const binding = this.#sessionBinding;
-      const route = new SessionRoute(binding, request, reservation);
-      this.#calls.add(route);
-      binding.carry(request, route).subscribe(subscriber);
-      // Added last, because the teardown of the call must run first.
-      subscriber.add(() => {
-        if (this.#isAway) binding.queue.withdraw(route);
-        this.#calls.delete(route);
-        this.callEnded();
-      });
-    });
-  }
-
-  isBoundTo(binding: Binding): boolean {
-    return this.#sessionBinding.binding === binding && !this.#sessionBinding.mayMove;
-  }
-
-  left(reservation: HeldReservation): void {
-    this.#reservations.delete(reservation);
-    this.callEnded();
-  }
+  // --- for its own parts: see BoundSession and SessionSubscriber ---------------------------------------------------------
 
   get isListened(): boolean {
     return this.#messages.observed;
@@ -298,6 +299,27 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
 
   // -----------------------------------------------------------------------------------------------------------------
 
+  /** `reservation` as in SessionRoute. */
+  #nextRound(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
+    return new Observable((subscriber) => {
+      if (this.#endReason !== undefined) {
+        subscriber.error(sessionLost(this.#endReason));
+        return;
+      }
+      this.used();
+      const binding = this.#sessionBinding;
+      const route = new SessionRoute(binding, request, reservation);
+      this.#calls.add(route);
+      binding.carry(request, route).subscribe(subscriber);
+      // Added last, because the teardown of the call must run first.
+      subscriber.add(() => {
+        if (this.#isAway) binding.queue.withdraw(route);
+        this.#calls.delete(route);
+        this.callEnded();
+      });
+    });
+  }
+
   #startListening(): void {
     const { binding, phase } = this.#sessionBinding;
     if (binding === undefined) return;
@@ -334,6 +356,14 @@ export class ClientSession implements BoundSession, ReservingSession, SessionSub
     this.#listening = undefined;
     listening?.subscription.unsubscribe();
   }
+}
+
+/** The same error as for a call that was under way there. */
+function conversationLost({ ref }: Binding): GatewayError {
+  const gone = backendUnavailable('its conversation was lost before the call continued', {
+    delivered: 'unknown',
+  });
+  return atInstance(gone, ref.id);
 }
 
 function isGone({ isIntact, ref: { state } }: Binding): boolean {
