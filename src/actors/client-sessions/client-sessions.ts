@@ -101,9 +101,7 @@ export class ClientSessions implements SessionSupervisor {
     try {
       await session.open();
     } catch (thrown) {
-      // A session without an actor reports no end; any other one has reported its end already.
-      if (this.#opening.has(session)) this.ended(session);
-      throw this.#isClosing ? shuttingDown() : thrown;
+      throw this.#isClosing ? shuttingDown() : thrown; // the session has reported its end
     } finally {
       signal?.removeEventListener('abort', callOff);
     }
@@ -188,11 +186,9 @@ export class ClientSessions implements SessionSupervisor {
     this.deps.emit({ type: 'session.moved', ...eventFields(session), fromInstanceId, fromServerId });
   }
 
-  ended(session: ClientSession, ending?: Ending): void {
+  ended(session: ClientSession, ending: Ending): void {
     const wasOpen = !this.#opening.delete(session);
-    if (wasOpen && ending !== undefined) {
-      this.deps.emit({ type: 'session.ended', ...eventFields(session), ...ending });
-    }
+    if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(session), ...ending });
     this.#drop(session, this.#shares);
   }
 

@@ -1,7 +1,7 @@
 // The binding of a session, the state of its client, and the requests that wait for a binding. Driven by the machine of the
 // session (client-session.machine.ts).
 
-import { firstValueFrom, Observable, type Subscriber } from 'rxjs';
+import { Observable, type Subscriber } from 'rxjs';
 import { createActor } from 'xstate';
 import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -90,11 +90,6 @@ export class SessionBinding implements ClientSessionDeps {
   }
   get uris(): ResourceUris {
     return this.#clientState?.uris ?? NONE;
-  }
-
-  /** Binds to a first instance. */
-  async open(): Promise<void> {
-    await firstValueFrom(this.untilBound(false));
   }
 
   /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
