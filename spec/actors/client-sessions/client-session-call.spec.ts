@@ -231,13 +231,13 @@ test('calls under way, and reservations between two rounds, keep their session b
   const session = await openSilent();
   const reservation = reserve(session);
   const call = ask(session, 'read');
-  assert.equal([session.calls, session.isCalling, session.isBusy], [2, true, true]);
+  assert.equal([session.calls, session.isCalling, session.park()], [2, true, false]);
   harness.backend('a').last.result('done');
   await call.end;
   assert.equal([session.calls, session.isCalling], [1, true]);
   reservation.leave();
   reservation.leave();
-  assert.equal([session.calls, session.isCalling, session.isBusy], [0, false, false]);
+  assert.equal([session.calls, session.isCalling, session.park()], [0, false, true]);
 });
 
 test('the end of a session ends its calls and reservations', async () => {
@@ -323,7 +323,7 @@ for (const whose of ['a shared', 'a dedicated'] as const) {
       const expected = sessionFailover === 'never' ? ['BACKEND_UNAVAILABLE unknown'] : [];
       assert.equal([harness.ref('a').snapshot(1).inFlight, lost], [0, expected]);
       reservation.leave();
-      assert.is(session.isBusy, false);
+      assert.is(session.park(), true);
     });
   }
 }

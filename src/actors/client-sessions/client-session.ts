@@ -58,7 +58,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   /** Its observers are the event streams of the client. */
   readonly #messages = new Subject<ServerMessage>();
   /** The subscription at its binding, as long as `messages$` is observed. */
-  #listening: { readonly binding: Binding; readonly subscription: Subscription } | undefined;
+  #listening: Subscription | undefined;
   #holds = 0;
   /** Why the session is over, as a clause; undefined while it is not. */
   #endReason: string | undefined;
@@ -195,7 +195,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** See McpSession of protocol/ports.ts. */
   get opening(): Promise<void> | undefined {
-    return this.#listening?.binding.opening;
+    return this.isListened ? this.#sessionBinding.binding?.opening : undefined;
   }
 
   hold(): () => void {
@@ -236,17 +236,12 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     return this.#calls.size + this.#reservations.size;
   }
 
-  /** A busy session may neither be parked nor expire. */
-  get isBusy(): boolean {
-    return this.#holds > 0 || this.calls > 0;
-  }
-
   /**
-   * Ends the actor. False while the session is busy. A subscription to `messages$` continues, with the actor, and does not count
-   * as use: its client may be gone.
+   * Ends the actor. False while the session is busy: then it may not expire either. A subscription to `messages$` continues, with
+   * the actor, and does not count as use: its client may be gone.
    */
   park(): boolean {
-    if (this.isBusy) return false;
+    if (this.#holds > 0 || this.calls > 0) return false;
     if (!this.isListened) this.#sessionBinding.park();
     return true;
   }
@@ -328,15 +323,15 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   #stopListening(): void {
-    this.#detach();
+    this.#listening?.unsubscribe();
     if (this.isParked) this.park();
   }
 
   /** Listens at this binding instead of the previous one. */
   #listenAt(binding: Binding): void {
-    this.#detach();
+    this.#listening?.unsubscribe();
     const subscription = new Subscription();
-    this.#listening = { binding, subscription };
+    this.#listening = subscription;
     subscription.add(binding.listen(this));
     // An unhealthy instance may become healthy again, with the same conversation.
     const check = () => isGone(binding) && this.#lost();
@@ -349,12 +344,6 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     this.#supervisor.deps.scheduler.run(() => {
       if (this.isListened) this.#sessionBinding.requestBinding(false);
     });
-  }
-
-  #detach(): void {
-    const listening = this.#listening;
-    this.#listening = undefined;
-    listening?.subscription.unsubscribe();
   }
 }
 
@@ -375,6 +364,7 @@ const LEGACY_ONLY: ReadonlySet<string> = new Set([
   'notifications/roots/list_changed',
   'notifications/progress',
 ]);
+
 /** Sends a notification of a client in a conversation of that client. */
 export function forwardNotification(upstream: Upstream, method: string, params: JsonObject): void {
   if (upstream.peer.era !== 'modern' || !LEGACY_ONLY.has(method)) upstream.notify(method, params);
