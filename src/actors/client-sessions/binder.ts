@@ -175,7 +175,7 @@ export class Binder {
   }
 }
 
-/** Of an open conversation; without an upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
+/** Of an open conversation; without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(
   ref: InstanceRef,
   { ownerId, profile }: SessionNeeds,

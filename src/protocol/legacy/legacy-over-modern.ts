@@ -21,7 +21,7 @@ const ROUND_MS = 10 * 60_000;
 /** Wait before a call that asked nothing is repeated, so that it does not spin. */
 const PAUSE_MS = 250;
 
-/** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. `instanceId`, errors: see McpSession.exchange. */
+/** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Otherwise like McpSession.exchange. */
 export function exchangeInSession(
   session: McpSession,
   request: ExchangeRequest,
