@@ -3,20 +3,12 @@
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import { createAuth } from './auth/auth.ts';
-import { ensureFirstAdmin, type FirstAdmin, forgetInitialPassword } from './auth/first-admin.ts';
+import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from './auth/first-admin.ts';
 import { Passwords } from './auth/passwords.ts';
 import { secretWarning } from './auth/signing-secret.ts';
 import type { Config } from './config.ts';
-import { ownCommand } from './domain/version.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
-
-interface Announcements {
-  /** For the log. */
-  readonly warnings: readonly string[];
-  /** For a terminal, never for the log. */
-  readonly notices: readonly string[];
-}
 
 export async function openServerAuth(
   config: Config,
@@ -56,7 +48,7 @@ export async function openServerAuth(
     const configuredPassword = config.adminPassword;
     const { accounts } = store;
     const request = { accounts, passwords, configuredPassword, isTerminal, passwordFile, now: Date.now };
-    const { notices, ...announced } = announce(await ensureFirstAdmin(request));
+    const { notices, ...announced } = await ensureFirstAdmin(request);
     return { warnings: [...warnings, ...announced.warnings], notices };
   };
   /** Also deletes the first password of accounts in memory, which end with this process. */
@@ -65,17 +57,4 @@ export async function openServerAuth(
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
   };
   return { auth, ensureAdmin, close };
-}
-
-function announce(admin: FirstAdmin): Announcements {
-  if (admin.kind === 'exists') {
-    const ignored = 'the configured admin password is not used: an admin already exists';
-    return { warnings: admin.isConfiguredIgnored ? [ignored] : [], notices: [] };
-  }
-  if (admin.by === 'configuration')
-    return { warnings: [], notices: ['created the user "admin" with the configured password'] };
-  if (admin.by === 'file')
-    return { warnings: [`created the user "admin"; its password is in ${admin.path}`], notices: [] };
-  const made = `created the user "admin"; its password, shown only once: ${admin.password}`;
-  return { warnings: [], notices: [made, `log in with "${ownCommand('gateway login admin')}"`] };
 }

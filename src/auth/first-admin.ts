@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
 import { isActiveAdmin, passwordFault, usernameKey } from '../domain/account.ts';
 import { codeOf, hasCode } from '../domain/errors.ts';
+import { ownCommand } from '../domain/version.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
 import { type Passwords, passwordIssues } from './passwords.ts';
@@ -29,22 +30,20 @@ export interface FirstAdminOptions {
   readonly now: () => number;
 }
 
-/** When several gateways start at once, only one returns `created`. */
-export type FirstAdmin =
-  | { readonly kind: 'exists'; readonly isConfiguredIgnored: boolean }
-  | { readonly kind: 'created'; readonly by: 'configuration' }
-  /** To be printed once, and never logged. */
-  | { readonly kind: 'created'; readonly by: 'terminal'; readonly password: string }
-  /** The path may be logged. */
-  | { readonly kind: 'created'; readonly by: 'file'; readonly path: string };
+export interface Announcements {
+  /** For the log. */
+  readonly warnings: readonly string[];
+  /** For a terminal, never for the log. */
+  readonly notices: readonly string[];
+}
 
 /**
  * Creates `admin` (`admin@localhost`) when there is no active admin and no user of that name. The last admin
  * cannot be removed, so this happens once: an `admin` that another admin deleted is not created again at the
  * next start, whatever is configured. ConfigError for an invalid password and for a file that cannot be
- * created or that others can read, DATABASE_UNAVAILABLE. Source: ADR 16.
+ * created or that others can read, DATABASE_UNAVAILABLE. Of several gateways that start at once, only one announces it. Source: ADR 16.
  */
-export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<FirstAdmin> {
+export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Announcements> {
   const [issue] = options.configuredPassword === undefined ? [] : passwordIssues(options.configuredPassword);
   if (issue !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${issue.msg}`);
   const users = await options.accounts.listUsers();
@@ -52,7 +51,8 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Firs
   const created = exists ? undefined : await create(options);
   if (created !== undefined) return created;
   await deleteVoidPassword(options);
-  return { kind: 'exists', isConfiguredIgnored: options.configuredPassword !== undefined };
+  const ignored = 'the configured admin password is not used: an admin already exists';
+  return { warnings: options.configuredPassword === undefined ? [] : [ignored], notices: [] };
 }
 
 /** Deletes the file with the first password, which is no longer valid. */
@@ -63,14 +63,16 @@ export async function forgetInitialPassword(passwordFile: string): Promise<void>
 }
 
 /** Undefined when another process created the admin first. */
-async function create(options: FirstAdminOptions): Promise<FirstAdmin | undefined> {
+async function create(options: FirstAdminOptions): Promise<Announcements | undefined> {
   const { configuredPassword, isTerminal, passwordFile: path } = options;
   const random = randomBytes(PASSWORD_BYTES).toString('base64url');
   const password = configuredPassword ?? (isTerminal ? random : await passwordInFile(path, random));
   if (!(await insert(options, password))) return undefined;
-  if (configuredPassword !== undefined) return { kind: 'created', by: 'configuration' };
-  if (isTerminal) return { kind: 'created', by: 'terminal', password };
-  return { kind: 'created', by: 'file', path };
+  if (configuredPassword !== undefined)
+    return { warnings: [], notices: ['created the user "admin" with the configured password'] };
+  if (!isTerminal) return { warnings: [`created the user "admin"; its password is in ${path}`], notices: [] };
+  const made = `created the user "admin"; its password, shown only once: ${password}`;
+  return { warnings: [], notices: [made, `log in with "${ownCommand('gateway login admin')}"`] };
 }
 
 /**
