@@ -14,9 +14,6 @@ import { type Passwords, passwordIssues } from './passwords.ts';
 /** Name of the user that the first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
 
-/** The user (with its keys) or the key whose cached verifications are void. */
-export type AccountChange = { readonly userId: string } | { readonly keyId: string };
-
 export interface NewUser {
   readonly username: string;
   readonly email: string;
@@ -57,8 +54,8 @@ export interface AccountsOptions {
   readonly passwords: Passwords;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Called after each change that voids verifications, before its promise resolves. */
-  readonly onChange: (change: AccountChange) => void;
+  /** Called with the principal id of a key, or of a user, whose keys it concerns, too, after each change that voids verifications. */
+  readonly onChange: (principalId: string) => void;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
   /** Writes the times of use of keys, before a list of keys is read. */
@@ -110,7 +107,7 @@ export class Accounts {
       ...(isVoid ? { credentialsChangedAt: at } : {}),
       updatedAt: at,
     });
-    if (isVoid || templates !== undefined) this.#options.onChange({ userId: id });
+    if (isVoid || templates !== undefined) this.#options.onChange(`user:${id}`);
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;
   }
@@ -119,7 +116,7 @@ export class Accounts {
   async deleteUser(id: string): Promise<void> {
     const before = await this.user(id);
     await this.#store.deleteUser(id);
-    this.#options.onChange({ userId: id });
+    this.#options.onChange(`user:${id}`);
     this.#adminChanged(before);
   }
 
@@ -163,7 +160,7 @@ export class Accounts {
   /** API_KEY_NOT_FOUND. */
   async revokeApiKey(id: string): Promise<void> {
     const existed = await this.#store.deleteApiKey(id);
-    this.#options.onChange({ keyId: id });
+    this.#options.onChange(`key:${id}`);
     if (!existed) throw apiKeyNotFound(id);
   }
 

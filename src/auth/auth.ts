@@ -2,7 +2,7 @@
 // request here; each route names the scope that it needs.
 
 import type { Logger } from 'pino';
-import { type Observable, Subject, type Unsubscribable } from 'rxjs';
+import type { Observable, Unsubscribable } from 'rxjs';
 import { ANONYMOUS, type Principal } from '../domain/account.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
@@ -56,7 +56,12 @@ export class Auth {
   readonly accounts: Accounts;
   readonly audit: AuditLog;
   readonly limiter: RateLimiter;
-  readonly #changed$ = new Subject<string>();
+  /**
+   * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
+   * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys
+   * are reported only for the principals of `watchSessions`. Completes with `close`.
+   */
+  readonly changed$: Observable<string>;
   readonly #authenticator: Authenticator;
   readonly #revalidator: SessionRevalidator;
   readonly #keyUse: KeyUse;
@@ -68,8 +73,7 @@ export class Auth {
     const { enabled, store, limits, log, now = Date.now, passwords = new Passwords() } = options;
     const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
     const keyUse = new KeyUse(store.accounts);
-    const onChange = (principalId: string) => this.#changed$.next(principalId);
-    const revalidator = new SessionRevalidator({ accounts: store.accounts, now, onChange, log });
+    const revalidator = new SessionRevalidator({ accounts: store.accounts, now, log });
     const authenticator = new Authenticator({
       ...{ accounts: store.accounts, tokens, limits, now, keyUse, revalidator },
     });
@@ -79,15 +83,16 @@ export class Auth {
       store: store.accounts,
       passwords,
       now,
-      onChange: (change) => {
-        authenticator.invalidate(change);
-        revalidator.changed(change);
+      onChange: (principalId) => {
+        authenticator.invalidate(principalId);
+        revalidator.changed(principalId);
       },
       onAdminPasswordChanged: options.onAdminPasswordChanged,
       flushKeyUse: () => keyUse.flush(),
     });
     this.audit = new AuditLog({ store: store.audit, log, now, settings: options.auditSettings });
     this.limiter = new RateLimiter(now, shared);
+    this.changed$ = revalidator.changed$;
     this.#authenticator = authenticator;
     this.#revalidator = revalidator;
     this.#keyUse = keyUse;
@@ -96,15 +101,6 @@ export class Auth {
     this.#storeChanges = options.storeChanges$.subscribe(({ kind }) => {
       if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
     });
-  }
-
-  /**
-   * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
-   * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys
-   * are reported only for the principals of `watchSessions`. Completes with `close`.
-   */
-  get changed$(): Observable<string> {
-    return this.#changed$;
   }
 
   /**
@@ -141,7 +137,6 @@ export class Auth {
   async close(): Promise<void> {
     this.#storeChanges.unsubscribe();
     this.#revalidator.close();
-    this.#changed$.complete();
     this.#shared?.close();
     await Promise.all([this.audit.close(), this.#keyUse.close()]);
   }

@@ -8,7 +8,6 @@ import { authenticationRequired, invalidCredentials, tokenExpired } from '../dom
 import { databaseUnavailable, hasCode } from '../domain/errors.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import type { AccountChange } from './accounts.ts';
 import { isSecretOf, type KeyUse, parseKey } from './api-keys.ts';
 import {
   type AccountStatus,
@@ -83,13 +82,12 @@ export class Authenticator {
     return this.#samePrincipal(bearerOf(authorization), key);
   }
 
-  /** An account changed on this node: its credentials are verified again at their next use. */
-  invalidate(change: AccountChange): void {
+  /** An account changed on this node: its credentials, and those of a user's keys, are verified again at their next use. */
+  invalidate(principalId: string): void {
     this.#discardQueries();
-    for (const [digest, { principal, keyId }] of this.#cache.entries.entries()) {
-      const isAffected = 'userId' in change ? principal.userId === change.userId : keyId === change.keyId;
-      if (isAffected) this.#cache.entries.delete(digest);
-    }
+    for (const [digest, { principal }] of this.#cache.entries.entries())
+      if (principal.id === principalId || `user:${principal.userId}` === principalId)
+        this.#cache.entries.delete(digest);
   }
 
   /**
@@ -106,7 +104,7 @@ export class Authenticator {
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
     }
     // Not only this entry: different texts of a token decode to the same bytes in base64url.
-    this.invalidate({ userId });
+    this.invalidate(`user:${userId}`);
   }
 
   /** True when earlier verifications became stale. */

@@ -3,9 +3,10 @@
 
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
+import { Subject } from 'rxjs';
 import { hasCode } from '../domain/errors.ts';
 import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
-import { type AccountChange, idsBehind } from './accounts.ts';
+import { idsBehind } from './accounts.ts';
 import type { Identity } from './authenticator.ts';
 import { type AccountStatus, isActive, statusOf } from './permissions.ts';
 
@@ -19,12 +20,12 @@ export interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Called with the id of a principal that lost permissions, or may have lost some. */
-  readonly onChange: (principalId: string) => void;
   readonly log: Pick<Logger, 'warn'>;
 }
 
 export class SessionRevalidator {
+  /** See Auth. */
+  readonly changed$ = new Subject<string>();
   readonly #options: SessionRevalidatorOptions;
   /** Of verified principals, by id. A principal without one is queried at each check. `max` would reserve memory for all. */
   readonly #statuses = new LRUCache<string, AccountStatus>({ maxSize: STATUSES, sizeCalculation: () => 1 });
@@ -52,15 +53,14 @@ export class SessionRevalidator {
     const before = this.#statuses.get(id);
     this.#statuses.set(id, status);
     this.#isDue ||= isLate;
-    if (before !== undefined && before.stamp !== status.stamp) this.#options.onChange(id);
+    if (before !== undefined && before.stamp !== status.stamp) this.changed$.next(id);
   }
 
-  /** An account was changed on this node: revokes its principal and the tracked keys of the user. */
-  changed(change: AccountChange): void {
-    const concerned = new Set(['userId' in change ? `${USER}${change.userId}` : `${KEY}${change.keyId}`]);
-    if ('userId' in change)
-      for (const [id, { userId }] of this.#statuses.entries())
-        if (userId === change.userId) concerned.add(id);
+  /** An account was changed on this node: revokes its principal, and the tracked keys of a user. */
+  changed(principalId: string): void {
+    const concerned = new Set([principalId]);
+    for (const [id, { userId }] of this.#statuses.entries())
+      if (`${USER}${userId}` === principalId) concerned.add(id);
     for (const id of concerned) this.#revoke(id);
   }
 
@@ -72,6 +72,7 @@ export class SessionRevalidator {
 
   close(): void {
     clearInterval(this.#timer);
+    this.changed$.complete();
   }
 
   /** Revokes expired principals and, unless a query is running, those whose account changed. Never rejects. */
@@ -132,6 +133,6 @@ export class SessionRevalidator {
 
   #revoke(id: string): void {
     this.#statuses.delete(id);
-    this.#options.onChange(id);
+    this.changed$.next(id);
   }
 }
