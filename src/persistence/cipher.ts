@@ -1,5 +1,5 @@
 // Encrypts the secrets of backends in a database. An encrypted text is `v1.<key id>.<base64url of iv, ciphertext and tag>`,
-// AES-256-GCM. The caller provides the keys.
+// AES-256-GCM. The caller provides the keys. protocol/modern/state-cipher.ts encrypts other texts with the same functions.
 
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
 
@@ -36,10 +36,7 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
     encrypt(text, purpose) {
       // Decryption would return another character for a lone surrogate.
       if (!text.isWellFormed()) throw new CipherError('the text to be encrypted is not well-formed Unicode');
-      const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(CIPHER, first.key, iv).setAAD(Buffer.from(purpose));
-      const encrypted = Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-      return `${VERSION}.${first.id}.${encrypted.toString('base64url')}`;
+      return `${VERSION}.${first.id}.${encryptBytes(first.key, text, purpose).toString('base64url')}`;
     },
     decrypt(encrypted, purpose) {
       const [, id = '', encoded = ''] = ENCRYPTED.exec(encrypted) ?? [];
@@ -50,7 +47,7 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
         throw new CipherError(`encrypted with the key ${id}, which is not among the encryption keys`);
       }
       try {
-        return decrypt(known.key, bytes, purpose);
+        return decryptBytes(known.key, bytes, purpose);
       } catch (thrown) {
         throw new CipherError(
           `encrypted with the key ${id}, but changed since, or encrypted for another purpose`,
@@ -74,7 +71,15 @@ function keyIdOf(key: Uint8Array): string {
   return hash('sha256', key).slice(0, 8);
 }
 
-function decrypt(key: Uint8Array, bytes: Buffer, purpose: string): string {
+/** Encrypts a text with AES-256-GCM: a random iv, the encrypted text and its tag. `purpose`: see Cipher. */
+export function encryptBytes(key: Uint8Array, text: string, purpose: string): Buffer {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv(CIPHER, key, iv).setAAD(Buffer.from(purpose));
+  return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** The text of `encryptBytes`. Throws for another key or purpose, and for bytes that were changed. */
+export function decryptBytes(key: Uint8Array, bytes: Buffer, purpose: string): string {
   const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
     .setAAD(Buffer.from(purpose))
     .setAuthTag(bytes.subarray(-TAG_BYTES));

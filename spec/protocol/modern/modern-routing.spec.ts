@@ -251,7 +251,7 @@ test('the next page comes from the instance that gave the cursor', async () => {
       'b',
     );
     assert.equal(rest, page);
-    assert.match(String(nextCursor), /^sd1\./);
+    assert.match(String(nextCursor), /^sd2\./);
     await harness.send('tools/list', { cursor: nextCursor ?? '' });
     const found = [harness.backends.last.params.cursor, harness.backends.last.options.instanceId];
     assert.equal(found, [cursor, 'b']);

@@ -40,10 +40,11 @@ test('does not decrypt texts of another format, or that are too short', () => {
   const cipher = new StateCipher(KEY);
   for (const text of [
     '',
-    'sd1.',
-    'sd1.AAAA',
+    'sd2.',
+    'sd2.AAAA',
+    `sd2.${'A'.repeat(40)}`,
     'eyJhbGciOiJIUzI1NiJ9.e30.x',
-    `sd2.${encryptedText(cipher).slice(4)}`,
+    `sd1.${encryptedText(cipher).slice(4)}`,
   ]) {
     assert.is(cipher.decrypt(text, 'ada call-1'), undefined, text);
   }
@@ -63,7 +64,7 @@ test('neither encrypts nor decrypts more than 64 kB', () => {
   const cipher = new StateCipher(KEY);
   assert.ok(cipher.encrypt({ s: 'x'.repeat(48_000) }, 'b'));
   assert.is(cipher.encrypt({ s: 'x'.repeat(50_000) }, 'b'), undefined);
-  assert.is(cipher.decrypt(`sd1.${'A'.repeat(64 * 1024)}`, 'b'), undefined);
+  assert.is(cipher.decrypt(`sd2.${'A'.repeat(64 * 1024)}`, 'b'), undefined);
 });
 
 test.run();

@@ -2,20 +2,17 @@
 // state of that instance. The client cannot read or change the text, or use it for another owner or another request. The caller
 // decides on the content and on the key that binds it.
 
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { hkdfSync, randomBytes } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { decryptBytes, encryptBytes } from '../../persistence/cipher.ts';
 
 /** Longest encrypted text, in characters. A backend's state that does not fit is refused, and so is a longer text. */
 const LONGEST_TEXT = 64 * 1024;
 const VALID_MS = 60 * 60_000;
 
 /** Marks an encrypted text and its format. */
-const VERSION = 'sd1.';
-const CIPHER = 'aes-256-gcm';
+const VERSION = 'sd2.';
 const SALT_BYTES = 16;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const HEAD_BYTES = SALT_BYTES + NONCE_BYTES + TAG_BYTES;
 
 /** Encrypts and decrypts with one key. */
 export class StateCipher {
@@ -31,12 +28,9 @@ export class StateCipher {
   /** The encrypted text. It is decrypted only with the same `bound`, for one hour. Undefined when the content is too long. */
   encrypt(content: JsonObject, bound: string): string | undefined {
     const salt = randomBytes(SALT_BYTES);
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(CIPHER, this.#derivedKey(salt), nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(Buffer.from(VERSION + bound));
     const plain = JSON.stringify({ content, until: this.#now() + VALID_MS });
-    const encrypted = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
-    const text = VERSION + Buffer.concat([salt, nonce, cipher.getAuthTag(), encrypted]).toString('base64url');
+    const encrypted = encryptBytes(this.#derivedKey(salt), plain, VERSION + bound);
+    const text = VERSION + Buffer.concat([salt, encrypted]).toString('base64url');
     return text.length <= LONGEST_TEXT ? text : undefined;
   }
 
@@ -46,19 +40,14 @@ export class StateCipher {
     const encoded = text.slice(VERSION.length);
     const bytes = Buffer.from(encoded, 'base64url');
     // The decoder skips unknown characters: many texts would have the same bytes.
-    if (bytes.length < HEAD_BYTES || bytes.toString('base64url') !== encoded) return undefined;
-    const salt = bytes.subarray(0, SALT_BYTES);
-    const nonce = bytes.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES);
-    const tag = bytes.subarray(SALT_BYTES + NONCE_BYTES, HEAD_BYTES);
-    const decipher = createDecipheriv(CIPHER, this.#derivedKey(salt), nonce, { authTagLength: TAG_BYTES });
-    decipher.setAAD(Buffer.from(VERSION + bound));
-    decipher.setAuthTag(tag);
+    if (bytes.toString('base64url') !== encoded) return undefined;
+    const key = this.#derivedKey(bytes.subarray(0, SALT_BYTES));
     try {
-      const plain = Buffer.concat([decipher.update(bytes.subarray(HEAD_BYTES)), decipher.final()]);
-      const { content, until } = Object(JSON.parse(plain.toString('utf8')));
+      const plain = decryptBytes(key, bytes.subarray(SALT_BYTES), VERSION + bound);
+      const { content, until } = Object(JSON.parse(plain));
       return until > this.#now() && isJsonObject(content) ? content : undefined;
     } catch {
-      return undefined; // changed, encrypted with another key, or bound to something else
+      return undefined; // too short, changed, encrypted with another key, or bound to something else
     }
   }
 
