@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { AuditLog, type AuditSettings, type NewCall, timeOrderedIds } from '../../src/auth/audit.ts';
-import type { AuditEntry } from '../../src/domain/audit.ts';
+import { type AuditEntry, idAt } from '../../src/domain/audit.ts';
 import { duplicateServer } from '../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { JsonText } from '../../src/domain/json.ts';
@@ -211,8 +211,8 @@ test('keeps changes when calls are dropped, and warns at the first of them and a
   audit.record(entry('a change'));
   database.failure = undefined;
   await audit.close();
-  assert.is((await store.audit.list({ limit: 20_000, filter: { tool: 'echo' } })).length, 10_000);
-  assert.is((await store.audit.list({ limit: 5, filter: { action: entry('').action } })).length, 1);
+  assert.is((await store.audit.list({ limit: 20_000, tool: 'echo' })).length, 10_000);
+  assert.is((await store.audit.list({ limit: 5, action: entry('').action })).length, 1);
   assert.equal(warnings.slice(1), [[{ entries: 51 }, 'entries of the audit log were dropped']]);
 });
 
@@ -225,11 +225,11 @@ test('filters entries by time, and deletes those that are too old when it trims'
   audit.recordCall(call('third'), undefined);
   const names = async (query: object) =>
     (await audit.list({ limit: 5, ...query })).map(({ subject, call: of }) => of?.tool ?? subject);
-  assert.equal(await names({ fromMs: START_MS + 1_000 }), ['third', 'second']);
-  assert.equal(await names({ toMs: START_MS + 2_000 }), ['second', 'first']);
-  assert.equal(await names({ fromMs: START_MS + 1_000, toMs: START_MS + 1_001 }), ['second']);
+  assert.equal(await names({ from: idAt(START_MS + 1_000) }), ['third', 'second']);
+  assert.equal(await names({ before: idAt(START_MS + 2_000) }), ['second', 'first']);
+  assert.equal(await names({ from: idAt(START_MS + 1_000), before: idAt(START_MS + 1_001) }), ['second']);
   const [third] = await audit.list({ limit: 1 });
-  assert.equal(await names({ toMs: START_MS + 9_000, before: third?.id }), ['second', 'first']);
+  assert.equal(await names({ before: third?.id }), ['second', 'first']);
   await audit.close();
   const limitMs = clock.now() - 2 * 86_400_000;
   for (const [subject, atMs] of [

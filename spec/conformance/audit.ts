@@ -60,7 +60,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     await audit.append(changes);
     for (const each of calls) await audit.appendCalls(blockOf([each]));
     const ids = async (filter: AuditFilter, more: object = {}) =>
-      (await audit.list({ limit: 10, filter, ...more })).map(numberOf);
+      (await audit.list({ limit: 10, ...filter, ...more })).map(numberOf);
     assert.equal(await audit.list({ limit: 3, before: entry(5).id }), [changes[2], calls[1], changes[1]]);
     assert.equal(await ids({}), [5, 4, 3, 2, 1, 0]);
     assert.equal(await ids({ action: 'tools/call' }), [5, 3, 1]);

@@ -80,7 +80,7 @@ test('searches as many windows as a filter needs, and yields in between', async 
   for (let start = 0; start < 12_000; start += 300)
     await store.audit.appendCalls(blockOf(calls.slice(start, start + 300)));
   const found = async (page: object) =>
-    (await store.audit.list({ limit: 10, filter: { tool: 'rare' }, ...page })).map(numberOf);
+    (await store.audit.list({ limit: 10, tool: 'rare', ...page })).map(numberOf);
   const all = [11_999, 10_000, 5_000, 4_999, 1, 0];
   assert.equal(await found({}), all);
   assert.equal(await found({ limit: 3 }), all.slice(0, 3));
@@ -89,7 +89,7 @@ test('searches as many windows as a filter needs, and yields in between', async 
   assert.equal(await found({ from: call(1).id, before: call(11_999).id }), all.slice(1, 5));
   let turns = 0;
   const counting = setInterval(() => (turns += 1), 0);
-  assert.equal(await found({ filter: { tool: 'none' } }), []);
+  assert.equal(await found({ tool: 'none' }), []);
   clearInterval(counting);
   assert.ok(turns > 0);
   await store.close();
@@ -101,7 +101,7 @@ test('deletes thousands of old entries in slices', async () => {
   const calls = Array.from({ length: 6_300 }, (_, index) => call(index));
   for (let start = 0; start < calls.length; start += 700)
     await store.audit.appendCalls(blockOf(calls.slice(start, start + 700)));
-  const count = async () => (await store.audit.list({ limit: 8_000, filter: { tool: 'echo' } })).length;
+  const count = async () => (await store.audit.list({ limit: 8_000, tool: 'echo' })).length;
   await store.audit.trim({ changes: 1_300, calls: 100 });
   assert.is(await count(), 700, 'the block at the boundary remains');
   assert.is((await store.audit.list({ limit: 3_000 })).length, 2_000);

@@ -8,7 +8,6 @@ import type { Config } from '../config.ts';
 import {
   type AuditEntry,
   type AuditedCall,
-  type AuditFilter,
   CALL_ACTION,
   type CallBlock,
   CallBlockWriter,
@@ -20,7 +19,7 @@ import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
-import { type AuditStore, MOST_FOUND } from '../persistence/store.ts';
+import { type AuditPage, type AuditStore, MOST_FOUND } from '../persistence/store.ts';
 import { Flusher } from './flusher.ts';
 
 /** Entries are written at this age, or when a whole block of calls waits. */
@@ -47,16 +46,6 @@ export type NewCall = Omit<AuditEntry, 'id' | 'at' | 'action' | 'address' | 'cal
     readonly instance?: string | undefined;
   };
 };
-
-export interface AuditQuery extends AuditFilter {
-  readonly limit: number;
-  /** Id of the last entry of the page before. */
-  readonly before?: string | undefined;
-  /** Ms since 1970: entries of this time or later. */
-  readonly fromMs?: number | undefined;
-  /** Entries before this time. */
-  readonly toMs?: number | undefined;
-}
 
 /** Which calls are recorded, and how long entries are kept. */
 export type AuditSettings = Config['audit'];
@@ -136,18 +125,11 @@ export class AuditLog {
   }
 
   /** Newest first, including all entries that were recorded before. */
-  async list({ limit, before, fromMs, toMs, ...filter }: AuditQuery): Promise<AuditEntry[]> {
+  async list(page: AuditPage): Promise<AuditEntry[]> {
     this.#digest();
     this.#endBlock();
     await this.#flusher.beforeReading();
-    const until = toMs === undefined ? undefined : idAt(toMs);
-    const first = before === undefined || (until !== undefined && until < before) ? until : before;
-    return this.#store.list({
-      limit,
-      before: first,
-      from: fromMs === undefined ? undefined : idAt(fromMs),
-      filter,
-    });
+    return this.#store.list(page);
   }
 
   /**

@@ -123,7 +123,7 @@ function memoryAudit(): AuditStore {
     appendCalls: async (block) => {
       calls.push(...entriesOf(block));
     },
-    list: async ({ limit, before, from, filter = {} }) => {
+    list: async ({ limit, before, from, ...filter }) => {
       const isOnPage = (entry: AuditEntry) =>
         (before === undefined || entry.id < before) && isMatch(entry, filter);
       return newest([...changes, ...calls].filter(isOnPage), limit, from).map(copyOf);

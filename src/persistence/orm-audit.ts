@@ -77,7 +77,7 @@ export class OrmAudit implements AuditStore {
   }
 
   async list(page: AuditPage): Promise<AuditEntry[]> {
-    const { action, template, tool, outcome } = page.filter ?? {};
+    const { action, template, tool, outcome } = page;
     const isOfCalls = action === CALL_ACTION || (template ?? tool ?? outcome) !== undefined;
     const changes = isOfCalls ? [] : await this.#findChanges(page);
     const calls = action === undefined || action === CALL_ACTION ? await this.#findCalls(page) : [];
@@ -88,8 +88,7 @@ export class OrmAudit implements AuditStore {
    * Reads the table in windows of its ids, newest first: the ids are the only index, and a query with few
    * matches would read the whole table, on a file in one turn of the event loop.
    */
-  async #findChanges({ limit, before, from, filter = {} }: AuditPage): Promise<AuditEntry[]> {
-    const { actor, action, status } = filter;
+  async #findChanges({ limit, before, from, actor, action, status }: AuditPage): Promise<AuditEntry[]> {
     const matching = {
       ...(actor === undefined ? {} : { $or: [{ actor }, { actorName: actor }] }),
       ...definedFields({ action, status }),
@@ -113,7 +112,7 @@ export class OrmAudit implements AuditStore {
    * Reads blocks in windows, newest first. Blocks of several nodes overlap, so an entry is in the result only
    * when it is newer than the last block that was read.
    */
-  async #findCalls({ limit, before, from, filter = {} }: AuditPage): Promise<AuditEntry[]> {
+  async #findCalls({ limit, before, from, ...filter }: AuditPage): Promise<AuditEntry[]> {
     const found: AuditEntry[] = [];
     const texts = [filter.actor, filter.template, filter.tool].flatMap((text) =>
       text === undefined ? [] : [toDocument(text)],

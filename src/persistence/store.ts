@@ -103,13 +103,12 @@ export interface AuditStore {
   trim(bounds: AuditBounds): Promise<void>;
 }
 
-export interface AuditPage {
+export interface AuditPage extends AuditFilter {
   readonly limit: number;
   /** Only entries with smaller ids: the id of the last entry of the previous page. */
   readonly before?: string | undefined;
   /** Only entries with this id or greater ones. */
   readonly from?: string | undefined;
-  readonly filter?: AuditFilter | undefined;
 }
 
 /** Bounds of the kept entries; all older entries are deleted. */

@@ -143,6 +143,12 @@ test('filters entries by action, tool, template, outcome, actor, status and time
   const page = await app.as(app.admin, 'GET', '/gateway/audit?limit=2&action=tools/call');
   const next = await names(`?limit=2&action=tools/call&cursor=${page.body.next_cursor}`);
   assert.equal(next, ['name']);
+  const oldest = `&cursor=${page.body.next_cursor}`;
+  for (const [to, found] of [
+    [from, ['name']],
+    ['2000-01-01T00:00:00Z', []],
+  ] as const)
+    assert.equal(await names(`?to=${to}${oldest}`), found);
   for (const bad of ['from=yesterday', 'to=2026-02-30T00:00:00Z', 'status=9999', 'outcome=fine', 'tool='])
     assert.is((await app.as(app.admin, 'GET', `/gateway/audit?${bad}`)).status, 422, bad);
 });

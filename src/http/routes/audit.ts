@@ -1,7 +1,7 @@
 // The audit log, for admins. ../middleware/audit-trail.ts records it.
 
 import Type, { type Static } from 'typebox';
-import type { AuditEntry, AuditedCall } from '../../domain/audit.ts';
+import { type AuditEntry, type AuditedCall, idAt } from '../../domain/audit.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
@@ -58,11 +58,11 @@ const TextFilter = Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.a
 /** ISO 8601 with an offset or `Z`. */
 const Timestamp = Type.Optional(Type.String({ maxLength: 64, examples: ['2026-11-20T12:00:00Z'] }));
 
-/** Ms since 1970. VALIDATION_ERROR. */
-function timestampMs(field: 'from' | 'to', text: string | undefined): number | undefined {
+/** The beginning of the ids of that time. VALIDATION_ERROR. */
+function idOfTime(field: 'from' | 'to', text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const atMs = timestampOf(text);
-  if (!Number.isNaN(atMs)) return atMs;
+  if (!Number.isNaN(atMs)) return idAt(atMs);
   const msg = 'Input should be a date and a time with Z or an offset';
   throw validationFailed([{ loc: ['query', field], msg, type: 'datetime_parsing' }]);
 }
@@ -98,10 +98,11 @@ export const auditRoutes: readonly Route[] = [
       },
     },
     handler: async ({ query }, { auth }) => {
-      const { limit = 100, cursor: before, from, to, ...filter } = query;
-      const times = { fromMs: timestampMs('from', from), toMs: timestampMs('to', to) };
+      const { limit = 100, cursor, from, to, ...filter } = query;
+      const [before] = [cursor, idOfTime('to', to)].filter((id) => id !== undefined).sort();
       // One entry more than requested shows whether there is a next page.
-      const entries = await auth.audit.list({ limit: limit + 1, before, ...filter, ...times });
+      const bounds = { limit: limit + 1, before, from: idOfTime('from', from) };
+      const entries = await auth.audit.list({ ...bounds, ...filter });
       const { page, nextCursor } = pageOf(entries, limit, ({ id }) => id);
       return json(200, { entries: page.map(auditRecord), next_cursor: nextCursor });
     },
