@@ -2,14 +2,21 @@
 // the fields by their schemas and write the audit log; the store applies the rules that need a transaction.
 
 import { randomUUID } from 'node:crypto';
-import { type ApiKey, type Role, type Scope, type User, usernameKey } from '../domain/account.ts';
+import {
+  type ApiKey,
+  passwordIssue,
+  type Role,
+  type Scope,
+  type User,
+  usernameKey,
+} from '../domain/account.ts';
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { MOST_FOUND } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
-import { type Passwords, passwordIssues } from './passwords.ts';
+import type { Passwords } from './passwords.ts';
 
 /** Name of the user that the first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
@@ -220,6 +227,6 @@ function checkedExpiry(text: string, nowMs: number): string {
 }
 
 function checkPassword(password: string): void {
-  const issues = passwordIssues(password);
-  if (issues.length > 0) throw validationFailed(issues);
+  const issue = passwordIssue(password);
+  if (issue !== undefined) throw validationFailed([{ loc: ['body', 'password'], ...issue }]);
 }

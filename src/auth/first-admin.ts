@@ -5,12 +5,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
-import { isActiveAdmin, passwordFault, usernameKey } from '../domain/account.ts';
+import { isActiveAdmin, passwordIssue, usernameKey } from '../domain/account.ts';
 import { codeOf, hasCode } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
-import { type Passwords, passwordIssues } from './passwords.ts';
+import type { Passwords } from './passwords.ts';
 import { ensureSecretFile, readSecretFile } from './signing-secret.ts';
 
 /** 18 random bytes are 24 url-safe characters. */
@@ -44,7 +44,8 @@ export interface Announcements {
  * created or that others can read, DATABASE_UNAVAILABLE. Of several gateways that start at once, only one announces it. Source: ADR 16.
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Announcements> {
-  const [issue] = options.configuredPassword === undefined ? [] : passwordIssues(options.configuredPassword);
+  const { configuredPassword } = options;
+  const issue = configuredPassword === undefined ? undefined : passwordIssue(configuredPassword);
   if (issue !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${issue.msg}`);
   const users = await options.accounts.listUsers();
   const exists = users.some((user) => isActiveAdmin(user) || usernameKey(user.username) === FIRST_ADMIN);
@@ -52,7 +53,7 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Anno
   if (created !== undefined) return created;
   await deleteVoidPassword(options);
   const ignored = 'the configured admin password is not used: an admin already exists';
-  return { warnings: options.configuredPassword === undefined ? [] : [ignored], notices: [] };
+  return { warnings: configuredPassword === undefined ? [] : [ignored], notices: [] };
 }
 
 /** Deletes the file with the first password, which is no longer valid. */
@@ -86,7 +87,7 @@ async function passwordInFile(path: string, password: string): Promise<string> {
   });
   const hint = 'set GATEWAY_ADMIN_PASSWORD, or start on a terminal once';
   const present = await ensureSecretFile({ path, what: WHAT, hint }, password);
-  if (passwordFault(present) === undefined) return present;
+  if (passwordIssue(present) === undefined) return present;
   throw new ConfigError(`${path}: the file holds no valid password; delete it to get a new one`);
 }
 

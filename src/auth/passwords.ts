@@ -1,12 +1,8 @@
-// Hashes and compares passwords with bcrypt, a few at a time, and validates new ones. Accounts are in accounts.ts; login.ts
-// limits failed logins.
+// Hashes and compares passwords with bcrypt, a few at a time. Accounts are in accounts.ts; login.ts limits failed logins.
 
 import bcrypt from 'bcrypt';
-import { type PasswordFault, passwordFault } from '../domain/account.ts';
+import { passwordIssue } from '../domain/account.ts';
 import { tooManyPasswords } from '../domain/error-catalogue.ts';
-import type { ValidationItem } from '../domain/errors.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { NOT_UNICODE } from '../domain/text.ts';
 
 /** 2^12 rounds: about 0.2 s. Source: ADR 16. */
 const BCRYPT_COST = 12;
@@ -39,7 +35,7 @@ export class Passwords {
    * resolves with false after the same work. TOO_MANY_ATTEMPTS.
    */
   async matches(password: string, hash: string | undefined): Promise<boolean> {
-    const canMatch = hash !== undefined && passwordFault(password) === undefined;
+    const canMatch = hash !== undefined && passwordIssue(password) === undefined;
     // bcrypt compares only the first 72 bytes, hence the condition above.
     const isEqual = await this.#queue.run(() => this.compare(password, hash ?? this.#dummyHash));
     return canMatch && isEqual;
@@ -50,21 +46,6 @@ export class Passwords {
     return bcrypt.compare(password, hash);
   }
 }
-
-/** The issues of a new password, at most one. The password is never repeated. */
-export function passwordIssues(password: string): ValidationItem[] {
-  const fault = passwordFault(password);
-  return fault === undefined ? [] : [{ loc: ['body', 'password'], ...ISSUES[fault] }];
-}
-
-const ISSUES: Readonly<Record<PasswordFault, Pick<ValidationItem, 'msg' | 'type'>>> = {
-  'not text': NOT_UNICODE,
-  'too long': { msg: `String should have at most ${LIMITS.passwordBytes} bytes`, type: 'string_too_long' },
-  'too short': {
-    msg: `String should have at least ${LIMITS.passwordCharacters} characters`,
-    type: 'string_too_short',
-  },
-};
 
 /** Runs a few jobs at a time; a bounded number waits in order. */
 class HashQueue {

@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import { LIMITS } from './limits.ts';
 import { TemplateId } from './template.ts';
-import { isCleanText } from './text.ts';
+import { isCleanText, NOT_UNICODE } from './text.ts';
 
 /** Permission scopes. Source: ADR 20. */
 export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;
@@ -180,14 +180,15 @@ function laterThan(before: string, wanted: string): string {
   return wanted > before ? wanted : new Date(Date.parse(before) + 1).toISOString();
 }
 
-export type PasswordFault = 'not text' | 'too long' | 'too short';
-
 /**
  * The rule that a new password breaks, if any: no NUL characters or lone surrogates, at most
- * LIMITS.passwordBytes of UTF-8, at least LIMITS.passwordCharacters characters. Source: ADR 16.
+ * LIMITS.passwordBytes of UTF-8, at least LIMITS.passwordCharacters characters. The password is not repeated. Source: ADR 16.
  */
-export function passwordFault(password: string): PasswordFault | undefined {
-  if (!isCleanText(password)) return 'not text';
-  if (Buffer.byteLength(password) > LIMITS.passwordBytes) return 'too long';
-  return [...password].length < LIMITS.passwordCharacters ? 'too short' : undefined;
+export function passwordIssue(password: string): { readonly msg: string; readonly type: string } | undefined {
+  const { passwordBytes, passwordCharacters } = LIMITS;
+  if (!isCleanText(password)) return NOT_UNICODE;
+  if (Buffer.byteLength(password) > passwordBytes)
+    return { msg: `String should have at most ${passwordBytes} bytes`, type: 'string_too_long' };
+  if ([...password].length >= passwordCharacters) return undefined;
+  return { msg: `String should have at least ${passwordCharacters} characters`, type: 'string_too_short' };
 }
