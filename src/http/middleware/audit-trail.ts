@@ -2,6 +2,7 @@
 // and the calls of tools. Never bodies, queries or credentials; auth/audit.ts handles the arguments of calls.
 
 import type { AuditLog } from '../../auth/audit.ts';
+import { WindowCounter } from '../../auth/rate-limiter.ts';
 import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -20,7 +21,8 @@ type AuditedRoute = Pick<RouteAccess, 'method' | 'path' | 'scope'>;
 /** The steps that record the requests of a route: one step or none. They come first, so that refusals are recorded, too. */
 export type AuditTrail = (route: AuditedRoute) => RouteMiddleware[];
 
-const MINUTE_MS = 60_000;
+/** Most callers whose refusals of a minute are counted. */
+const COUNTED_CALLERS = 10_000;
 
 /**
  * Makes the steps of one app. The log keeps a bounded number of entries, and no caller may evict those of
@@ -32,24 +34,14 @@ export function auditTrail(
   proxies: Pick<Proxies, 'address'>,
   now: () => number = () => performance.now(),
 ): AuditTrail {
-  let minuteEndsAtMs = 0;
-  /** Refusals of this minute by caller: at most as many callers as there are accounts. */
-  const refusals = new Map<string, number>();
-  const isOneTooMany = (actorId: string): boolean => {
-    if (now() >= minuteEndsAtMs) {
-      minuteEndsAtMs = now() + MINUTE_MS;
-      refusals.clear();
-    }
-    const count = (refusals.get(actorId) ?? 0) + 1;
-    refusals.set(actorId, count);
-    return count > HTTP_LIMITS.recordedRefusalsPerMinute;
-  };
-
+  const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
+  const most = HTTP_LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
     const { requestId, principal = UNKNOWN, trail } = state;
     const actor = trail?.actor ?? principal;
     if (status === TOO_MANY_REQUESTS && actor !== UNKNOWN) return;
-    if ((actor === UNKNOWN || status >= 400) && isOneTooMany(actor.id)) return;
+    const isLimited = actor === UNKNOWN || status >= 400;
+    if (isLimited && refusals.add(actor.id, now(), 1, most).count > most) return;
     const address = proxies.address(req);
     audit.record({
       actor: actor.id,
