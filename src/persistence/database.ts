@@ -57,6 +57,8 @@ export interface Database {
   /** True when one statement can insert several rows. */
   readonly insertsRows: boolean;
   driver(): Promise<NonNullable<Options['driver']>>;
+  /** See correctLiterals. Absent where MikroORM writes all literals as the database reads them. */
+  readonly correctLiteral?: (literal: string) => string;
   /** Options of MikroORM in addition to address and pool, or instead of them. Throws StoreOpenError for an option with an invalid value. */
   options(connect: ConnectOptions): Partial<Options>;
   /** Runs once on each new pool; `pool` is the pool of the driver. */

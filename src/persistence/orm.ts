@@ -3,7 +3,7 @@
 import { type AbstractSqlConnection, MikroORM, type Options } from '@mikro-orm/sql';
 import type { ConnectOptions, Database, Execute } from './database.ts';
 import { type Tables, tablesFor } from './entities.ts';
-import { refuseReconnects, Sockets } from './mikro-orm-patches.ts';
+import { correctLiterals, refuseReconnects, Sockets } from './mikro-orm-patches.ts';
 
 export interface Orm {
   readonly orm: MikroORM;
@@ -39,6 +39,7 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
     logger: () => {}, // it would print statements and their values
     ...ormOptionsOf(database, options),
   });
+  if (database.correctLiteral !== undefined) correctLiterals(orm.em.getPlatform(), database.correctLiteral);
   const connection = orm.em.getConnection();
   const close = (): Promise<void> => {
     refuseReconnects(connection);

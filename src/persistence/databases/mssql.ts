@@ -2,7 +2,7 @@
 
 import type { Database } from '../database.ts';
 import { booleanOption } from '../database.ts';
-import { correctLiterals, withoutContinuedLines } from '../mikro-orm-patches.ts';
+import { withoutContinuedLines } from '../mikro-orm-patches.ts';
 import { isNetworkError } from '../store-errors.ts';
 
 /** Number of the error when another process holds the migration lock. */
@@ -17,15 +17,8 @@ export const mssql: Database = {
   isFile: false,
   defaultPort: 1433,
   insertsRows: true,
-  driver: async () => {
-    const { MsSqlDriver } = await import('@mikro-orm/mssql');
-    return class extends MsSqlDriver {
-      constructor(...parameters: ConstructorParameters<typeof MsSqlDriver>) {
-        super(...parameters);
-        correctLiterals(this.getPlatform(), withoutContinuedLines);
-      }
-    };
-  },
+  driver: async () => (await import('@mikro-orm/mssql')).MsSqlDriver,
+  correctLiteral: withoutContinuedLines,
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections, sockets }) => {
     const { options } = address;
     const instanceName = options.get('instanceName');

@@ -2,7 +2,7 @@
 
 import type { Database, Execute } from '../database.ts';
 import { booleanOption } from '../database.ts';
-import { correctLiterals, withoutVariables } from '../mikro-orm-patches.ts';
+import { withoutVariables } from '../mikro-orm-patches.ts';
 import { isNetworkError } from '../store-errors.ts';
 
 export const oracle: Database = {
@@ -15,15 +15,8 @@ export const oracle: Database = {
   defaultPort: 1521,
   // Not before Oracle 23.
   insertsRows: false,
-  driver: async () => {
-    const { OracleDriver } = await import('@mikro-orm/oracledb');
-    return class extends OracleDriver {
-      constructor(...parameters: ConstructorParameters<typeof OracleDriver>) {
-        super(...parameters);
-        correctLiterals(this.getPlatform(), withoutVariables);
-      }
-    };
-  },
+  driver: async () => (await import('@mikro-orm/oracledb')).OracleDriver,
+  correctLiteral: withoutVariables,
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {
     const { host, port, user, name, options } = address;
     const protocol = booleanOption(options, 'tls', false) ? 'tcps' : 'tcp';
