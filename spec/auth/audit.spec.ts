@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { AuditLog, type AuditSettings, type NewCall, timeOrderedIds } from '../../src/auth/audit.ts';
-import { type AuditEntry, idAt } from '../../src/domain/audit.ts';
+import { type AuditEntry, CALL_ACTION, idAt } from '../../src/domain/audit.ts';
 import { duplicateServer } from '../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { JsonText } from '../../src/domain/json.ts';
@@ -22,7 +22,7 @@ const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({
 
 const SETTINGS = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
 const call = (tool: string): NewCall => ({
-  ...{ actor: 'user:1', actorName: 'ada', subject: '/mcp/demo', status: 200 },
+  ...{ actor: 'user:1', actorName: 'ada', action: CALL_ACTION, subject: '/mcp/demo', status: 200 },
   call: { template: 'demo', tool, outcome: 'result', durationMs: 3, attempts: 1 },
 });
 

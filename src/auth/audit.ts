@@ -8,7 +8,6 @@ import type { Config } from '../config.ts';
 import {
   type AuditEntry,
   type AuditedCall,
-  CALL_ACTION,
   type CallBlock,
   CallBlockWriter,
   type CallEntry,
@@ -40,12 +39,7 @@ const DAY_MS = 86_400_000;
 
 type NewEntry = Omit<AuditEntry, 'id' | 'at'>;
 
-export type NewCall = Omit<AuditEntry, 'id' | 'at' | 'action' | 'address' | 'call'> & {
-  readonly address?: string | undefined;
-  readonly call: Omit<AuditedCall, 'instance' | 'digest' | 'arguments'> & {
-    readonly instance?: string | undefined;
-  };
-};
+export type NewCall = Omit<CallEntry, 'id' | 'at'>;
 
 /** Which calls are recorded, and how long entries are kept. */
 export type AuditSettings = Config['audit'];
@@ -107,7 +101,7 @@ export class AuditLog {
       this.#drop();
       return;
     }
-    this.#changes.push(entryOf(entry, entry.action, this.#stamp()));
+    this.#changes.push(entryOf(entry, this.#stamp()));
     this.#flusher.later();
   }
 
@@ -251,17 +245,17 @@ function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | unde
 function entryOfCall(undigested: Undigested, storesArguments: boolean): CallEntry {
   const { entry, source } = undigested;
   const { template, tool, instance, outcome, durationMs, attempts } = entry.call;
-  const call: Mutable<AuditedCall> = {
+  const call: AuditedCall = {
     template: cut(template),
     tool: cut(tool),
+    instance: instance && cut(instance),
     outcome,
     durationMs,
     attempts,
+    digest: source && hash('sha256', source),
+    arguments: source && storesArguments ? beginningOf(source) : undefined,
   };
-  if (instance !== undefined) call.instance = cut(instance);
-  if (source !== undefined) call.digest = hash('sha256', source);
-  if (source !== undefined && storesArguments) call.arguments = beginningOf(source);
-  return { ...entryOf(entry, CALL_ACTION, undigested), call };
+  return { ...entryOf(entry, undigested), call };
 }
 
 function beginningOf(source: Uint8Array | string): string {
@@ -272,16 +266,12 @@ function beginningOf(source: Uint8Array | string): string {
   return cutText(text, LIMITS.auditArgumentUnits);
 }
 
-/** Optional fields are assigned after the literal: a spread for each costs a tenth of recording a call. */
-type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
-
 /** Texts are cut, so that no entry is refused for its length. */
 function entryOf(
-  { actor, actorName, subject, status, address, requestId }: Omit<NewEntry, 'action' | 'call'> | NewCall,
-  action: string,
+  { actor, actorName, action, subject, status, address, requestId }: NewEntry,
   { id, at }: Stamp,
-): Mutable<AuditEntry> {
-  const made: Mutable<AuditEntry> = {
+): AuditEntry {
+  return {
     id,
     at,
     actor: cut(actor),
@@ -289,10 +279,9 @@ function entryOf(
     action: cut(action),
     subject: cut(subject),
     status,
+    address: address && cut(address),
+    requestId: requestId && cut(requestId),
   };
-  if (address !== undefined) made.address = cut(address);
-  if (requestId !== undefined) made.requestId = cut(requestId);
-  return made;
 }
 
 function cut(text: string): string {

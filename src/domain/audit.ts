@@ -2,6 +2,7 @@
 // calls that are close in time. auth/audit.ts records them, the stores keep them. Source: ADR 82.
 
 import type { CallOutcome } from './exchange.ts';
+import { definedFields } from './json.ts';
 
 export interface AuditEntry {
   /** UUID version 7: ids sort by time as texts. */
@@ -17,8 +18,8 @@ export interface AuditEntry {
   readonly subject: string;
   /** HTTP status of the answer; 0 without HTTP. */
   readonly status: number;
-  readonly address?: string;
-  readonly requestId?: string;
+  readonly address?: string | undefined;
+  readonly requestId?: string | undefined;
   /** Set for the call of a tool, whose `action` is CALL_ACTION. */
   readonly call?: AuditedCall;
 }
@@ -30,14 +31,14 @@ export interface AuditedCall {
   readonly template: string;
   readonly tool: string;
   /** The last instance that it was sent to, if any. */
-  readonly instance?: string;
+  readonly instance?: string | undefined;
   readonly outcome: CallOutcome;
   readonly durationMs: number;
   readonly attempts: number;
   /** SHA-256 of the received arguments, hexadecimal; absent without arguments. */
-  readonly digest?: string;
+  readonly digest?: string | undefined;
   /** The beginning of the arguments, if the setting audit.arguments is on. */
-  readonly arguments?: string;
+  readonly arguments?: string | undefined;
 }
 
 export interface AuditFilter {
@@ -189,13 +190,10 @@ export function entriesOf({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] 
     const [template = '', tool = '', outcome, instance, digest, storedArguments] = what;
     return {
       ...{ id, at, actor, actorName, action: CALL_ACTION, subject, status },
-      ...(address === undefined ? {} : { address }),
-      ...(requestId === null ? {} : { requestId }),
+      ...definedFields({ address, requestId: requestId ?? undefined }),
       call: {
         ...{ template, tool, outcome: outcome as CallOutcome, durationMs, attempts },
-        ...(instance === undefined ? {} : { instance }),
-        ...(digest === undefined ? {} : { digest }),
-        ...(storedArguments === undefined ? {} : { arguments: storedArguments }),
+        ...definedFields({ instance, digest, arguments: storedArguments }),
       },
     };
   });

@@ -3,6 +3,7 @@
 
 import type { AuditLog } from '../../auth/audit.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
+import { CALL_ACTION } from '../../domain/audit.ts';
 import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -42,14 +43,13 @@ export function auditTrail(
     if (status === TOO_MANY_REQUESTS && actor !== UNKNOWN) return;
     const isLimited = actor === UNKNOWN || status >= 400;
     if (isLimited && refusals.add(actor.id, now(), 1, most).count > most) return;
-    const address = proxies.address(req);
     audit.record({
       actor: actor.id,
       actorName: actor.name,
       action,
       subject: trail?.subject ?? path,
       status,
-      ...(address === undefined ? {} : { address }),
+      address: proxies.address(req),
       requestId,
     });
   };
@@ -92,6 +92,7 @@ export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>):
     const entry = {
       actor: principal.id,
       actorName: principal.name,
+      action: CALL_ACTION,
       subject: path,
       status: statusOf(outcome, errorCode),
       requestId,
