@@ -98,7 +98,6 @@ async function open(
   const config = loadConfig({ env, cwd: folder() });
   const storage = {
     store: new MemoryStore(),
-    file: undefined,
     initialPasswordFile: folder('initial-admin-password'),
     protectedPaths: [],
     signingSecret: async () => signing,

@@ -17,8 +17,6 @@ export interface Storage {
   readonly store: Store;
   /** The secret that signs tokens; created in the database if there is none. Not called by commands, which sign nothing. */
   signingSecret(): Promise<SigningSecret>;
-  /** Absolute path of the SQLite file; undefined for servers and memory. */
-  readonly file: string | undefined;
   /** File for the password of the first admin of this database, for starts without a terminal. */
   readonly initialPasswordFile: string;
   /** Paths that no command may get as an argument, in addition to the database and its files. */
@@ -42,7 +40,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     configured: config.secretKey,
     keyFile: mayMakeKey ? keyFile : undefined,
   });
-  const keys = encryptionKeys({ configured: config.encryptionKeys, signing: local });
+  const keys = encryptionKeys(config.encryptionKeys, local);
   const store = await openStore(config.databaseUrl, {
     cwd: folder,
     migrations,
@@ -53,7 +51,6 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const initialPasswordFile = join(stateFolder, passwordFileName(description));
   return {
     store,
-    file,
     initialPasswordFile,
     protectedPaths: [
       { path: initialPasswordFile, what: 'the file of the first password of `admin`' },

@@ -9,7 +9,6 @@ import {
   ensureSecretFile,
   localSecret,
   readSecretFile,
-  type SigningSecret,
   secretWarning,
   sharedSecret,
 } from '../../src/auth/signing-secret.ts';
@@ -137,34 +136,22 @@ test('is not written through a dangling symbolic link', async () => {
 const secret = randomBytes(32);
 const hex = (keys: readonly Uint8Array[]): string[] => keys.map((key) => Buffer.from(key).toString('hex'));
 
-test('gives an encryption key only if it is configured or in a file, not in the database', () => {
-  const sources: [SigningSecret['source'], number][] = [
-    ['configured', 1],
-    ['file', 1],
-    ['database', 0],
-    ['process', 0],
-  ];
-  for (const [source, count] of sources) {
-    const keys = encryptionKeys({ configured: [], signing: { secret, source } });
-    assert.is(keys.length, count, source);
-    for (const key of keys) {
-      assert.is(key.byteLength, 32);
-      assert.not.equal(hex([key]), hex([secret]));
-    }
-  }
-  assert.equal(encryptionKeys({ configured: [] }), []);
-});
-
 test('comes after the configured secrets, in their order, in the encryption keys', () => {
   const [one, other] = ['a'.repeat(32), 'b'.repeat(40)];
-  const keys = encryptionKeys({ configured: [one, other], signing: { secret, source: 'file' } });
-  assert.is(new Set(hex(keys)).size, 3);
-  assert.equal(hex(keys.slice(0, 1)), hex(encryptionKeys({ configured: [one] })));
-  assert.equal(hex(keys.slice(1, 2)), hex(encryptionKeys({ configured: [other] })));
+  const signing = { secret, source: 'file' } as const;
+  const keys = encryptionKeys([one, other], signing);
+  assert.is(new Set(hex([...keys, secret])).size, 4);
+  const each = [
+    encryptionKeys([one], undefined),
+    encryptionKeys([other], undefined),
+    encryptionKeys([], signing),
+  ];
+  assert.equal(hex(keys), hex(each.flat()));
   assert.equal(
-    hex(keys.slice(2)),
-    hex(encryptionKeys({ configured: [], signing: { secret, source: 'file' } })),
+    keys.map(({ byteLength }) => byteLength),
+    [32, 32, 32],
   );
+  assert.equal(encryptionKeys([], undefined), []);
 });
 
 test.run();

@@ -19,6 +19,9 @@ export interface SigningSecret {
   readonly source: 'configured' | 'file' | 'database' | 'process';
 }
 
+/** A secret outside the database. */
+export type LocalSecret = SigningSecret & { readonly source: 'configured' | 'file' };
+
 const HINT =
   'set GATEWAY_SECRET_KEY instead; a database there also needs a folder that this user may write to';
 
@@ -32,7 +35,7 @@ export async function localSecret(sources: {
   readonly configured?: string | undefined;
   /** `gateway.key` beside a SQLite file. */
   readonly keyFile?: string | undefined;
-}): Promise<SigningSecret | undefined> {
+}): Promise<LocalSecret | undefined> {
   const { configured, keyFile } = sources;
   if (configured !== undefined)
     return { secret: checkedSecret(configured, 'GATEWAY_SECRET_KEY'), source: 'configured' };
@@ -77,13 +80,11 @@ const LABEL = 'stagedoor encryption at rest';
  * (several during a rotation), then from a signing secret outside the database, so that the values it
  * encrypted stay readable. With no keys, nothing sensitive can be stored.
  */
-export function encryptionKeys(sources: {
-  readonly configured: readonly string[];
-  readonly signing?: SigningSecret | undefined;
-}): Uint8Array[] {
-  const { configured, signing } = sources;
-  const isOutside = signing?.source === 'configured' || signing?.source === 'file';
-  const secrets = [...configured, ...(isOutside && signing !== undefined ? [signing.secret] : [])];
+export function encryptionKeys(
+  configured: readonly string[],
+  signing: LocalSecret | undefined,
+): Uint8Array[] {
+  const secrets = [...configured, ...(signing === undefined ? [] : [signing.secret])];
   return secrets.map((secret) => encryptionKeyFrom(secret, LABEL));
 }
 
