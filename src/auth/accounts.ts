@@ -2,14 +2,7 @@
 // the fields by their schemas and write the audit log; the store applies the rules that need a transaction.
 
 import { randomUUID } from 'node:crypto';
-import {
-  type ApiKey,
-  passwordIssue,
-  type Role,
-  type Scope,
-  type User,
-  usernameKey,
-} from '../domain/account.ts';
+import { type ApiKey, passwordIssue, type User, type UserChange, usernameKey } from '../domain/account.ts';
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
@@ -21,32 +14,23 @@ import type { Passwords } from './passwords.ts';
 /** Name of the user that the first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
 
-export interface NewUser {
-  readonly username: string;
-  readonly email: string;
+export type NewUser = Pick<User, 'username' | 'email' | 'role'> & {
   readonly password: string;
-  readonly role: Role;
   readonly templates?: readonly string[] | undefined;
-}
+};
 
-/** A present field replaces the old one; `templates: null` removes the restriction. */
-export interface UserUpdate {
-  readonly email?: string | undefined;
+/** As UserChange. */
+export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'templates' | 'isActive'> & {
   readonly password?: string | undefined;
-  readonly role?: Role | undefined;
-  readonly templates?: readonly string[] | null | undefined;
-  readonly isActive?: boolean | undefined;
-}
+};
 
-export interface NewApiKey {
-  readonly name: string;
-  readonly permissions: readonly Scope[];
+export type NewApiKey = Pick<ApiKey, 'name' | 'permissions'> & {
   readonly templates?: readonly string[] | undefined;
   /** ISO 8601 with an offset or `Z`, in the future. */
   readonly expiresAt?: string | undefined;
   /** The user that creates it; absent for the operator without an account. */
   readonly ownerId?: string | undefined;
-}
+};
 
 export interface ApiKeyView {
   readonly apiKey: ApiKey;
@@ -100,21 +84,22 @@ export class Accounts {
 
   /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A change of password, role or activity voids all tokens. */
   async changeUser(id: string, change: UserUpdate): Promise<User> {
-    const { email, password, role, templates, isActive } = change;
+    const { password, ...fields } = change;
     if (password !== undefined) checkPassword(password);
     const before = await this.user(id);
     const passwordHash = password === undefined ? undefined : await this.#options.passwords.hash(password);
     const isVoid =
       passwordHash !== undefined ||
-      (role ?? before.role) !== before.role ||
-      (isActive ?? before.isActive) !== before.isActive;
+      (fields.role ?? before.role) !== before.role ||
+      (fields.isActive ?? before.isActive) !== before.isActive;
     const at = new Date(this.#options.now()).toISOString();
     const user = await this.#store.changeUser(id, {
-      ...definedFields({ email, role, templates, isActive, passwordHash }),
-      ...(isVoid ? { credentialsChangedAt: at } : {}),
+      ...fields,
+      passwordHash,
+      credentialsChangedAt: isVoid ? at : undefined,
       updatedAt: at,
     });
-    if (isVoid || templates !== undefined) this.#options.onChange(`user:${id}`);
+    if (isVoid || fields.templates !== undefined) this.#options.onChange(`user:${id}`);
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;
   }

@@ -2,6 +2,7 @@
 // them, src/persistence stores them.
 
 import Type from 'typebox';
+import { definedFields } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { TemplateId } from './template.ts';
 import { isCleanText, NOT_UNICODE } from './text.ts';
@@ -90,14 +91,14 @@ export function isActiveAdmin({ role, isActive }: Pick<User, 'role' | 'isActive'
   return role === 'admin' && isActive;
 }
 
-/** A change of a user: a present field replaces the old one. `templates: null` removes the restriction. */
+/** A change of a user: a defined field replaces the old one. `templates: null` removes the restriction. */
 export interface UserChange {
-  readonly email?: string;
-  readonly role?: Role;
-  readonly templates?: readonly string[] | null;
-  readonly isActive?: boolean;
-  readonly passwordHash?: string;
-  readonly credentialsChangedAt?: string;
+  readonly email?: string | undefined;
+  readonly role?: Role | undefined;
+  readonly templates?: readonly string[] | null | undefined;
+  readonly isActive?: boolean | undefined;
+  readonly passwordHash?: string | undefined;
+  readonly credentialsChangedAt?: string | undefined;
   readonly updatedAt: string;
 }
 
@@ -166,13 +167,14 @@ export function mayUse({ templates }: Pick<Principal, 'templates'>, template: st
  * The user after a change; each store calls it inside its transaction. `templates: null` removes the restriction. Two changes
  * of credentials never have the same time, not even on two nodes, because a token is valid for one `credentialsChangedAt`.
  */
-export function withChange(user: User, { templates, ...change }: UserChange): User {
+export function withChange(user: User, { templates, credentialsChangedAt, ...change }: UserChange): User {
   const { templates: before, ...rest } = user;
-  const after = templates === undefined ? before : (templates ?? undefined);
-  const { credentialsChangedAt: wanted } = change;
-  const credentials =
-    wanted === undefined ? {} : { credentialsChangedAt: laterThan(user.credentialsChangedAt, wanted) };
-  return { ...rest, ...change, ...credentials, ...(after === undefined ? {} : { templates: after }) };
+  const fields = definedFields({
+    ...change,
+    credentialsChangedAt: credentialsChangedAt && laterThan(user.credentialsChangedAt, credentialsChangedAt),
+    templates: templates === undefined ? before : (templates ?? undefined),
+  });
+  return { ...rest, ...fields };
 }
 
 /** The later time; at least 1 ms after `before`. Both are ISO 8601. */
