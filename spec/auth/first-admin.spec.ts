@@ -28,7 +28,7 @@ const options = (accounts: AccountStore) => ({
 test('the password file is deleted at a start if the admin has another password', async () => {
   const { accounts } = new MemoryStore();
   await ensureFirstAdmin(options(accounts));
-  const [admin] = await accounts.listUsers();
+  const [admin] = await accounts.findUsers();
   assert.ok(admin);
   const later = new Date(START_MS + 1).toISOString();
   await accounts.changeUser(admin.id, { passwordHash: 'new', credentialsChangedAt: later, updatedAt: later });
@@ -85,7 +85,7 @@ test('is created once by gateways that start concurrently, and its file has the 
         .flatMap(({ warnings, notices }) => [...warnings, ...notices])
         .filter(isCreation);
       assert.is(created.length, 1);
-      const [admin] = await accounts.listUsers();
+      const [admin] = await accounts.findUsers();
       const files = await readdir(folder('state')).catch(() => []);
       assert.equal(files, created[0]?.endsWith('first-password') ? ['first-password'] : []);
       for (const name of files) {
@@ -111,7 +111,7 @@ test('after a crash between file and admin is created with the password in the f
     notices: [],
   });
   assert.is((await readFile(passwordFile, 'utf8')).trimEnd(), password);
-  const [admin] = await accounts.listUsers();
+  const [admin] = await accounts.findUsers();
   assert.is(await passwords.matches(password, admin?.passwordHash), true);
 });
 
@@ -124,7 +124,7 @@ test('has the password in the file when the outcome in the database is unknown',
   };
   assert.is(await codeOf(() => ensureFirstAdmin(options(accounts))), 'DATABASE_UNAVAILABLE');
   assert.equal(await ensureFirstAdmin(options(accounts)), { warnings: [], notices: [] });
-  const [admin] = await accounts.listUsers();
+  const [admin] = await accounts.findUsers();
   const password = (await readFile(options(accounts).passwordFile, 'utf8')).trimEnd();
   assert.is(await passwords.matches(password, admin?.passwordHash), true);
 });
@@ -141,7 +141,7 @@ test('is not created if its password file cannot be created, is readable for oth
   await writeFile(options(accounts).passwordFile, '');
   await chmod(options(accounts).passwordFile, 0o600);
   assert.match(await refusal(), /first-password: the file holds no valid password; delete it/);
-  assert.equal(await accounts.listUsers(), []);
+  assert.equal(await accounts.findUsers(), []);
 });
 
 test.run();

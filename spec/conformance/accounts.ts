@@ -16,11 +16,11 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     async ({ accounts }) => {
       const users = [zoe, ada, { ...zoe, id: uuid('a'), username: 'm' }];
       const keys = [fullKey, smallKey, { ...smallKey, id: 'a'.repeat(16) }];
-      assert.equal([await accounts.listUsers(), await accounts.listApiKeys()], [[], []]);
+      assert.equal([await accounts.findUsers(), await accounts.findApiKeys()], [[], []]);
       for (const user of users) await accounts.insertUser(user);
       for (const key of keys) await accounts.insertApiKey(key);
-      assert.equal(await accounts.listUsers(), users);
-      assert.equal(await accounts.listApiKeys(), keys);
+      assert.equal(await accounts.findUsers(), users);
+      assert.equal(await accounts.findApiKeys(), keys);
       for (const user of users) assert.equal(await accounts.findUsers([user.id]), [user]);
       for (const key of keys) assert.equal(await accounts.findApiKeys([key.id]), [key]);
     },
@@ -71,7 +71,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const codes = await Promise.all(rivals.map((user) => endOf(accounts.insertUser(user))));
     assert.is(codes.filter((code) => code === 'done').length, 1);
     assert.is(codes.filter((code) => code === 'DUPLICATE_USERNAME').length, 7);
-    assert.is((await accounts.listUsers()).length, 1);
+    assert.is((await accounts.findUsers()).length, 1);
   });
 
   declare('a change replaces the fields it has and keeps the others', async ({ accounts }) => {
@@ -104,7 +104,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     });
     const { templates: _, ...unrestricted } = { ...zoe, ...change, ...later };
     assert.equal(await accounts.changeUser(zoe.id, { templates: null, updatedAt }), unrestricted);
-    assert.equal(await accounts.listUsers(), [unrestricted, ada]);
+    assert.equal(await accounts.findUsers(), [unrestricted, ada]);
   });
 
   declare('an ended token is known until it has expired, and makes a new revision', async (store) => {
@@ -156,7 +156,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await endOf(accounts.changeUser(ada.id, { role: 'user', updatedAt })), 'LAST_ADMIN');
     assert.is(await endOf(accounts.changeUser(ada.id, { isActive: false, updatedAt })), 'LAST_ADMIN');
     assert.is(await endOf(accounts.deleteUser(ada.id)), 'LAST_ADMIN');
-    assert.equal(await accounts.listUsers(), [ada, disabled, user]);
+    assert.equal(await accounts.findUsers(), [ada, disabled, user]);
     assert.is(await store.revision(), before);
     // A change that keeps the role is allowed, and with a second admin every change is.
     await accounts.changeUser(ada.id, { email: 'a@b', role: 'admin', isActive: true, updatedAt });
@@ -188,7 +188,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     );
     const refused = codes.filter((code) => code !== 'done');
     assert.equal(refused, ['LAST_ADMIN']);
-    const left = (await accounts.listUsers()).filter(({ role, isActive }) => role === 'admin' && isActive);
+    const left = (await accounts.findUsers()).filter(({ role, isActive }) => role === 'admin' && isActive);
     assert.is(left.length, 1);
   });
 
@@ -201,10 +201,10 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const ownerless = { ...smallKey, id: 'c'.repeat(16) };
     await accounts.insertApiKey(ownerless);
     await accounts.deleteUser(zoe.id);
-    assert.equal(await accounts.listApiKeys(), [fullKey, ownerless]);
+    assert.equal(await accounts.findApiKeys(), [fullKey, ownerless]);
     assert.is(await accounts.deleteApiKey(fullKey.id), true);
     assert.is(await accounts.deleteApiKey(fullKey.id), false);
-    assert.equal(await accounts.listApiKeys(), [ownerless]);
+    assert.equal(await accounts.findApiKeys(), [ownerless]);
   });
 
   declare('the last use of each key is stored, and is no change of the revision', async (store) => {
@@ -216,7 +216,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     times.delete(ids[60] ?? '');
     await accounts.touchApiKeys(new Map());
     await accounts.touchApiKeys(new Map([...times, ['unknown', ada.updatedAt]]));
-    const touched = (await accounts.listApiKeys()).map(({ id, lastUsedAt }) => [id, lastUsedAt]);
+    const touched = (await accounts.findApiKeys()).map(({ id, lastUsedAt }) => [id, lastUsedAt]);
     assert.equal(
       touched,
       ids.map((id) => [id, times.get(id)]),
@@ -239,7 +239,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     await count(accounts.deleteUser(zoe.id));
     assert.is(new Set(revisions).size, revisions.length);
     await accounts.deleteApiKey(smallKey.id);
-    await accounts.listUsers();
+    await accounts.findUsers();
     assert.is(await store.revision(), revisions.at(-1));
   });
 
@@ -251,7 +251,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const keys = HOSTILE_TEXTS.map((name, index) => ({ ...smallKey, id: `k${index}`, name }));
     for (const user of users) await accounts.insertUser(user);
     for (const key of keys) await accounts.insertApiKey(key);
-    assert.equal([await accounts.listUsers(), await accounts.listApiKeys()], [users, keys]);
+    assert.equal([await accounts.findUsers(), await accounts.findApiKeys()], [users, keys]);
     for (const { id, email, updatedAt } of users) {
       await accounts.changeUser(id, { email: `${email} changed`, updatedAt });
       const [user] = await accounts.findUsers([id]);
@@ -263,7 +263,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const templates = ['a'];
     await accounts.insertUser({ ...ada, templates });
     templates.push('b');
-    (await accounts.listUsers()).length = 0;
+    (await accounts.findUsers()).length = 0;
     assert.equal(await accounts.findUsers([ada.id]), [{ ...ada, templates: ['a'] }]);
   });
 }

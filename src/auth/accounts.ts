@@ -64,7 +64,7 @@ export class Accounts {
   }
 
   users(): Promise<User[]> {
-    return this.#store.listUsers();
+    return this.#store.findUsers();
   }
 
   /** USER_NOT_FOUND. */
@@ -126,7 +126,7 @@ export class Accounts {
 
   async apiKeys(): Promise<ApiKeyView[]> {
     await this.#options.flushKeyUse();
-    const [keys, users] = await Promise.all([this.#store.listApiKeys(), this.#store.listUsers()]);
+    const [keys, users] = await Promise.all([this.#store.findApiKeys(), this.#store.findUsers()]);
     const owners = new Map(users.map((user) => [user.id, user]));
     return keys.map((key) => viewOf(key, owners.get(key.ownerId ?? ''), this.#options.now()));
   }

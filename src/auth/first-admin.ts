@@ -47,7 +47,7 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Anno
   const { configuredPassword } = options;
   const issue = configuredPassword === undefined ? undefined : passwordIssue(configuredPassword);
   if (issue !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${issue.msg}`);
-  const users = await options.accounts.listUsers();
+  const users = await options.accounts.findUsers();
   const exists = users.some((user) => isActiveAdmin(user) || usernameKey(user.username) === FIRST_ADMIN);
   const created = exists ? undefined : await create(options);
   if (created !== undefined) return created;

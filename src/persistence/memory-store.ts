@@ -160,11 +160,7 @@ class MemoryAccounts implements AccountStore {
     this.#changed = changed;
   }
 
-  async listUsers(): Promise<User[]> {
-    return structuredClone([...this.#users.values()]);
-  }
-
-  async findUsers(ids: readonly string[]): Promise<User[]> {
+  async findUsers(ids: readonly string[] = [...this.#users.keys()]): Promise<User[]> {
     return structuredClone(ids.flatMap((id) => this.#users.get(id) ?? []));
   }
 
@@ -207,11 +203,7 @@ class MemoryAccounts implements AccountStore {
     return this.#ended.get(userId)?.some(({ id }) => id === tokenId) ?? false;
   }
 
-  async listApiKeys(): Promise<ApiKey[]> {
-    return structuredClone([...this.#keys.values()]);
-  }
-
-  async findApiKeys(ids: readonly string[]): Promise<ApiKey[]> {
+  async findApiKeys(ids: readonly string[] = [...this.#keys.keys()]): Promise<ApiKey[]> {
     return structuredClone(ids.flatMap((id) => this.#keys.get(id) ?? []));
   }
 

@@ -33,13 +33,9 @@ export class OrmAccounts implements AccountStore {
     this.#session = session;
   }
 
-  listUsers(): Promise<User[]> {
-    return this.#session.run(async (em, { users }) => (await em.findAll(users, IN_ORDER)).map(userOf));
-  }
-
-  findUsers(ids: readonly string[]): Promise<User[]> {
+  findUsers(ids?: readonly string[]): Promise<User[]> {
     return this.#session.run(async (em, { users }) =>
-      (await em.find(users, { id: { $in: [...ids] } })).map(userOf),
+      (await em.find(users, idIn(ids), IN_ORDER)).map(userOf),
     );
   }
 
@@ -97,13 +93,9 @@ export class OrmAccounts implements AccountStore {
     });
   }
 
-  listApiKeys(): Promise<ApiKey[]> {
-    return this.#session.run(async (em, { apiKeys }) => (await em.findAll(apiKeys, IN_ORDER)).map(apiKeyOf));
-  }
-
-  findApiKeys(ids: readonly string[]): Promise<ApiKey[]> {
+  findApiKeys(ids?: readonly string[]): Promise<ApiKey[]> {
     return this.#session.run(async (em, { apiKeys }) =>
-      (await em.find(apiKeys, { id: { $in: [...ids] } })).map(apiKeyOf),
+      (await em.find(apiKeys, idIn(ids), IN_ORDER)).map(apiKeyOf),
     );
   }
 
@@ -134,6 +126,10 @@ export class OrmAccounts implements AccountStore {
       await em.nativeUpdate(apiKeys, { id: { $in: touches.map(([id]) => id) } }, { lastUsedAt: newTime });
     });
   }
+}
+
+function idIn(ids: readonly string[] | undefined) {
+  return ids === undefined ? {} : { id: { $in: [...ids] } };
 }
 
 async function userWhere(

@@ -52,10 +52,8 @@ export const MOST_FOUND = 500;
 
 /** Users and API keys. User names are unique without regard to case. */
 export interface AccountStore {
-  /** In the order of their creation, like all lists of accounts. */
-  listUsers(): Promise<User[]>;
-  /** The existing ones of at most MOST_FOUND ids, in any order. */
-  findUsers(ids: readonly string[]): Promise<User[]>;
+  /** The existing ones of at most MOST_FOUND ids, or all. All are in the order of their creation. */
+  findUsers(ids?: readonly string[]): Promise<User[]>;
   /** Without regard to case. */
   findUserByName(username: string): Promise<User | undefined>;
   /** DUPLICATE_USERNAME. */
@@ -74,9 +72,8 @@ export interface AccountStore {
   endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean>;
   /** True while a token of a user is recorded as ended. */
   isTokenEnded(userId: string, tokenId: string): Promise<boolean>;
-  listApiKeys(): Promise<ApiKey[]>;
   /** As `findUsers`. */
-  findApiKeys(ids: readonly string[]): Promise<ApiKey[]>;
+  findApiKeys(ids?: readonly string[]): Promise<ApiKey[]>;
   insertApiKey(key: ApiKey): Promise<void>;
   /** False when there was none. */
   deleteApiKey(id: string): Promise<boolean>;

@@ -190,7 +190,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       assert.ok(appendMs < 2_500 && touchMs < 2_500, `${appendMs} ms, ${touchMs} ms`);
       assert.equal(await audit.list({ limit: 1_000 }), entries.toReversed());
       assert.equal(
-        new Set((await accounts.listApiKeys()).map(({ lastUsedAt }) => lastUsedAt)),
+        new Set((await accounts.findApiKeys()).map(({ lastUsedAt }) => lastUsedAt)),
         new Set([at]),
       );
     } finally {
