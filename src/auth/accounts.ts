@@ -46,11 +46,11 @@ export interface AccountsOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Called with the principal id of a key, or of a user, whose keys it concerns, too, after each change that voids verifications. */
-  readonly onChange: (principalId: string) => void;
+  readonly onChange?: (principalId: string) => void;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
   /** Writes the times of use of keys, before a list of keys is read. */
-  readonly flushKeyUse: () => Promise<void>;
+  readonly flushKeyUse?: () => Promise<void>;
 }
 
 /** Users and keys for admins. Every change is in force on this node when its promise resolves. */
@@ -99,7 +99,7 @@ export class Accounts {
       credentialsChangedAt: isVoid ? at : undefined,
       updatedAt: at,
     });
-    if (isVoid || fields.templates !== undefined) this.#options.onChange(`user:${id}`);
+    if (isVoid || fields.templates !== undefined) this.#options.onChange?.(`user:${id}`);
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;
   }
@@ -108,7 +108,7 @@ export class Accounts {
   async deleteUser(id: string): Promise<void> {
     const before = await this.user(id);
     await this.#store.deleteUser(id);
-    this.#options.onChange(`user:${id}`);
+    this.#options.onChange?.(`user:${id}`);
     this.#adminChanged(before);
   }
 
@@ -125,7 +125,7 @@ export class Accounts {
   }
 
   async apiKeys(): Promise<ApiKeyView[]> {
-    await this.#options.flushKeyUse();
+    await this.#options.flushKeyUse?.();
     const [keys, users] = await Promise.all([this.#store.findApiKeys(), this.#store.findUsers()]);
     const owners = new Map(users.map((user) => [user.id, user]));
     return keys.map((key) => viewOf(key, owners.get(key.ownerId ?? ''), this.#options.now()));
@@ -152,7 +152,7 @@ export class Accounts {
   /** API_KEY_NOT_FOUND. */
   async revokeApiKey(id: string): Promise<void> {
     const existed = await this.#store.deleteApiKey(id);
-    this.#options.onChange(`key:${id}`);
+    this.#options.onChange?.(`key:${id}`);
     if (!existed) throw apiKeyNotFound(id);
   }
 

@@ -40,14 +40,12 @@ export async function withLocalClient<T>(
       store: store.accounts,
       passwords: new Passwords(),
       now,
-      onChange: () => {}, // this process verifies no caller
       onAdminPasswordChanged: () => {
         forgetting = forgetInitialPassword(initialPasswordFile).catch(() => {
           // The next start of the gateway tries again.
           terminal.note(`warning: the first password of admin could not be deleted: ${initialPasswordFile}`);
         });
       },
-      flushKeyUse: async () => {}, // and no key is used
     });
     const actor = { actor: 'local', actorName: actorName(terminal) };
     const client: AccountClient = {
