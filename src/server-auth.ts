@@ -23,13 +23,9 @@ export async function openServerAuth(
   const passwords = new Passwords();
   const signing = await signingSecret();
   const auth = await createAuth({
-    enabled: config.authEnabled,
+    ...config,
     store,
     secret: signing.secret,
-    tokenLifetimeMs: config.tokenLifetimeMs,
-    limits: { userPerHour: config.userHourlyLimit, apiKeyPerHour: config.apiKeyHourlyLimit },
-    redisUrl: config.redisUrl,
-    auditSettings: config.audit,
     storeChanges$,
     log,
     passwords,

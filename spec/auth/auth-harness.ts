@@ -84,12 +84,11 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
   const adminChanges: number[] = [];
   const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
   const options: AuthOptions = {
-    enabled,
+    authEnabled: enabled,
     store: { accounts: watch.accounts, audit: store.audit },
     secret: SECRET,
     tokenLifetimeMs: LIFETIME_MS,
-    limits: { userPerHour: 1_000, apiKeyPerHour: 5_000 },
-    auditSettings: CHANGES_ONLY,
+    ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
     storeChanges$: reports$ ?? storeChanges$,
     log: { info: () => {}, warn: (...args: unknown[]) => void warnings.push(args) },
     now: clock.now,

@@ -260,7 +260,7 @@ tokenSuite.run();
 
 const permissions = suite('permissions');
 
-const limits = { userPerHour: 7, apiKeyPerHour: 9 };
+const limits = { userHourlyLimit: 7, apiKeyHourlyLimit: 9 };
 const at = '2030-01-01T00:00:00.000Z';
 const admin: User = { ...user, role: 'admin' };
 const key: ApiKey = { id: 'k', name: 'robot', permissions: ['tools:call'], secretHash: 'y', createdAt: at };

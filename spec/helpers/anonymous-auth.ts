@@ -10,12 +10,11 @@ export const CHANGES_ONLY = { recordsCalls: false, storesArguments: false, keptC
 /** Every caller is the anonymous admin. Accounts exist in memory only. */
 export function anonymousAuth(): Auth {
   return new Auth({
-    enabled: false,
+    authEnabled: false,
     store: new MemoryStore(),
     secret: randomBytes(32),
     tokenLifetimeMs: 3_600_000,
-    limits: { userPerHour: 1_000, apiKeyPerHour: 5_000 },
-    auditSettings: CHANGES_ONLY,
+    ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },
   });

@@ -40,7 +40,7 @@ export const PASSWORD = 'correct horse';
 const HOUR_MS = 3_600_000;
 
 export interface AccountsOptions extends Partial<AppOptions> {
-  readonly limits?: { readonly userPerHour: number; readonly apiKeyPerHour: number };
+  readonly limits?: { readonly userHourlyLimit: number; readonly apiKeyHourlyLimit: number };
   readonly gateway?: Gateway | GatewayOptions;
   readonly logLevel?: string;
   /** The cost of bcrypt. Default 4, the lowest. */
@@ -53,7 +53,7 @@ export interface AccountsOptions extends Partial<AppOptions> {
 /** Starts an app whose accounts are `admin` and `ada`. */
 export async function startWithAccounts(options: AccountsOptions = {}): Promise<AccountsFixture> {
   const {
-    limits = { userPerHour: 1_000, apiKeyPerHour: 5_000 },
+    limits = { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000 },
     store = new MemoryStore(),
     auditSettings = CHANGES_ONLY,
     passwordCost = 4,
@@ -62,7 +62,8 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const secret = randomBytes(32);
   const passwords = new Passwords(passwordCost);
   const auth = new Auth({
-    ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, auditSettings },
+    ...{ authEnabled: true, store, secret, tokenLifetimeMs: HOUR_MS, ...limits, passwords },
+    audit: auditSettings,
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },
   });

@@ -96,7 +96,7 @@ test('count one request for each started 64 kB, over REST and MCP', async () => 
 });
 
 test('count per user and per API key, not per token', async () => {
-  const app = await startWithAccounts({ limits: { userPerHour: 10, apiKeyPerHour: 20 } });
+  const app = await startWithAccounts({ limits: { userHourlyLimit: 10, apiKeyHourlyLimit: 20 } });
   await app.createUser('eve');
   const [ada, other, eve] = [app.user, await app.login('ada'), await app.login('eve')];
   const [one, two] = [await app.key(['gateway:read']), await app.key(['gateway:read'])];
@@ -108,7 +108,7 @@ test('count per user and per API key, not per token', async () => {
 });
 
 test('refuse a large body unread when the rate limit is used up, and still accept a notification', async () => {
-  const app = await startWithAccounts({ limits: { userPerHour: 2, apiKeyPerHour: 2 } });
+  const app = await startWithAccounts({ limits: { userHourlyLimit: 2, apiKeyHourlyLimit: 2 } });
   await app.serve('demo', 'one');
   for (let time = 0; time < 2; time += 1) await rest(app, app.user, call(1));
   for (const path of ['/mcp/demo/tools/call', '/mcp/demo']) {

@@ -144,7 +144,7 @@ test('ends at logout, as does its token in a header; other sessions continue', a
 });
 
 test('can be ended by a caller over its rate limit', async () => {
-  const other = await startWithAccounts({ limits: { userPerHour: 1, apiKeyPerHour: 1 } });
+  const other = await startWithAccounts({ limits: { userHourlyLimit: 1, apiKeyHourlyLimit: 1 } });
   const { cookie } = await signIn('ada', CONSOLE, other);
   const status = async () => (await whoIs(cookie, {}, other)).status;
   assert.equal([await status(), await status()], [200, 429]);

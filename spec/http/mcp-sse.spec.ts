@@ -17,7 +17,7 @@ const test = suite('HTTP+SSE towards clients', { timeoutMs: 30_000 });
 const app = appFor(test, () =>
   startWithAccounts({
     ...{ maxBodyBytes: 64 * 1024, keepAliveMs: 100, callerCheckMs: 100 },
-    limits: { userPerHour: 1_000, apiKeyPerHour: 5 },
+    limits: { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5 },
   }),
 );
 const everything = startEverything({ era: 'legacy' });

@@ -14,7 +14,9 @@ import { suite } from '../helpers/suite.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 
 const test = suite('GET /metrics', { timeoutMs: 30_000 });
-const app = appFor(test, () => startWithAccounts({ limits: { userPerHour: 30, apiKeyPerHour: 5_000 } }));
+const app = appFor(test, () =>
+  startWithAccounts({ limits: { userHourlyLimit: 30, apiKeyHourlyLimit: 5_000 } }),
+);
 test.before(async () => {
   await app.serve('demo', 'one');
   await app.serve('other', 'two');

@@ -3,29 +3,26 @@
 
 import type { Logger } from 'pino';
 import type { Observable, Unsubscribable } from 'rxjs';
+import type { Config } from '../config.ts';
 import { ANONYMOUS, type Principal } from '../domain/account.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { Accounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
-import { AuditLog, type AuditSettings } from './audit.ts';
+import { AuditLog } from './audit.ts';
 import { Authenticator, type Credentials } from './authenticator.ts';
 import { type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
 import { Passwords } from './passwords.ts';
-import type { HourlyLimits } from './permissions.ts';
 import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
 import { Tokens } from './tokens.ts';
 
-export interface AuthOptions {
-  /** False: every caller is the anonymous admin. */
-  readonly enabled: boolean;
+type AuthSettings = 'authEnabled' | 'tokenLifetimeMs' | 'userHourlyLimit' | 'apiKeyHourlyLimit' | 'audit';
+
+export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly store: Pick<Store, 'accounts' | 'audit'>;
   /** Signs tokens; at least 32 bytes. */
   readonly secret: Uint8Array;
-  readonly tokenLifetimeMs: number;
-  readonly limits: HourlyLimits;
-  readonly auditSettings: AuditSettings;
   /** Never errors; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'info' | 'warn'>;
@@ -62,23 +59,24 @@ export class Auth {
    * are reported only for the principals of `watchSessions`. Completes with `close`.
    */
   readonly changed$: Observable<string>;
+  /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
+  readonly login: (attempt: LoginAttempt) => Promise<IssuedToken>;
   readonly #authenticator: Authenticator;
   readonly #revalidator: SessionRevalidator;
   readonly #keyUse: KeyUse;
   readonly #shared: SharedCounter | undefined;
   readonly #storeChanges: Unsubscribable;
-  readonly #login: (attempt: LoginAttempt) => Promise<IssuedToken>;
 
   constructor(options: AuthOptions, shared?: SharedCounter) {
-    const { enabled, store, limits, log, now = Date.now, passwords = new Passwords() } = options;
+    const { store, log, now = Date.now, passwords = new Passwords() } = options;
     const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
     const keyUse = new KeyUse(store.accounts);
     const revalidator = new SessionRevalidator({ accounts: store.accounts, now, log });
     const authenticator = new Authenticator({
-      ...{ accounts: store.accounts, tokens, limits, now, keyUse, revalidator },
+      ...{ accounts: store.accounts, tokens, limits: options, now, keyUse, revalidator },
     });
     const throttle = new LoginThrottle();
-    this.isEnabled = enabled;
+    this.isEnabled = options.authEnabled;
     this.accounts = new Accounts({
       store: store.accounts,
       passwords,
@@ -90,14 +88,14 @@ export class Auth {
       onAdminPasswordChanged: options.onAdminPasswordChanged,
       flushKeyUse: () => keyUse.flush(),
     });
-    this.audit = new AuditLog({ store: store.audit, log, now, settings: options.auditSettings });
+    this.audit = new AuditLog({ store: store.audit, log, now, settings: options.audit });
     this.limiter = new RateLimiter(now, shared);
     this.changed$ = revalidator.changed$;
     this.#authenticator = authenticator;
     this.#revalidator = revalidator;
     this.#keyUse = keyUse;
     this.#shared = shared;
-    this.#login = (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle });
+    this.login = (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle });
     this.#storeChanges = options.storeChanges$.subscribe(({ kind }) => {
       if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
     });
@@ -118,11 +116,6 @@ export class Auth {
    */
   watchSessions(open: () => Iterable<string>): void {
     if (this.isEnabled) this.#revalidator.watch(open);
-  }
-
-  /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
-  login(attempt: LoginAttempt): Promise<IssuedToken> {
-    return this.#login(attempt);
   }
 
   /**

@@ -1,6 +1,7 @@
 // The Principal of a user or a key, and the status of its account: pure functions of stored records. tokens.ts and api-keys.ts check
 // credentials; each route names the scope that it needs.
 
+import type { Config } from '../config.ts';
 import {
   type ApiKey,
   type Principal,
@@ -10,18 +11,15 @@ import {
   type User,
 } from '../domain/account.ts';
 
-export interface HourlyLimits {
-  readonly userPerHour: number;
-  readonly apiKeyPerHour: number;
-}
+export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'>;
 
 /** Admins have no hourly limit. */
-export function userPrincipal(user: User, { userPerHour }: HourlyLimits): Principal {
+export function userPrincipal(user: User, { userHourlyLimit }: HourlyLimits): Principal {
   return principal(
     { id: `user:${user.id}`, kind: 'user', name: user.username, userId: user.id },
     new Set(ROLE_SCOPES[user.role]),
     user.templates,
-    userPerHour,
+    userHourlyLimit,
   );
 }
 
@@ -32,7 +30,7 @@ export function userPrincipal(user: User, { userPerHour }: HourlyLimits): Princi
 export function keyPrincipal(
   key: ApiKey,
   owner: User | undefined,
-  { apiKeyPerHour }: HourlyLimits,
+  { apiKeyHourlyLimit }: HourlyLimits,
 ): Principal {
   return principal(
     {
@@ -43,7 +41,7 @@ export function keyPrincipal(
     },
     effectiveScopes(key.permissions, owner),
     commonTemplates(key.templates, owner?.templates),
-    apiKeyPerHour,
+    apiKeyHourlyLimit,
   );
 }
 

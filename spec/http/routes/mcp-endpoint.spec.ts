@@ -44,7 +44,7 @@ test('do not collide with the operations of a template, even for a template call
 });
 
 test('consume the rate limit per request of a batch, and not for notifications, refused GETs and DELETE', async () => {
-  const app = await startWithAccounts({ limits: { userPerHour: 9, apiKeyPerHour: 9 } });
+  const app = await startWithAccounts({ limits: { userHourlyLimit: 9, apiKeyHourlyLimit: 9 } });
   await app.serve('demo', 'one');
   const session = await openSession(app, '/mcp/demo', { credentials: app.user, version: '2025-03-26' });
   const post = (body: unknown) => app.ask('POST', '/mcp/demo', { body, headers: session });
