@@ -69,7 +69,7 @@ const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: stri
   ...[[], { toJSON: () => 5 }].map(
     (metadata, index) => [`metadata ${index}`, { endpoint, metadata }, 'instance.metadata'] as const,
   ),
-  ['metadata that is nested too deeply', { endpoint, metadata: deep }, 'body'],
+  ['metadata that is nested too deeply', { endpoint, metadata: deep }, 'instance'],
   ['fields of a prototype', ownProto, 'instance.__proto__'],
   ['an unknown field', { endpoint, wieght: 5 }, 'instance.wieght'],
   ['several at once', { endpoint: 5, id: 5 }, 'instance.id instance.endpoint'],

@@ -28,8 +28,8 @@ import { ChangeQueue } from './registry/change-queue.ts';
 import {
   checkedInstance,
   checkedInstanceChange,
-  checkedTemplateChange,
-  checkTemplate,
+  checkedSettings,
+  checkName,
 } from './registry/checked-input.ts';
 import { Follower } from './registry/follower.ts';
 import type { RegisterOptions, Registration } from './registry/registry-types.ts';
@@ -89,10 +89,11 @@ export class Registry {
     options: RegisterOptions = {},
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
+    const settings = checkedSettings(options.loadBalancer ?? {});
     const { member, replaced } = await this.#change(async () => {
       // First, so that nothing is stored for an instance that is refused.
       await this.#refuseExposing(this.#define(template, input, options));
-      const areSettingsStored = await this.#saveSettings(template, options.loadBalancer ?? {});
+      const areSettingsStored = await this.#saveSettings(template, settings);
       const definition = await this.#save(template, input, options).catch((thrown: unknown) => {
         const isPartlyStored = areSettingsStored && hasCode(thrown, 'DATABASE_UNAVAILABLE');
         throw isPartlyStored ? databaseUnavailable(thrown, 'unknown') : thrown;
@@ -173,12 +174,14 @@ export class Registry {
 
   /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
   async ensureTemplate(template: string, settings: LoadBalancerSettings): Promise<void> {
-    await this.#change(() => this.#saveSettings(template, settings));
+    checkName(template);
+    const change = checkedSettings(settings);
+    await this.#change(() => this.#saveSettings(template, change));
   }
 
   /** Merges settings into those of a template; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
   async changeTemplate(template: string, written: LoadBalancerChange): Promise<TemplateSettings> {
-    const change = checkedTemplateChange(written);
+    const change = checkedSettings(written);
     return this.#change(async () => {
       await this.#refresh();
       this.#active.settings(template);
@@ -302,7 +305,6 @@ export class Registry {
   }
 
   async #saveSettings(template: string, change: LoadBalancerChange): Promise<boolean> {
-    checkTemplate(template, changedSettings({}, change));
     const isEmpty = Object.keys(change).length === 0;
     if (isEmpty && this.#active.hasSettings(template, change)) return false;
     await this.#refresh();

@@ -4,7 +4,12 @@ import * as assert from 'uvu/assert';
 import { readEndpoint } from '../../src/domain/endpoint.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../src/domain/instance.ts';
-import { defineInstance, instanceShape, type RegistrationContext } from '../../src/domain/registration.ts';
+import {
+  checkedInput,
+  defineInstance,
+  instanceShape,
+  type RegistrationContext,
+} from '../../src/domain/registration.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registration');
@@ -23,7 +28,8 @@ function contextWith(changes: Partial<RegistrationContext> = {}): RegistrationCo
 }
 
 function define(input: InstanceInput, changes: Partial<RegistrationContext> = {}): InstanceDefinition {
-  return defineInstance('demo', input, contextWith(changes));
+  const checked = checkedInput(input, instanceShape, ['body', 'instance']);
+  return defineInstance('demo', checked, contextWith(changes));
 }
 
 /** The code and, for VALIDATION_ERROR, the fields of its issues. */

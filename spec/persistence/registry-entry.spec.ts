@@ -130,16 +130,15 @@ test('refuses an invalid entry, and names the field as it was written', () => {
       { config: { url: 'nowhere' } },
       'here.config.url: An endpoint must be a URL such as http://127.0.0.1:9000/mcp',
     ],
-    [{ command: 'run', weight: 0 }, 'here.weight: must be >= 1'],
-    [{ command: 'run', weight: 1.5 }, 'here.weight: must be integer'],
+    [{ command: 'run', weight: 0 }, 'here.weight: Input should be greater than or equal to 1'],
     [
       { command: 'run', instance_metadata: { weight: 'x' } },
       'here.instance_metadata.weight: A weight must be a whole number from 1 to 1000',
     ],
     [{ command: 'run', env: { 'BAD-KEY': 'x' } }, 'here.env.BAD-KEY: is not a valid name'],
-    [{ command: 'run', env: { KEY: ['x'] } }, 'here.env.KEY: must be string'],
-    [{ type: 'ws', url: 'http://h/ws' }, 'here.type: must be one of http, sse, stdio'],
-    [{ type: 'constructor', url: 'http://h' }, 'here.type: must be one of http, sse, stdio'],
+    [{ command: 'run', env: { KEY: ['x'] } }, 'here.env.KEY: Input should be a valid string'],
+    [{ type: 'ws', url: 'http://h/ws' }, "here.type: Input should be 'http', 'sse' or 'stdio'"],
+    [{ type: 'constructor', url: 'http://h' }, "here.type: Input should be 'http', 'sse' or 'stdio'"],
     [
       { command: "run 'x" },
       "here.command: The command cannot be split into words: the ' at character 5 is never closed",
@@ -170,7 +169,7 @@ test('refuses an entry that contains itself', () => {
   const metadata: Record<string, unknown> = {};
   metadata.again = metadata;
   assert.equal(read({ command: 'run', metadata }).problems, [
-    'here: Value error, nested deeper than 128 levels',
+    'here: Input should be a dictionary that JSON can hold',
   ]);
 });
 

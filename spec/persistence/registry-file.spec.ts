@@ -131,10 +131,10 @@ test('reports invalid parts with their path and uses the rest', async () => {
     ],
     entries: [['demo', 'a', 'run']],
     problems: [
-      'templates.demo.load_balancer.strategy: must be one of round_robin, least_connections, weighted_round_robin, health_based, random, weighted',
-      'templates.demo.load_balancer.timeout: must be integer',
+      "templates.demo.load_balancer.strategy: Input should be 'round_robin', 'least_connections', 'weighted_round_robin', 'health_based', 'random' or 'weighted'",
+      'templates.demo.load_balancer.timeout: Input should be a valid integer, got a number with a fractional part',
       'templates.demo.load_balancer.pool: unknown field',
-      'templates.demo.load_balancer.session_failover: must be one of auto, always, never',
+      "templates.demo.load_balancer.session_failover: Input should be 'auto', 'always' or 'never'",
       'templates.demo.instances[1]: must be an object',
       'templates.demo.colour: unknown field',
       'templates.Bad: "Bad" is not a valid template name',

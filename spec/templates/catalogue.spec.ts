@@ -42,8 +42,8 @@ test('reports invalid files and reads the others, sorted by id', async () => {
   assert.match(problems[0] ?? '', /^broken\/template\.json: not JSON: /);
   assert.equal(problems.slice(1), [
     'renamed/template.json: id: is "other", but the folder is "renamed"',
-    'wrong/template.json: name: must be string',
-    'wrong/template.json: version: must be string',
+    'wrong/template.json: name: Input should be a valid string',
+    'wrong/template.json: version: Input should be a valid string',
   ]);
 });
 

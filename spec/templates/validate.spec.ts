@@ -140,7 +140,10 @@ test('reads a default transport, an image tag, ports in other forms and an empty
   assert.equal(read({ docker_image: 'host:5000/a', docker_tag: 'latest' })[1], 'host:5000/a:latest');
   assert.equal(read({ transport: { supported: ['stdio'], port: 9 } }), [undefined, undefined, 'stdio', [9]]);
   assert.equal(read({ ports: { '80/tcp': null } })[3], [80]);
-  assert.throws(() => read({ transport: { default: 'websocket' } }), /transport: must be one of/);
+  assert.throws(
+    () => read({ transport: { default: 'websocket' } }),
+    /transport: Input should be 'http', 'sse' or 'stdio'/,
+  );
   for (const port of [{ toString: 1 }, [{ toString: 1 }]])
     assert.throws(() => read({ ports: { '80': port } }), /^ports\[0\]: /);
 });

@@ -16,7 +16,7 @@ import {
 } from './instance.ts';
 import { definedFields, isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
-import { compileShape } from './validation.ts';
+import { compileShape, inspect, locatedAt, refuse, type Shape } from './validation.ts';
 
 export interface RegistrationContext {
   /** The present instance with this id in the template, which is replaced. */
@@ -43,7 +43,7 @@ export interface RegistrationContext {
 const ID_CHARACTERS = 128;
 
 /**
- * Makes the definition of an instance of `template`. `input` already has the shape of InstanceInput, and the template a valid name.
+ * Makes the definition of an instance of `template`. `input` comes from `checkedInput`, and the template has a valid name.
  *
  * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; with `isDiscreet` it is
  *   always `<template>~<id>`, which is unique because no name contains a `~`. A replaced instance keeps its `serverId` and
@@ -51,7 +51,7 @@ const ID_CHARACTERS = 128;
  * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an endpoint with a
  *   program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
- * - `weight` may be in `metadata.weight`; default 1. Metadata is converted to plain JSON.
+ * - `weight` may be in `metadata.weight`; default 1.
  * - A program and a container belong to the node of the context, any other endpoint to no node.
  *
  * Throws CONFIG_INCOMPLETE (nothing to reach a server by), VALIDATION_ERROR (a field is wrong by itself or contradicts another) and
@@ -71,6 +71,7 @@ export function defineInstance(
       : readEndpoint(input.endpoint, [...loc, 'endpoint'], DEFAULT_PATHS[transport]);
   const program = readProgram(input, loc);
   const weight = readWeight(input, loc);
+  checkMetadata(input, loc);
 
   const id = input.id ?? inventId(template, context);
   const existing = context.find(id);
@@ -86,7 +87,7 @@ export function defineInstance(
     headers: { ...input.headers },
     ...(input.force === true ? { force: true } : {}),
     weight,
-    metadata: checkedMetadata(input.metadata ?? {}, [...loc, 'metadata']),
+    metadata: { ...input.metadata },
     source: context.source,
     ...definedFields({ container: context.container, nodeId: isLocal ? context.nodeId : undefined }),
     createdAt: existing?.createdAt ?? context.now,
@@ -149,21 +150,34 @@ function readWeight({ weight, metadata }: InstanceInput, loc: Location): number 
   throw invalid([...loc, 'metadata', 'weight'], `A weight must be a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
-/** Metadata as plain JSON: an embedding program may pass cycles, a BigInt or other values without JSON. */
-export function checkedMetadata(written: unknown, loc: Location): Record<string, unknown> {
-  const metadata = asJson(written);
-  if (isJsonObject(metadata)) {
-    if (JSON.stringify(metadata).length <= LIMITS.metadataCharacters) return metadata;
-    throw invalid(loc, `Metadata must be at most ${LIMITS.metadataCharacters} characters of JSON`);
-  }
-  throw invalid(loc, 'Metadata must be an object that can be serialized as JSON');
+/** VALIDATION_ERROR for metadata above the limit. */
+export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>, loc: Location): void {
+  if (JSON.stringify(metadata).length > LIMITS.metadataCharacters)
+    throw invalid(
+      [...loc, 'metadata'],
+      `Metadata must be at most ${LIMITS.metadataCharacters} characters of JSON`,
+    );
 }
 
-/** A copy of the value as JSON has it; undefined for one that cannot be written as JSON. */
-export function asJson(written: unknown): unknown {
+/**
+ * A copy of an object with this shape: an embedding program may change its own, and a document in YAML may have values that are not
+ * JSON. VALIDATION_ERROR, with the object at `loc`.
+ */
+export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: Location): T {
+  const copy = jsonCopy(written);
+  if (!isJsonObject(copy)) {
+    const msg = 'Input should be a dictionary that JSON can hold';
+    throw validationFailed([{ loc, msg, type: 'dict_type' }]);
+  }
+  refuse(locatedAt(loc, inspect(copy)));
+  if (shape.accepts(copy)) return copy;
+  throw validationFailed(locatedAt(loc, shape.issues(copy)));
+}
+
+/** Undefined for a value that cannot be written as JSON. */
+function jsonCopy(written: unknown): unknown {
   try {
-    const text: string | undefined = JSON.stringify(written);
-    return text === undefined ? undefined : JSON.parse(text);
+    return JSON.parse(JSON.stringify(written));
   } catch {
     return undefined;
   }

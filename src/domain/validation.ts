@@ -5,6 +5,7 @@ import type { StaticEncode, TSchema } from 'typebox';
 import type { TLocalizedValidationError as SchemaFailure } from 'typebox/error';
 import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
+import { validationFailed } from './error-catalogue.ts';
 import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { cutText, isCleanText, NOT_UNICODE } from './text.ts';
@@ -236,7 +237,17 @@ const TOO_DEEP: ValidationItem = {
   type: 'value_error',
 };
 
-// The faults of a document as lines for operators: the path in the document, then the rule, but never a value, which may be a secret.
+/** Throws VALIDATION_ERROR if there are issues; `what` as in validationFailed. */
+export function refuse(items: readonly ValidationItem[], what?: string): void {
+  if (items.length > 0) throw validationFailed(items, what);
+}
+
+/** The issues of a value that is at this place of the input. */
+export function locatedAt(at: ValidationItem['loc'], items: readonly ValidationItem[]): ValidationItem[] {
+  return items.map(({ loc, ...issue }) => ({ loc: [...at, ...loc.slice(1)], ...issue }));
+}
+
+// The issues of a document as lines for operators: the path in the document, then the rule, but never a value, which may be a secret.
 
 /** The path of a member: `templates.demo`, `instances[0]`, `env["MY KEY"]`. */
 export function pathTo(parent: string, member: string | number): string {
@@ -245,37 +256,17 @@ export function pathTo(parent: string, member: string | number): string {
   return parent === '' ? member : `${parent}.${member}`;
 }
 
-/** One line per fault. `locate` returns the path of a field at the top level; default: its name. */
-export function issuesOf(
-  failures: readonly SchemaFailure[],
-  locate: (field: string) => string = (field) => pathTo('', field),
+/** One line per issue. `locate` returns the path of a field at the top level, by default its name; of the document without one. */
+export function issueLines(
+  items: readonly ValidationItem[],
+  locate: (field?: string) => string = (field) => (field === undefined ? '' : pathTo('', field)),
 ): string[] {
-  return failures.flatMap((failure) => {
-    const [field, ...deeper] = pointerSegments(failure.instancePath);
-    const path = field === undefined ? '' : deeper.reduce(memberOf, locate(field));
-    switch (failure.keyword) {
-      case 'boolean':
-        return []; // the second report of a field that additionalProperties reports already
-      case 'additionalProperties':
-        return failure.params.additionalProperties.map((name) =>
-          field === undefined
-            ? `${locate(name)}: unknown field`
-            : `${pathTo(path, name)}: is not a valid name`,
-        );
-      case 'required':
-        return failure.params.requiredProperties.map((name) => {
-          return `${field === undefined ? locate(name) : pathTo(path, name)}: is missing`;
-        });
-      case 'enum':
-        return [`${path}: must be one of ${failure.params.allowedValues.join(', ')}`];
-      default:
-        return [path === '' ? failure.message : `${path}: ${failure.message}`];
-    }
+  return items.map(({ loc: [, field, ...deeper], msg, type }) => {
+    const path = field === undefined ? locate() : deeper.reduce<string>(pathTo, locate(String(field)));
+    const extra = deeper.length === 0 ? 'unknown field' : 'is not a valid name';
+    const text = type === EXTRA.type ? extra : msg;
+    return path === '' ? text : `${path}: ${text}`;
   });
-}
-
-function memberOf(parent: string, segment: string): string {
-  return pathTo(parent, /^\d+$/.test(segment) ? Number(segment) : segment);
 }
 
 /** The segments of a JSON pointer, without its escapes. */

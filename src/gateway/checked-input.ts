@@ -11,15 +11,13 @@ import type { ExchangeOptions } from '../domain/exchange.ts';
 import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES } from '../domain/policy.ts';
-import { compileShape } from '../domain/validation.ts';
+import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 
 /** The same options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
-  const items = shape
-    .issues(options)
-    .map(({ loc, ...issue }) => ({ loc: ['options', ...loc.slice(1)], ...issue }));
-  refuse(items.length > 0 ? items : unsafeOptions(options));
+  const items = locatedAt(['options'], shape.issues(options));
+  refuse(items.length > 0 ? items : unsafeOptions(options), 'The argument of createGateway');
   const { policy } = options;
   return policy === undefined ? options : { ...options, policy: definedFields(policy) };
 }
@@ -89,10 +87,6 @@ function milliseconds(least: number, most: number) {
 
 function wholeNumber(least: number, most: number) {
   return Type.Integer({ minimum: least, maximum: most });
-}
-
-function refuse(items: readonly ValidationItem[]): void {
-  if (items.length > 0) throw validationFailed(items, 'The argument of createGateway');
 }
 
 function invalid(field: string, msg: string): GatewayError {

@@ -8,7 +8,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { instanceShape } from '../domain/registration.ts';
 import { cutText } from '../domain/text.ts';
-import { compileShape } from '../domain/validation.ts';
+import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import {
@@ -64,7 +64,7 @@ export function serverInput(
   }
   refusePlaceholders(input, definition);
   // Values that come from settings have the same bounds as those of `config`.
-  refuse(instanceShape.issues(input));
+  refuseConfig(instanceShape.issues(input));
   return input;
 }
 
@@ -108,11 +108,11 @@ function checkedSettings(
   if (missing.length > 0)
     throw configIncomplete(`The template needs ${missing.map((key) => `"config.${key}"`).join(', ')}.`);
   const { $schema, $id, required, ...rules } = definition.config_schema ?? {};
-  refuse(
+  refuseConfig(
     compileShape(Type.Unsafe<JsonObject>({ type: 'object', properties: known }), 'body').issues(completed),
   );
   // Rules about several settings together, such as anyOf.
-  if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([CONTRADICTION]);
+  if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuseConfig([CONTRADICTION]);
   const asWords = settings.filter(
     ({ name, argument }) => argument !== undefined && Object.hasOwn(values, name),
   );
@@ -120,7 +120,7 @@ function checkedSettings(
     throw validationFailed(asWords.map(({ name }) => unknownSetting(name)));
   // No word of a value may become an option of the program.
   const isOption = (word: unknown) => /^-/.test(String(word));
-  refuse(
+  refuseConfig(
     asWords
       .filter(({ name, separator }) => partsOf(values[name], separator).some(isOption))
       .map(({ name }) => optionValue(name)),
@@ -141,9 +141,8 @@ function optionValue(key: string): ValidationItem {
   return { loc: ['body', key], msg: 'Value should not start with "-"', type: 'value_error' };
 }
 
-function refuse(issues: readonly ValidationItem[]): void {
-  if (issues.length === 0) return;
-  throw validationFailed(issues.map((item) => ({ ...item, loc: ['body', 'config', ...item.loc.slice(1)] })));
+function refuseConfig(issues: readonly ValidationItem[]): void {
+  refuse(locatedAt(['body', 'config'], issues));
 }
 
 function unknownSetting(key: string): ValidationItem {

@@ -2,12 +2,16 @@
 // tools. registry-file.ts finds the entries in a document.
 
 import { hash } from 'node:crypto';
-import { Compile } from 'typebox/schema';
-import { GatewayError, type ValidationItem } from '../domain/errors.ts';
-import { InstanceInput } from '../domain/instance.ts';
+import { GatewayError } from '../domain/errors.ts';
+import type { InstanceInput } from '../domain/instance.ts';
 import { canonicalText, isJsonObject, type JsonObject } from '../domain/json.ts';
-import { defineInstance } from '../domain/registration.ts';
-import { inspect, issuesOf, pathTo } from '../domain/validation.ts';
+import {
+  checkedInput,
+  defineInstance,
+  instanceShape,
+  type RegistrationContext,
+} from '../domain/registration.ts';
+import { issueLines, pathTo } from '../domain/validation.ts';
 
 export interface RegistryEntry {
   readonly template: string;
@@ -63,8 +67,6 @@ const OTHER_NAMES: readonly string[] = [
 /** Replaces a secret in records of the API; see http/routes/instances.ts. */
 const MASK = '***';
 
-const instanceInput = Compile(InstanceInput);
-
 /**
  * Reads an entry; `entry` is undefined when it is unusable. `problems` also name fields without effect. A
  * registration of `entry.input` does not fail for reasons in the input alone.
@@ -82,12 +84,20 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   if (key !== undefined && !fields.has('id')) fields.set('id', { value: key, path });
   removeUnused(fields, problems);
 
-  const locate = (field: string): string => fields.get(field)?.path ?? pathTo(path, field);
-  const input: unknown = translate(fields);
-  const refusals = instanceInput.Check(input)
-    ? refusalsOf(template, input, path, locate)
-    : issuesOf(instanceInput.Errors(input)[1], locate);
-  if (refusals.length > 0 || !instanceInput.Check(input)) return { problems: [...problems, ...refusals] };
+  const locate = (field?: string): string =>
+    field === undefined ? path : (fields.get(field)?.path ?? pathTo(path, field));
+  let input: InstanceInput;
+  try {
+    input = checkedInput(translate(fields), instanceShape, ['body']);
+    const masked = maskedIn(input, locate);
+    if (masked.length > 0) return { problems: [...problems, ...masked] };
+    defineInstance(template, input, PROBE);
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    const { items } = thrown.facts;
+    const refusals = items === undefined ? [`${path}: ${thrown.message}`] : issueLines(items, locate);
+    return { problems: [...problems, ...refusals] };
+  }
 
   const fingerprint = hash('sha256', canonicalText({ template, input }));
   const id = input.id ?? `${template.slice(0, 119)}-${fingerprint.slice(0, 8)}`;
@@ -95,6 +105,16 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   const written = typeof server_id === 'string' ? { serverId: server_id } : {};
   return { entry: { template, input: { ...input, id }, fingerprint, ...written }, problems };
 }
+
+/** For the rules about several fields; the definition itself is not used. */
+const PROBE: RegistrationContext = {
+  find: () => undefined,
+  isServerIdTaken: () => false,
+  randomHex: () => '00000000',
+  now: '',
+  source: 'file',
+  loc: ['body'],
+};
 
 interface EntryValue {
   readonly value: unknown;
@@ -166,33 +186,6 @@ function asTexts(values: JsonObject): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, isPlain(value) ? String(value) : value]),
   );
-}
-
-function refusalsOf(
-  template: string,
-  input: InstanceInput,
-  path: string,
-  locate: (field: string) => string,
-): string[] {
-  const lineOf = ({ loc: [, field, ...deeper], msg }: ValidationItem) =>
-    `${field === undefined ? path : deeper.reduce(pathTo, locate(String(field)))}: ${msg}`;
-  // First: a YAML value can contain itself.
-  const refusals = [...inspect(input).map(lineOf), ...maskedIn(input, locate)];
-  if (refusals.length > 0) return refusals;
-  try {
-    defineInstance(template, input, {
-      find: () => undefined,
-      isServerIdTaken: () => false,
-      randomHex: () => '00000000',
-      now: '',
-      source: 'file',
-      loc: ['body'],
-    });
-    return [];
-  } catch (thrown) {
-    if (!(thrown instanceof GatewayError)) throw thrown;
-    return thrown.facts.items?.map(lineOf) ?? [`${path}: ${thrown.message}`];
-  }
 }
 
 function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) => string): string[] {

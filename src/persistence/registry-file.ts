@@ -7,7 +7,7 @@ import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LoadBalancerSettings, TemplateId, type TemplateSettings } from '../domain/template.ts';
 import { utf8Text } from '../domain/text.ts';
-import { issuesOf, pathTo } from '../domain/validation.ts';
+import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 
 export interface RegistryContents {
@@ -29,7 +29,7 @@ const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers'];
 const templateId = Compile(TemplateId);
 /** Characters of a template's name. */
 const LONGEST_NAME = 128;
-const loadBalancer = Compile(LoadBalancerSettings);
+const loadBalancer = compileShape(LoadBalancerSettings, 'body');
 
 /** Reads and parses a registry file. Throws RegistryFileError; a single bad entry is a problem, not a failure. */
 export async function readRegistryFile(path: string): Promise<RegistryContents> {
@@ -176,13 +176,12 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
     return {};
   }
   const usable = Object.entries(section).filter(([field, value]) => {
-    const issues =
-      value === null ? [] : issuesOf(loadBalancer.Errors({ [field]: value })[1], () => pathTo(path, field));
-    problems.push(...issues);
+    const issues = value === null ? [] : loadBalancer.issues({ [field]: value });
+    problems.push(...issueLines(issues, () => pathTo(path, field)));
     return value !== null && issues.length === 0;
   });
   const settings: unknown = Object.fromEntries(usable);
-  return loadBalancer.Check(settings) ? settings : {};
+  return loadBalancer.accepts(settings) ? settings : {};
 }
 
 function withoutDuplicates({ entries, problems }: Contents): RegistryEntry[] {

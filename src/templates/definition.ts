@@ -6,7 +6,7 @@ import { Compile } from 'typebox/schema';
 import { splitCommand } from '../domain/command.ts';
 import { messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/template.ts';
-import { issuesOf, pathTo } from '../domain/validation.ts';
+import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import { tolerated } from './tolerant.ts';
 
 const Texts = Type.Array(Type.String());
@@ -62,7 +62,7 @@ export class TemplateError extends Error {
   }
 }
 
-const templateFile = Compile(TemplateFile);
+const templateFile = compileShape(TemplateFile, 'body');
 const fields = Object.keys(TemplateFile.properties);
 
 /**
@@ -71,11 +71,11 @@ const fields = Object.keys(TemplateFile.properties);
  */
 export function readTemplate(text: string, folder?: string): TemplateDefinition {
   const { value } = tolerated(parseTemplate(text), folder);
-  if (!templateFile.Check(value)) throw new TemplateError(issuesOf(templateFile.Errors(value)[1]));
+  if (!templateFile.accepts(value)) throw new TemplateError(issueLines(templateFile.issues(value)));
   const issues = [...faultsOfCommand(value), ...faultsOfSchema(value)];
   if (issues.length > 0) throw new TemplateError(issues);
-  const known = Object.fromEntries(Object.entries(value).filter(([field]) => fields.includes(field)));
-  return templateFile.Parse(known);
+  const known = Object.entries(value).filter(([field]) => fields.includes(field));
+  return Object.fromEntries(known) as TemplateDefinition;
 }
 
 /** Rules that the schema cannot express: unmatched quotes, and placeholders without a value. */

@@ -104,7 +104,7 @@ test('init and add replace an existing definition only with --force, and leave n
 test('init and add refuse invalid and missing definitions without a question, and change nothing', async () => {
   await put('broken', { id: 'broken', version: 1 });
   for (const [name, fault] of [
-    ['broken', 'version: must be string'],
+    ['broken', 'version: Input should be a valid string'],
     ['missing', 'cannot be read (ENOENT)'],
   ] as const) {
     const refused = await complaint(run(`add ${name} --templates-dir templates`));
@@ -113,7 +113,7 @@ test('init and add refuse invalid and missing definitions without a question, an
   }
   for (const [words, line] of [
     ['init', 'missing <id>, --description, --command or --endpoint: there is no terminal to ask for them'],
-    ['init Bad --description x --command y', 'id: must match pattern "^[a-z][a-z0-9-]*$"'],
+    ['init Bad --description x --command y', "id: String should match pattern '^[a-z][a-z0-9-]*$'"],
     ['init a --command x --endpoint http://a', '--command and --endpoint cannot be combined'],
   ] as const)
     assert.is(await complaint(run(words), 2), `stagedoor: ${line}`);
