@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type Docker from 'dockerode';
 import type { ContainerInfo, ContainerInspectInfo } from 'dockerode';
 import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
-import { splitCommand } from '../domain/command.ts';
+import { commandWords, type WrittenCommand } from '../domain/command.ts';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import { hostAndPort } from '../domain/endpoint.ts';
 import { codeOf, messageOf } from '../domain/errors.ts';
@@ -137,25 +137,21 @@ function inputOf(
   engine: string,
 ): InstanceInput | string {
   const { [COMMAND]: command, [PORT]: labelled } = labels;
-  if (command !== undefined) return programOf(command, undefined, `the label ${COMMAND}`);
+  if (command !== undefined) return programOf({ command }, `the label ${COMMAND}`);
   if (labelled !== undefined && !isPort(labelled)) return `its label ${PORT} is not a port`;
   const port = labelled === undefined ? hints.ports?.[0] : Number(labelled);
   const isProgram = hints.transport === 'stdio' || (hints.command !== undefined && port === undefined);
   if (labelled === undefined && isProgram && hints.command !== undefined)
-    return programOf(hints.command, hints.args, "the template's command");
+    return programOf(hints, "the template's command");
   const endpoint = endpointOf(details, port, engine);
   if (!endpoint.startsWith('http')) return endpoint;
   return { endpoint, ...(hints.transport === 'sse' ? { transport: 'sse' } : {}) };
 }
 
-function programOf(
-  command: string,
-  args: readonly string[] | undefined,
-  where: string,
-): InstanceInput | string {
-  const split = splitCommand(command);
+function programOf(written: WrittenCommand, where: string): InstanceInput | string {
+  const split = commandWords(written);
   if ('problem' in split) return `${where} cannot be split into words: ${split.problem}`;
-  const [program, ...words] = args === undefined ? split.words : [command, ...args];
+  const [program, ...words] = split.words;
   if (program === undefined) return `${where} is empty`;
   if ([program, ...words].some((word) => /\$\{[A-Z][A-Z0-9_]*\}/.test(word)))
     return `${where} has a placeholder, which sync does not fill: set the label ${COMMAND}`;

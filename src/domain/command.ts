@@ -45,6 +45,16 @@ export function splitCommand(text: string): CommandWords {
   return { words };
 }
 
+export interface WrittenCommand {
+  readonly command?: string | undefined;
+  readonly args?: readonly string[] | undefined;
+}
+
+/** Program and arguments. Only a command without `args` is split: with them it is the name of the program, spaces included. */
+export function commandWords({ command = '', args }: WrittenCommand): CommandWords {
+  return args === undefined ? splitCommand(command) : { words: [command, ...args] };
+}
+
 /**
  * A command line as words. A word that begins with `*` matches any single word that does not begin with `-`:
  * `['npx', '-y', '@scope/server@1.2.3', '*path']`. The program is always named.

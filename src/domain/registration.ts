@@ -2,7 +2,7 @@
 // and the registry are arguments. Folders, networks and permissions are checked elsewhere.
 
 import { Check } from 'typebox/schema';
-import { splitCommand } from './command.ts';
+import { commandWords } from './command.ts';
 import { readEndpoint } from './endpoint.ts';
 import { configIncomplete, validationFailed } from './error-catalogue.ts';
 import type { GatewayError } from './errors.ts';
@@ -128,20 +128,16 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
 }
 
 function readProgram(
-  { command, args }: InstanceInput,
+  input: InstanceInput,
   loc: Location,
 ): { command: string; args: readonly string[] } | undefined {
-  if (command === undefined) return undefined;
-  if (args !== undefined) {
-    if (command.trim() === '') throw invalid([...loc, 'command'], 'The command is empty');
-    return { command, args: [...args] };
-  }
-  const split = splitCommand(command);
+  if (input.command === undefined) return undefined;
+  const split = commandWords(input);
   if ('problem' in split)
     throw invalid([...loc, 'command'], `The command cannot be split into words: ${split.problem}`);
-  const [first = '', ...rest] = split.words;
-  if (first === '') throw invalid([...loc, 'command'], 'The command is empty');
-  return { command: first, args: rest };
+  const [command = '', ...args] = split.words;
+  if (command.trim() === '') throw invalid([...loc, 'command'], 'The command is empty');
+  return { command, args };
 }
 
 function readWeight({ weight, metadata }: InstanceInput, loc: Location): number {

@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
-import { splitCommand } from '../domain/command.ts';
+import { commandWords } from '../domain/command.ts';
 import { messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/template.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
@@ -79,12 +79,13 @@ export function readTemplate(text: string, folder?: string): TemplateDefinition 
 }
 
 /** Rules that the schema cannot express: unmatched quotes, and placeholders without a value. */
-function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefinition): string[] {
+function faultsOfCommand(definition: TemplateDefinition): string[] {
+  const { command = '', args = [], environment = {} } = definition;
   const issues: string[] = [];
-  const split = splitCommand(command ?? '');
+  const split = commandWords(definition);
   if ('problem' in split) issues.push(`command: ${split.problem}`);
   const texts: [string, string][] = [
-    ['command', command ?? ''],
+    ['command', command],
     ...args.map((text, index): [string, string] => [pathTo('args', index), text]),
     ...Object.entries(environment).map(([name, text]): [string, string] => [
       pathTo('environment', name),

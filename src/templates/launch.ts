@@ -4,7 +4,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { splitCommand } from '../domain/command.ts';
+import { commandWords } from '../domain/command.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './definition.ts';
@@ -33,20 +33,15 @@ export function instanceInputOf(
     ...(endpoint === undefined || isEmpty(mapped.headers) ? {} : { headers: filled(mapped.headers) }),
   };
   if (command === undefined) return target;
-  const [program = '', ...args] = [...wordsOf(template), ...mapped.args].map(fill);
+  const split = commandWords(template);
+  const words = 'words' in split ? split.words : []; // reading the definition proved that it can be split
+  const [program = '', ...args] = [...words, ...mapped.args].map(fill);
   const variables = filled({ ...environment, ...mapped.env });
   return { ...target, command: program, args, ...(isEmpty(variables) ? {} : { env_vars: variables }) };
 }
 
 function isEmpty(texts: object): boolean {
   return Object.keys(texts).length === 0;
-}
-
-/** Reading the definition proved that its command can be split. */
-function wordsOf({ command = '', args }: TemplateDefinition): readonly string[] {
-  if (args !== undefined) return [command, ...args];
-  const split = splitCommand(command);
-  return 'words' in split ? split.words : [command];
 }
 
 interface Launch {

@@ -5,7 +5,7 @@ import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import type { Config } from '../../config.ts';
-import { splitCommand } from '../../domain/command.ts';
+import { commandWords } from '../../domain/command.ts';
 import { localUrl } from '../../domain/endpoint.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -173,10 +173,10 @@ async function secretFile(what: string, path: string, report = warn): Promise<re
 async function checkTemplates(config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
   const { templates, problems } = await readCatalogue(config.templatesFolder);
   const path = env.PATH ?? '';
-  const missing = templates.map(async ({ id, command = '', requires = [] }) => {
-    const split = splitCommand(command);
+  const missing = templates.map(async ({ id, requires = [], ...template }) => {
+    const split = commandWords(template);
     const [program] = 'problem' in split ? [] : split.words;
-    if (program === undefined || program.includes('${')) return [];
+    if (!program || program.includes('${')) return [];
     if (!(await isFound(program, path, env.PATHEXT))) {
       const advice = 'install it, or start the gateway with a PATH that has it';
       return [warn(`${id}: there is no program "${program}" in PATH`, advice)];

@@ -4,7 +4,7 @@
 
 import Type, { type Static } from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
-import { commandRefusal, splitCommand } from '../../domain/command.ts';
+import { commandRefusal, commandWords } from '../../domain/command.ts';
 import type { SyncedInstance } from '../../domain/deployment.ts';
 import {
   BEHIND_A_PROXY,
@@ -206,7 +206,8 @@ export function checkedCommand(
   }
   if (mayDo(principal, ['admin'])) return instance;
   if (instance.force === true) throw insufficientPermissions(['admin']);
-  const words = wordsOf(instance);
+  const split = commandWords(instance);
+  const words = 'words' in split ? split.words : []; // never allowed
   const wanted = { words, workingDir: instance.working_dir, env: instance.env_vars };
   const refusal = commandRefusal(wanted, {
     allowed: allowedCommands,
@@ -215,13 +216,6 @@ export function checkedCommand(
   if (refusal !== undefined) throw commandNotAllowed(refusal);
   const [command = '', ...args] = words;
   return { ...instance, command, args };
-}
-
-/** Empty for a command that cannot be split, which is never allowed. */
-function wordsOf({ command = '', args }: InstanceInput): readonly string[] {
-  if (args !== undefined) return [command, ...args];
-  const split = splitCommand(command);
-  return 'words' in split ? split.words : [];
 }
 
 const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
