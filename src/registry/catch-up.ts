@@ -1,7 +1,22 @@
 // Work that is done after requests until it succeeds: the registry is read after changes of the store, deployments are listed
 // after changes of their source.
 
-import { defer, delay, type Observable, race, retry, type Subscription, tap, throttle, timer } from 'rxjs';
+import {
+  catchError,
+  defer,
+  delay,
+  EMPTY,
+  map,
+  merge,
+  type Observable,
+  of,
+  Subject,
+  type Subscription,
+  switchMap,
+  tap,
+  throttle,
+  timer,
+} from 'rxjs';
 
 export interface CatchUpOptions {
   readonly work: () => Promise<unknown>;
@@ -13,28 +28,31 @@ export interface CatchUpOptions {
   readonly onRecovery?: () => void;
 }
 
-/** Longest wait after a run that failed, in ms; a request shortens it. */
+/** Wait after a run that failed, in ms; a request during the run or the wait ends it. */
 const RETRY_MS = 5_000;
 
-/** Runs the work after each request (hot), one run at a time: requests during a run cause one more run, and only one. */
+/** Runs the work after each request, one run at a time: requests during a run cause one more run, and only one. */
 export function catchUp(
   requests$: Observable<unknown>,
   { work, gapMs, onFailure, onRecovery }: CatchUpOptions,
 ): Subscription {
   let hasFailed = false;
+  const outcomes$ = new Subject<boolean>();
   const run$ = defer(work).pipe(
-    tap({
-      next: () => {
-        if (hasFailed) onRecovery?.();
-        hasFailed = false;
-      },
-      error: (thrown) => {
-        if (!hasFailed) onFailure(thrown);
-        hasFailed = true;
-      },
+    map(() => true),
+    catchError((thrown) => {
+      if (!hasFailed) onFailure(thrown);
+      return of(false);
     }),
-    retry({ delay: () => race(timer(RETRY_MS), requests$.pipe(delay(gapMs))) }),
+    tap((isDone) => {
+      if (isDone && hasFailed) onRecovery?.();
+      hasFailed = !isDone;
+      outcomes$.next(isDone);
+    }),
     delay(gapMs),
   );
-  return requests$.pipe(throttle(() => run$, { leading: true, trailing: true })).subscribe();
+  const retries$ = outcomes$.pipe(switchMap((isDone) => (isDone ? EMPTY : timer(RETRY_MS))));
+  return merge(requests$, retries$)
+    .pipe(throttle(() => run$, { leading: true, trailing: true }))
+    .subscribe();
 }
