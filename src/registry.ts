@@ -14,7 +14,7 @@ import {
 } from './domain/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
-import { defineInstance } from './domain/registration.ts';
+import { changedWeight, defineInstance } from './domain/registration.ts';
 import {
   changedSettings,
   type LoadBalancerChange,
@@ -151,7 +151,8 @@ export class Registry {
       do {
         const revision = await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
         const before = this.#deps.fleet.member(template, id).definition;
-        const definition = { ...before, ...change, updatedAt: new Date().toISOString() };
+        const weight = changedWeight(change, before);
+        const definition = { ...before, ...change, weight, updatedAt: new Date().toISOString() };
         const isDone =
           definition.transport === 'in-process' || (await this.#store.saveInstance(definition, revision));
         if (!isDone) continue; // another node was faster

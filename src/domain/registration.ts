@@ -8,6 +8,7 @@ import { configIncomplete, validationFailed } from './error-catalogue.ts';
 import type { GatewayError } from './errors.ts';
 import {
   type ContainerRef,
+  type InstanceChange,
   type InstanceDefinition,
   InstanceInput,
   type InstanceSource,
@@ -140,7 +141,13 @@ function readProgram(
   return { command, args };
 }
 
-function readWeight({ weight, metadata }: InstanceInput, loc: Location): number {
+/** The weight after a change. One in the metadata counts if it differs from the one there before. VALIDATION_ERROR. */
+export function changedWeight(change: InstanceChange, before: InstanceDefinition): number {
+  const isOther = (change.metadata?.weight ?? before.metadata.weight) !== before.metadata.weight;
+  return isOther ? readWeight(change, ['body']) : (change.weight ?? before.weight);
+}
+
+function readWeight({ weight, metadata }: InstanceChange, loc: Location): number {
   const written = weight ?? metadata?.weight ?? 1;
   if (Check(InstanceInput.properties.weight, written)) return written;
   throw invalid([...loc, 'metadata', 'weight'], `A weight must be a whole number from 1 to ${MAX_WEIGHT}`);
