@@ -249,12 +249,10 @@ export class Registry {
   #define(template: string, input: InstanceInput, options: RegisterOptions): InstanceDefinition {
     const { nodeId, fleet } = this.#deps;
     const definition = defineInstance(template, input, {
+      ...options,
       now: new Date().toISOString(),
-      source: options.source ?? 'api',
       isInProcess: options.handler !== undefined,
-      isDiscreet: options.isLimited === true,
-      container: options.container,
-      ...(nodeId === undefined ? {} : { nodeId }),
+      nodeId,
       find: (id) => this.#active.find(template, id),
       isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId),
       randomHex: () => randomBytes(4).toString('hex'),
@@ -264,9 +262,7 @@ export class Registry {
     const { source } = definition;
     if (source !== 'api' && (this.#active.find(template, definition.id)?.source ?? source) !== source)
       throw duplicateServer(definition.id);
-    return options.fingerprint === undefined
-      ? definition
-      : { ...definition, fingerprint: options.fingerprint };
+    return definition;
   }
 
   /** Refuses early; the guard of connections also covers host names. */

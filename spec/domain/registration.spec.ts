@@ -22,7 +22,6 @@ function contextWith(changes: Partial<RegistrationContext> = {}): RegistrationCo
     isServerIdTaken: () => false,
     randomHex: () => '0badcafe',
     now,
-    source: 'api',
     ...changes,
   };
 }
@@ -85,7 +84,7 @@ test('qualifies the server id when another instance has the id', () => {
   assert.is(define({ id: 'one', command: 'x' }, changes).serverId, 'demo.one');
   assert.is(define({ id: 'two', command: 'x' }, changes).serverId, 'demo.two.2');
   for (const id of ['one', 'free'])
-    assert.is(define({ id, command: 'x' }, { ...changes, isDiscreet: true }).serverId, `demo~${id}`);
+    assert.is(define({ id, command: 'x' }, { ...changes, isLimited: true }).serverId, `demo~${id}`);
 });
 
 test('generates an id that is unused and not too long', () => {

@@ -19,7 +19,19 @@ import { definedFields, isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { compileShape, inspect, locatedAt, refuse, type Shape } from './validation.ts';
 
-export interface RegistrationContext {
+/** Where a registration comes from. */
+export interface RegistrationOrigin {
+  /** Default `api`. */
+  readonly source?: InstanceSource;
+  /** Hash of the file entry, with source `file`; of the deployment, with source `sync`. */
+  readonly fingerprint?: string;
+  /** The container in which sync found it: a command runs there. */
+  readonly container?: ContainerRef | undefined;
+  /** The caller is limited to some templates: the server id reveals nothing about the others. Default false. */
+  readonly isLimited?: boolean;
+}
+
+export interface RegistrationContext extends RegistrationOrigin {
   /** The present instance with this id in the template, which is replaced. */
   readonly find: (id: string) => InstanceDefinition | undefined;
   /** Whether any instance of the registry has this server id. */
@@ -28,12 +40,8 @@ export interface RegistrationContext {
   readonly randomHex: () => string;
   /** ISO 8601. */
   readonly now: string;
-  readonly source: InstanceSource;
   /** This node, which runs the program. Absent when there is only one node. */
-  readonly nodeId?: string;
-  /** The server id must not depend on other templates, so that it reveals nothing of them. Default false. */
-  readonly isDiscreet?: boolean;
-  readonly container?: ContainerRef | undefined;
+  readonly nodeId?: string | undefined;
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */
   readonly isInProcess?: boolean;
   /** `loc` of errors. Default `['body', 'instance']`. */
@@ -46,7 +54,7 @@ const ID_CHARACTERS = 128;
 /**
  * Makes the definition of an instance of `template`. `input` comes from `checkedInput`, and the template has a valid name.
  *
- * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; with `isDiscreet` it is
+ * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; with `isLimited` it is
  *   always `<template>~<id>`, which is unique because no name contains a `~`. A replaced instance keeps its `serverId` and
  *   `createdAt`. Source: ADR 6.
  * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an endpoint with a
@@ -76,7 +84,8 @@ export function defineInstance(
 
   const id = input.id ?? inventId(template, context);
   const existing = context.find(id);
-  const isLocal = program !== undefined || context.container !== undefined;
+  const { container, fingerprint } = context;
+  const isLocal = program !== undefined || container !== undefined;
   return {
     id,
     serverId: existing?.serverId ?? inventServerId(template, id, context),
@@ -89,8 +98,8 @@ export function defineInstance(
     ...(input.force === true ? { force: true } : {}),
     weight,
     metadata: { ...input.metadata },
-    source: context.source,
-    ...definedFields({ container: context.container, nodeId: isLocal ? context.nodeId : undefined }),
+    source: context.source ?? 'api',
+    ...definedFields({ container, fingerprint, nodeId: isLocal ? context.nodeId : undefined }),
     createdAt: existing?.createdAt ?? context.now,
     updatedAt: context.now,
   };
@@ -197,9 +206,9 @@ function inventId(template: string, context: RegistrationContext): string {
 function inventServerId(
   template: string,
   id: string,
-  { isServerIdTaken, isDiscreet }: RegistrationContext,
+  { isServerIdTaken, isLimited }: RegistrationContext,
 ): string {
-  if (isDiscreet) return `${template}~${id}`;
+  if (isLimited) return `${template}~${id}`;
   if (!isServerIdTaken(id)) return id;
   let serverId = `${template}.${id}`;
   // An instance of another template may have this id.

@@ -112,7 +112,6 @@ const PROBE: RegistrationContext = {
   isServerIdTaken: () => false,
   randomHex: () => '00000000',
   now: '',
-  source: 'file',
   loc: ['body'],
 };
 

@@ -1,28 +1,16 @@
 // Input and results of registrations and imports. Types only; see registry.ts and registry-sync.ts.
 
-import type {
-  ContainerRef,
-  InstanceDefinition,
-  InstanceSnapshot,
-  InstanceSource,
-} from '../domain/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
+import type { RegistrationOrigin } from '../domain/registration.ts';
 import type { LoadBalancerSettings } from '../domain/template.ts';
 import type { RegistryContents } from '../persistence/registry-file.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 
-export interface RegisterOptions {
-  /** Origin of the registration. Default `api`. */
-  readonly source?: InstanceSource;
-  /** Hash of the file entry, with source `file`; of the deployment, with source `sync`. */
-  readonly fingerprint?: string;
-  /** The container in which sync found it: a command runs there. */
-  readonly container?: ContainerRef | undefined;
+export interface RegisterOptions extends RegistrationOrigin {
   /** The function that is the instance: it is neither stored nor restored. */
   readonly handler?: InProcessHandler;
   /** Merged into the settings of the template. */
   readonly loadBalancer?: LoadBalancerSettings;
-  /** The caller is limited to some templates: the server id reveals nothing about the others. Default false. */
-  readonly isLimited?: boolean;
   /** Longest wait for the instance to become healthy, in ms. Default 0: no wait. If it is not healthy by then, the
    *  registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again. */
   readonly waitMs?: number;

@@ -115,7 +115,6 @@ export async function importDocument(store: Store, contents: RegistryContents, c
         find: (id) => known.get(`${template}/${id}`),
         isServerIdTaken,
         randomHex: () => '00000000', // not asked for: entries of a document have ids
-        source: 'api',
       });
       const definition = keepsServerId ? { ...defined, serverId } : defined;
       const exposure = await exposureOf(definition, protectedPaths, context.folder);
