@@ -9,8 +9,8 @@ import type {
   Listing,
   SkippedDeployment,
   SyncedInstance,
+  SyncOptions,
   SyncReport,
-  SyncRules,
 } from './domain/deployment.ts';
 import { asGatewayError, databaseUnavailable, hasCode } from './domain/errors.ts';
 import type { InstanceDefinition } from './domain/instance.ts';
@@ -22,7 +22,7 @@ import type { Registry } from './registry.ts';
 export async function syncListing(
   registry: Registry,
   { origin, deployments, skipped }: Listing,
-  rules: SyncRules = {},
+  rules: SyncOptions = {},
 ): Promise<SyncReport> {
   await registry.refresh();
   const wanted = deployments.map((each) => ({ ...each, fingerprint: fingerprintOf(origin, each) }));
@@ -34,7 +34,7 @@ export async function syncListing(
 export async function importContents(
   registry: Registry,
   { templates, entries, isPartial = false }: FileContents,
-  rules: SyncRules = {},
+  rules: SyncOptions = {},
 ): Promise<ImportReport> {
   await registry.refresh();
   const { isDryRun = false, mayUse = () => true } = rules;
@@ -71,7 +71,7 @@ interface WantedInstance extends Pick<Deployment, 'template' | 'id' | 'input' | 
 async function synchronize(
   registry: Registry,
   { source, wanted, skipped, isOwn }: Origin,
-  { isDryRun = false, mayUse = () => true }: SyncRules,
+  { isDryRun = false, mayUse = () => true }: SyncOptions,
 ): Promise<SyncReport> {
   const report = {
     ...{ added: [] as SyncedInstance[], changed: [] as SyncedInstance[] },

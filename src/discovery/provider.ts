@@ -1,13 +1,11 @@
 // A provider finds its sources and queries them. gateway/sync.ts has the table of providers.
 
 import type { Listing } from '../domain/deployment.ts';
+import type { InstanceInput } from '../domain/instance.ts';
 
 /** The fields of a template's definition that tell how to reach its deployments. */
-export interface TemplateHints {
-  readonly ports?: readonly number[] | undefined;
-  readonly command?: string | undefined;
-  readonly args?: readonly string[] | undefined;
-  readonly transport?: 'http' | 'sse' | 'stdio' | undefined;
+export interface TemplateHints extends Pick<InstanceInput, 'command' | 'args' | 'transport'> {
+  readonly ports?: readonly number[];
 }
 
 /** The environment in which sources are searched. */

@@ -33,14 +33,11 @@ export interface Listing {
   readonly skipped: readonly SkippedDeployment[];
 }
 
-export interface SyncRules {
+export interface SyncOptions {
   /** Changes nothing; the report lists what a sync would change. Default false. */
   readonly isDryRun?: boolean;
   /** Whether the caller may change instances of a template; those of other templates are ignored. Default: all. */
   readonly mayUse?: (template: string) => boolean;
-}
-
-export interface SyncOptions extends SyncRules {
   /** Kubernetes namespace, `*` for all. Default: that of the gateway's settings. */
   readonly namespace?: string | undefined;
 }

@@ -13,7 +13,7 @@ import {
   SourceError,
   type TemplateHints,
 } from '../discovery/provider.ts';
-import type { ImportReport, SyncOptions, SyncOutcome, SyncReport, SyncRules } from '../domain/deployment.ts';
+import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 import type { DiscoveryOptions } from '../gateway-types.ts';
@@ -122,7 +122,7 @@ export class Sync {
     };
   }
 
-  async #syncFile(path: string, rules: SyncRules, { reports, reached, warnings }: Progress): Promise<void> {
+  async #syncFile(path: string, rules: SyncOptions, { reports, reached, warnings }: Progress): Promise<void> {
     try {
       const problems = await this.#inOrder(path, async () => {
         const contents = await readRegistryFile(path);
@@ -140,7 +140,7 @@ export class Sync {
     }
   }
 
-  #sync(source: Source, rules?: SyncRules): Promise<SyncReport> {
+  #sync(source: Source, rules?: SyncOptions): Promise<SyncReport> {
     return this.#inOrder(source.origin, async () =>
       syncListing(this.#deps.registry, await source.list(), rules),
     );
