@@ -9,28 +9,13 @@ import { declaring } from './store.ts';
 export function settingConformance(test: Suite, open: () => Promise<Store>): void {
   const declare = declaring(test, open, 'settings: ');
 
-  declare('ensure keeps the value that was written first', async ({ settings }) => {
-    assert.is(await settings.read('secret'), undefined);
-    assert.is(await settings.ensure('secret', 'first'), 'first');
-    assert.is(await settings.ensure('secret', 'second'), 'first');
-    assert.is(await settings.read('secret'), 'first');
-    assert.is(await settings.read('Secret'), undefined);
-    assert.is(await settings.ensure('other', ''), '');
-    assert.is(await settings.read('other'), '');
-  });
-
-  declare('keeps any text', async ({ settings }) => {
+  declare('keeps any text under its exact name', async ({ settings }) => {
     const text = `'"\\ \r\n 漢字 😀 ; -- ? :x $1 ${'x'.repeat(9_000)}`;
-    await settings.ensure('text', text);
-    assert.is(await settings.read('text'), text);
-  });
-
-  declare('all writers get the same value when many write at once', async ({ settings }) => {
-    const values = await Promise.all(
-      Array.from({ length: 8 }, (_, index) => settings.ensure('secret', `value-${index}`)),
-    );
-    assert.is(new Set(values).size, 1);
-    assert.is(await settings.read('secret'), values[0]);
+    for (const [name, value] of Object.entries({ text, empty: '' })) {
+      assert.is(await settings.exchange(name, undefined, value), true);
+      assert.is(await settings.read(name), value);
+    }
+    assert.is(await settings.read('Text'), undefined);
   });
 
   declare('exchanges a value for another one only if it is the present one', async ({ settings }) => {

@@ -149,7 +149,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
         await changes(() => store.deleteInstance(smallest.template, smallest.id)),
         await changes(() => store.deleteTemplate('demo')),
         await changes(() => store.listInstances()),
-        await changes(() => store.settings.ensure('name', 'value')),
+        await changes(() => store.settings.exchange('name', undefined, 'value')),
         await changes(() => store.ping()),
       ],
       [false, false, false, false, false],

@@ -51,7 +51,9 @@ export async function sharedSecret({
   settings,
 }: Pick<Store, 'kind' | 'settings'>): Promise<SigningSecret> {
   if (kind === 'memory') return { secret: Buffer.from(newSecret()), source: 'process' };
-  const kept = await settings.ensure(SETTING_NAME, newSecret());
+  const before = await settings.read(SETTING_NAME);
+  if (before === undefined) await settings.exchange(SETTING_NAME, undefined, newSecret());
+  const kept = before ?? (await settings.read(SETTING_NAME)) ?? ''; // another gateway may have written it first
   return { secret: checkedSecret(kept, `the setting ${SETTING_NAME} of the database`), source: 'database' };
 }
 

@@ -95,10 +95,6 @@ function memorySettings(): SettingStore {
   const values = new Map<string, string>();
   return {
     read: async (name) => values.get(name),
-    ensure: async (name, value) => {
-      if (!values.has(name)) values.set(name, value);
-      return values.get(name) ?? value;
-    },
     exchange: async (name, before, after) => {
       if (values.get(name) !== before) return false;
       if (after === undefined) values.delete(name);

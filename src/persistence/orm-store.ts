@@ -159,36 +159,29 @@ const NO_CIPHER =
   'or GATEWAY_ENCRYPTION_KEY on every gateway of this database.';
 
 function ormSettings(session: OrmSession): SettingStore {
-  const read = (name: string): Promise<string | undefined> =>
-    session.run(async (em, { settings }) => {
-      const row = await em.findOne(settings, { name });
-      // Written by `ensure`.
-      return row === null ? undefined : (fromDocument(row.value) as string);
-    });
-  const exchange = (name: string, before: string | undefined, after: string | undefined): Promise<boolean> =>
-    session.write(async (em, { settings }) => {
-      // Locks an existing row until the end of the transaction.
-      await em.nativeUpdate(settings, { name }, { name });
-      const row = await em.findOne(settings, { name });
-      if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
-      try {
-        if (after === undefined) await em.nativeDelete(settings, { name });
-        else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });
-        else await em.insert(settings, { name, value: toDocument(after) });
-        return true;
-      } catch (thrown) {
-        if (thrown instanceof UniqueConstraintViolationException) return false; // another node inserted it first
-        throw thrown;
-      }
-    });
   return {
-    read,
-    ensure: async (name, value) => {
-      const before = await read(name);
-      if (before !== undefined || (await exchange(name, undefined, value))) return before ?? value;
-      return (await read(name)) ?? value;
-    },
-    exchange,
+    read: (name) =>
+      session.run(async (em, { settings }) => {
+        const row = await em.findOne(settings, { name });
+        // Written by `exchange`.
+        return row === null ? undefined : (fromDocument(row.value) as string);
+      }),
+    exchange: (name, before, after) =>
+      session.write(async (em, { settings }) => {
+        // Locks an existing row until the end of the transaction.
+        await em.nativeUpdate(settings, { name }, { name });
+        const row = await em.findOne(settings, { name });
+        if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
+        try {
+          if (after === undefined) await em.nativeDelete(settings, { name });
+          else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });
+          else await em.insert(settings, { name, value: toDocument(after) });
+          return true;
+        } catch (thrown) {
+          if (thrown instanceof UniqueConstraintViolationException) return false; // another node inserted it first
+          throw thrown;
+        }
+      }),
   };
 }
 

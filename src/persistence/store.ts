@@ -84,8 +84,6 @@ export interface AccountStore {
 /** Values shared by all nodes, such as the signing secret of a server database. */
 export interface SettingStore {
   read(name: string): Promise<string | undefined>;
-  /** Writes the value if there is none; resolves with the present value, whichever node wrote it. */
-  ensure(name: string, value: string): Promise<string>;
   /** Compare and swap: replaces `before` by `after`; `undefined` means no value. False when there is another value. */
   exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean>;
 }
