@@ -2,7 +2,7 @@
 
 import type { Readable, Writable } from 'node:stream';
 import { select, text, updateSettings } from '@clack/prompts';
-import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
+import { isTemplateId } from '../domain/template.ts';
 import { Cancelled } from './failures.ts';
 
 export interface TemplateAnswers {
@@ -61,7 +61,7 @@ const problemUnless = (test: (answer: string) => boolean, problem: string) => (a
 
 const emptyProblem = problemUnless((answer) => answer !== '', 'this is needed');
 const idProblem = problemUnless(
-  (answer) => new RegExp(TEMPLATE_ID_PATTERN).test(answer),
+  isTemplateId,
   'lower-case letters, digits and hyphens, starting with a letter',
 );
 const urlProblem = problemUnless(

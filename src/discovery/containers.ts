@@ -11,8 +11,8 @@ import { commandWords, type WrittenCommand } from '../domain/command.ts';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import { hostAndPort } from '../domain/endpoint.ts';
 import { codeOf, messageOf } from '../domain/errors.ts';
-import type { InstanceInput } from '../domain/instance.ts';
-import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
+import { type InstanceInput, instanceIdOf } from '../domain/instance.ts';
+import { isTemplateId } from '../domain/template.ts';
 import {
   type DiscoveryContext,
   linesOf,
@@ -108,15 +108,13 @@ function listingOf(
     const labels = info.Labels ?? {};
     const template = labels[TEMPLATE] ?? labels[MANAGED.template] ?? '';
     const name = details.Name?.replace(/^\//, '') || info.Id.slice(0, 12);
-    const reason = new RegExp(TEMPLATE_ID_PATTERN).test(template)
-      ? reasonAgainst(details)
-      : 'its label names no template';
+    const reason = isTemplateId(template) ? reasonAgainst(details) : 'its label names no template';
     const input = reason ?? inputOf(details, labels, hintsOf(template) ?? {}, engine);
     if (typeof input === 'string') {
       skipped.push({ template, name, reason: input });
       continue;
     }
-    const id = `${template.slice(0, 119)}-${info.Id.slice(0, 8)}`;
+    const id = instanceIdOf(template, info.Id);
     deployments.push({ template, id, name, input, container: { engine, id: info.Id } });
   }
   return { deployments, skipped };

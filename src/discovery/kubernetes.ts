@@ -4,8 +4,9 @@
 import { hash } from 'node:crypto';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import { hostAndPort } from '../domain/endpoint.ts';
+import { instanceIdOf } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
+import { isTemplateId } from '../domain/template.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
 import type { DiscoveryContext, Provider, Source } from './provider.ts';
 
@@ -78,7 +79,7 @@ function listingOf(
     if (template === undefined) continue;
     const skip = (pod: string, reason: string) =>
       skipped.set(`${template}/${namespace}/${pod}`, { template, name: `${namespace}/${pod}`, reason });
-    if (!new RegExp(TEMPLATE_ID_PATTERN).test(template)) {
+    if (!isTemplateId(template)) {
       skip(String(name), 'its label names no template');
       continue;
     }
@@ -95,7 +96,7 @@ function listingOf(
         } else if (port === undefined) {
           skip(String(pod), 'it has several ports: name one mcp');
         } else if (typeof address === 'string') {
-          const id = `${template.slice(0, 119)}-${uid.slice(0, 8)}`;
+          const id = instanceIdOf(template, uid);
           if (found.has(`${template}/${id}`)) continue;
           const isSse = hintsOf(template)?.transport === 'sse';
           found.set(`${template}/${id}`, {

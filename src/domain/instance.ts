@@ -9,6 +9,11 @@ export const InstanceId = Type.String({
   examples: ['everything-1'],
 });
 
+/** An id that no caller chose, of at most 128 characters: `<template>-<eight digits>`. */
+export function instanceIdOf(template: string, digits: string): string {
+  return `${template.slice(0, 119)}-${digits.slice(0, 8)}`;
+}
+
 export const TRANSPORT_KINDS = ['http', 'sse', 'stdio', 'in-process'] as const;
 export type TransportKind = (typeof TRANSPORT_KINDS)[number];
 

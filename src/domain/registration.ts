@@ -12,6 +12,7 @@ import {
   type InstanceDefinition,
   InstanceInput,
   type InstanceSource,
+  instanceIdOf,
   MAX_WEIGHT,
   type TransportKind,
 } from './instance.ts';
@@ -47,9 +48,6 @@ export interface RegistrationContext extends RegistrationOrigin {
   /** `loc` of errors. Default `['body', 'instance']`. */
   readonly loc?: readonly (string | number)[];
 }
-
-/** The longest id; see InstanceId. */
-const ID_CHARACTERS = 128;
 
 /**
  * Makes the definition of an instance of `template`. `input` comes from `checkedInput`, and the template has a valid name.
@@ -197,8 +195,7 @@ function jsonCopy(written: unknown): unknown {
 
 function inventId(template: string, context: RegistrationContext): string {
   for (;;) {
-    const hex = context.randomHex();
-    const id = `${template.slice(0, ID_CHARACTERS - 1 - hex.length)}-${hex}`;
+    const id = instanceIdOf(template, context.randomHex());
     if (context.find(id) === undefined) return id;
   }
 }

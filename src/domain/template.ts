@@ -12,12 +12,13 @@ import {
 } from './policy.ts';
 
 /** Template names are used in URLs and commands. */
-export const TEMPLATE_ID_PATTERN = '^[a-z][a-z0-9-]*$';
-export const TemplateId = Type.String({
-  pattern: TEMPLATE_ID_PATTERN,
-  maxLength: 128,
-  examples: ['everything'],
-});
+const PATTERN = '^[a-z][a-z0-9-]*$';
+const LONGEST_ID = 128;
+export const TemplateId = Type.String({ pattern: PATTERN, maxLength: LONGEST_ID, examples: ['everything'] });
+
+export function isTemplateId(name: string): boolean {
+  return name.length <= LONGEST_ID && new RegExp(PATTERN).test(name);
+}
 
 const CLOSED = { additionalProperties: false } as const;
 

@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import { GatewayError } from '../domain/errors.ts';
-import type { InstanceInput } from '../domain/instance.ts';
+import { type InstanceInput, instanceIdOf } from '../domain/instance.ts';
 import { canonicalText, isJsonObject, type JsonObject } from '../domain/json.ts';
 import {
   checkedInput,
@@ -100,7 +100,7 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   }
 
   const fingerprint = hash('sha256', canonicalText({ template, input }));
-  const id = input.id ?? `${template.slice(0, 119)}-${fingerprint.slice(0, 8)}`;
+  const id = input.id ?? instanceIdOf(template, fingerprint);
   const { server_id } = value;
   const written = typeof server_id === 'string' ? { serverId: server_id } : {};
   return { entry: { template, input: { ...input, id }, fingerprint, ...written }, problems };

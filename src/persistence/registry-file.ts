@@ -2,10 +2,9 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
-import { Compile } from 'typebox/schema';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import { LoadBalancerSettings, TemplateId, type TemplateSettings } from '../domain/template.ts';
+import { isTemplateId, LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { utf8Text } from '../domain/text.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
@@ -26,7 +25,6 @@ export class RegistryFileError extends Error {
 
 const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats'];
 const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers'];
-const templateId = Compile(TemplateId);
 /** Characters of a template's name. */
 const LONGEST_NAME = 128;
 const loadBalancer = compileShape(LoadBalancerSettings, 'body');
@@ -89,7 +87,7 @@ function readTemplates(section: unknown, contents: Contents): void {
   const problem = 'templates: must be an object with one section per template';
   for (const [name, template] of entriesOf(section, problem, contents)) {
     const path = pathTo('templates', name);
-    if (!templateId.Check(name)) refuse(contents, `${path}: "${name}" is not a valid template name`);
+    if (!isTemplateId(name)) refuse(contents, `${path}: "${name}" is not a valid template name`);
     else if (!isJsonObject(template)) refuse(contents, `${path}: must be an object with "instances"`);
     else readTemplate(name, template, path, contents);
   }
@@ -112,7 +110,7 @@ function readServers(section: unknown, contents: Contents): void {
   for (const { key, value, path } of itemsOf(section, 'servers', contents)) {
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
     if (typeof written !== 'string') refuse(contents, `${path}: "template_name" is missing`);
-    else if (!templateId.Check(written)) {
+    else if (!isTemplateId(written)) {
       refuse(contents, `${path}: "${written}" is not a valid template name; give a "template_name"`);
     } else addEntry({ key, value, path, template: written }, contents);
   }
@@ -122,8 +120,8 @@ function readServers(section: unknown, contents: Contents): void {
 function readClientServers(section: unknown, contents: Contents): void {
   for (const [name, value] of entriesOf(section, 'mcpServers: must be an object by name', contents)) {
     const path = pathTo('mcpServers', name);
-    const template = templateId.Check(name) ? name : slugOf(name);
-    if (!templateId.Check(template)) {
+    const template = isTemplateId(name) ? name : slugOf(name);
+    if (!isTemplateId(template)) {
       refuse(contents, `${path}: "${name}" is not a valid template name`);
       continue;
     }

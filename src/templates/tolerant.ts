@@ -3,6 +3,7 @@
 
 import { posix } from 'node:path';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { isTemplateId } from '../domain/template.ts';
 
 export interface Remark {
   /** JSON pointer; empty for the whole document. */
@@ -35,8 +36,7 @@ const RULES: readonly Rule[] = [
 ];
 
 function id(definition: JsonObject, note: Note, folder?: string): JsonObject {
-  if (definition.id !== undefined || folder === undefined || !/^[a-z][a-z0-9-]*$/.test(folder))
-    return definition;
+  if (definition.id !== undefined || folder === undefined || !isTemplateId(folder)) return definition;
   note('id', `is "${folder}", the name of the folder`);
   return { id: folder, ...definition };
 }
