@@ -51,7 +51,6 @@ const ownProto: unknown = JSON.parse(`{"endpoint":"${endpoint}","__proto__":{"co
 const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: string])[] = [
   ...[undefined, null, 'x', []].map((input) => [`${input}`, input, 'instance'] as const),
   ['a list as command', { command: ['a', 'b'] }, 'instance.command'],
-  ['a hole in args', { command: 'a', args: Array(1) }, 'instance.args.0'],
   ...[0, 1.5, 1_001, Number.NaN, null, '5'].map(
     (weight) => [`the weight ${weight}`, { endpoint, weight }, 'instance.weight'] as const,
   ),
@@ -59,9 +58,7 @@ const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: stri
   ...[null, [['a', 'b']]].map(
     (headers) => [`headers that are ${String(headers)}`, { endpoint, headers }, 'instance.headers'] as const,
   ),
-  ['two lines in a header', { endpoint, headers: { a: 'b\nc' } }, 'instance.headers.a'],
   ['half a surrogate pair', { command: 'x', env_vars: { A: '\ud800' } }, 'instance.env_vars.A'],
-  ['NUL in a word', { command: 'x', args: ['\0'] }, 'instance.args.0'],
   ...['../x', 'a\n', '__proto__', 5].map((id) => [`the id ${id}`, { endpoint, id }, 'instance.id'] as const),
   ...[circle, { a: 1n }].map(
     (metadata, index) => [`metadata without JSON ${index}`, { endpoint, metadata }, 'instance'] as const,

@@ -40,17 +40,14 @@ test('reads a definition with every field, and one with only the required fields
 });
 
 test('lists every fault of a file, more than eight of them', () => {
-  const wrong = { id: 'Demo', name: '', version: '1.2', tags: 'demo', args: [1], ports: [0, 1.5, 'x'] };
+  const wrong = { id: 'Demo', name: '', version: '1.2', tags: 'demo', args: [1], ports: [0, 'x'] };
   assert.equal(faultsOf({ ...wrong, environment: { lower: 'x', GOOD: {} }, transport: 'websocket' }), [
     ...['args[0]: Input should be a valid string', 'description: Field required'],
     ...['environment.GOOD: Input should be a valid string', 'environment.lower: is not a valid name'],
     "id: String should match pattern '^[a-z][a-z0-9-]*$'",
-    ...[
-      'name: String should have at least 1 character',
-      'ports[0]: Input should be greater than or equal to 1',
-    ],
-    'ports[1]: Input should be a valid integer, got a number with a fractional part',
-    ...['ports[2]: Input should be a valid integer', 'tags: Input should be a valid list'],
+    'name: String should have at least 1 character',
+    ...['ports[0]: Input should be greater than or equal to 1', 'ports[1]: Input should be a valid integer'],
+    'tags: Input should be a valid list',
     "transport: Input should be 'http', 'sse' or 'stdio'",
     "version: String should match pattern '^\\d+\\.\\d+\\.\\d+$'",
   ]);
