@@ -6,7 +6,6 @@ import type { ValidationItem } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { instanceShape } from '../domain/registration.ts';
 import { cutText } from '../domain/text.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
@@ -63,8 +62,6 @@ export function serverInput(
     );
   }
   refusePlaceholders(input, definition);
-  // Values that come from settings have the same bounds as those of `config`.
-  refuseConfig(instanceShape.issues(input));
   return input;
 }
 

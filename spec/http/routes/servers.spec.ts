@@ -151,6 +151,9 @@ test('start the command of the template with its settings, and refuse another co
     const refused = await app.as(writer, 'POST', '/servers', { body: { ...body, config } });
     assert.is(refused.outcome, '403 COMMAND_NOT_ALLOWED');
   }
+  const long = { ...body, config: { token: 'x'.repeat(40_000) } };
+  const { detail } = (await app.as(writer, 'POST', '/servers', { body: long })).body;
+  assert.equal(Object(detail)[0].loc, ['body', 'config', 'env_vars', 'TOKEN']);
   await ask('DELETE', `/servers/${made.body.server_id}`);
 });
 
