@@ -35,12 +35,19 @@ export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
 /** A setting in effect. Secrets are masked. */
 export interface ConfigRow {
   readonly name: string;
+  /** As in gateway.yaml; of a listener, its address. */
   readonly value: string;
+  /** For JSON: a number, in the unit of gateway.yaml, a boolean, a list, a text, or null for none; of a listener, all of it. */
+  readonly typed: unknown;
   /**
    * `default`, or the place of the value: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. A listener may have
    * two: `port: GATEWAY_PORT; host: default`.
    */
   readonly source: string;
+  /** For a listener the kind of its port, or of its host when only the host is set. */
+  readonly sourceKind: Found['kind'] | 'default';
+  /** Undefined for a listener, which has two rows of the table. */
+  readonly setting?: Setting<unknown>;
 }
 
 const MASK = '********';
@@ -56,20 +63,16 @@ export function loadConfig(input: SourcesInput): Config {
   const errors = new ConfigErrors();
   const keys = ALL_SETTINGS.map(({ key }) => key);
   const sources = new Sources(input, keys, errors.attempt);
-  const rows: ConfigRow[] = [];
-  const { listeners, portsDefaulted, warnings } = errors.attempt(
+  const { listeners, rows, portsDefaulted, warnings } = errors.attempt(
     () => resolveListeners(sources, errors.attempt),
-    { listeners: [], portsDefaulted: true, warnings: [] },
+    { listeners: [], rows: [], portsDefaulted: true, warnings: [] },
   );
-  for (const { host, port, label, source } of listeners) {
-    rows.push({ name: 'listen', value: `${hostAndPort(host, port)} (${label})`, source });
-  }
   const { host: _host, port: _port, ...table } = SETTINGS;
   const { nodeId, ...values } = readAll(table, read);
   const config: Config = {
     ...values,
     ...nodeOf(values.databaseUrl, nodeId),
-    listeners: listeners.map(({ source: _source, ...listener }) => listener),
+    listeners,
     portsDefaulted,
     files: sources.files,
     warnings: [...warnings, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
@@ -90,28 +93,16 @@ export function loadConfig(input: SourcesInput): Config {
     return errors.attempt(() => {
       const found = sources.find(row);
       const value = readFound(row, found);
-      const shown = found === undefined ? (row.defaultText ?? row.kind.show(value)) : shownOf(row, value);
-      rows.push({ name: row.key, value: shown, source: found?.source ?? 'default' });
+      rows.push(rowOf(row, value, found));
       return value;
     }, row.default);
   }
 }
 
-/** The kind of a source; for a listener the kind of its port, or of its host when only the host is set. */
-export function kindOfSource(source: string): SourceKind {
-  const [, port, host] = /^port: (.*); host: (.*)$/.exec(source) ?? [];
-  if (port !== undefined && host !== undefined) return kindOfSource(port === 'default' ? host : port);
-  if (source === 'default') return 'default';
-  if (source.startsWith('--')) return 'flag';
-  return /^[A-Z0-9_]+$/.test(source) ? 'environment' : 'file';
-}
-
-export type SourceKind = 'flag' | 'environment' | 'file' | 'default';
-
 function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   if (found === undefined) return row.default;
   const value = row.kind.read(found.raw, found.folder);
-  if (value !== undefined && found.source.startsWith('--') && row.kind.holdsSecret?.(value)) {
+  if (value !== undefined && found.kind === 'flag' && row.kind.holdsSecret?.(value)) {
     throw new ConfigError(
       `${found.source}: all users of this machine can read a password on a command line; put it into GATEWAY_${row.variable}`,
     );
@@ -121,9 +112,16 @@ function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   throw new ConfigError(`${found.sourceLine ?? found.source}: expected ${row.kind.type}${shown}`);
 }
 
-function shownOf<T>({ secret, kind }: Setting<T>, value: T): string {
-  if (secret === undefined) return kind.show(value);
-  return kind.mask?.(value) ?? MASK;
+function rowOf<T>(setting: Setting<T>, value: T, found: Found | undefined): ConfigRow {
+  const { key: name, kind, secret, defaultText } = setting;
+  const typed = typeof value === 'number' ? Number(kind.show(value)) : (value ?? null);
+  if (found === undefined) {
+    const shown = defaultText ?? kind.show(value);
+    return { name, value: shown, typed, source: 'default', sourceKind: 'default', setting };
+  }
+  const { source, kind: sourceKind } = found;
+  const masked = secret && (kind.mask?.(value) ?? MASK);
+  return { name, value: masked ?? kind.show(value), typed: masked ?? typed, source, sourceKind, setting };
 }
 
 /** The written value, shortened to one line. A list or a section may be long, or even contain itself. */
@@ -152,7 +150,9 @@ export interface ListenAddress {
 }
 
 interface ResolvedListeners {
-  readonly listeners: readonly (ListenAddress & { readonly source: string })[];
+  readonly listeners: readonly ListenAddress[];
+  /** A row for each; the rows of the other settings follow. */
+  readonly rows: ConfigRow[];
   /** True when no port is set: then one port in use is a warning. Source: ADR 4. */
   readonly portsDefaulted: boolean;
   readonly warnings: readonly string[];
@@ -184,7 +184,8 @@ function resolveListeners(sources: Sources, attempt: ErrorRecorder): ResolvedLis
     (ports.some(({ found }) => found) ? undefined : sources.file(SETTINGS.port));
   const portsDefaulted = single === undefined && ports.every(({ found }) => found === undefined);
 
-  const listeners: ResolvedListeners['listeners'][number][] = [];
+  const listeners: ListenAddress[] = [];
+  const rows: ConfigRow[] = [];
   if (single !== undefined) {
     add('gateway', single, sources.flag(SETTINGS.host) ?? sources.environment(SETTINGS.host));
   } else {
@@ -196,7 +197,7 @@ function resolveListeners(sources: Sources, attempt: ErrorRecorder): ResolvedLis
         warnings.push(`${own.source} has no effect: ${prefix}PORT is not set, but another port is`);
     }
   }
-  return { listeners, portsDefaulted, warnings };
+  return { listeners, rows, portsDefaulted, warnings };
 
   function add(label: ListenAddress['label'], port?: Found, host?: Found, otherwise = 0): void {
     const hostFound = host ?? sources.file(SETTINGS.host);
@@ -211,7 +212,11 @@ function resolveListeners(sources: Sources, attempt: ErrorRecorder): ResolvedLis
     );
     const [ofPort, ofHost] = [port?.source ?? 'default', hostFound?.source ?? 'default'];
     const source = ofPort === ofHost ? ofPort : `port: ${ofPort}; host: ${ofHost}`;
-    if (!isTwin) listeners.push({ ...listener, source });
+    if (isTwin) return;
+    listeners.push(listener);
+    const value = hostAndPort(listener.host, listener.port);
+    const sourceKind = (port ?? hostFound)?.kind ?? 'default';
+    rows.push({ name: 'listen', value, typed: listener, source, sourceKind });
   }
 
   function portVariable({ prefix }: DefaultListener): Found | undefined {

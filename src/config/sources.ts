@@ -31,6 +31,7 @@ export interface SourcesInput {
 /** A value as written. `source` names its place for messages: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. */
 export interface Found {
   readonly raw: unknown;
+  readonly kind: 'flag' | 'environment' | 'file';
   readonly source: string;
   /** The source with its line, if the value is in a file. */
   readonly sourceLine?: string;
@@ -64,7 +65,8 @@ export class Sources {
 
   flag({ flag }: SettingNames): Found | undefined {
     const raw = flag === undefined ? undefined : this.#input.flags?.[flag];
-    return raw === undefined ? undefined : { raw, source: `--${flag}`, folder: this.#input.cwd };
+    if (raw === undefined) return undefined;
+    return { raw, kind: 'flag', source: `--${flag}`, folder: this.#input.cwd };
   }
 
   /** The variable with either prefix. Throws ConfigError when both are set and differ. */
@@ -81,15 +83,16 @@ export class Sources {
   /** One variable; for a secret also the file that `<variable>_FILE` names. */
   variable(prefix: Prefix, { variable, secret }: SettingNames): Found | undefined {
     const { env = {}, cwd: folder } = this.#input;
+    const kind = 'environment';
     const source = prefix + variable;
     const raw = env[source] || undefined;
     const secretFile = secret ? env[`${source}_FILE`] || undefined : undefined;
-    if (secretFile === undefined) return raw === undefined ? undefined : { raw, source, folder };
+    if (secretFile === undefined) return raw === undefined ? undefined : { raw, kind, source, folder };
     if (raw !== undefined)
       throw new ConfigError(`${source} and ${source}_FILE are both set: unset one of them`);
     const text = this.#readRequired(secretFile, `${source}_FILE`);
     // Editors and `echo` end a file with a line break that is not part of the secret.
-    return { raw: text.replace(/[\r\n]+$/, ''), source: `${source}_FILE`, folder };
+    return { raw: text.replace(/[\r\n]+$/, ''), kind, source: `${source}_FILE`, folder };
   }
 
   file({ key }: SettingNames): Found | undefined {
@@ -98,6 +101,7 @@ export class Sources {
     const { name } = this.#file;
     return {
       raw: written.value,
+      kind: 'file',
       source: `${name}, ${key}`,
       sourceLine: `${written.sourceLine}, ${key}`,
       folder: dirname(resolve(this.#input.cwd, name)),

@@ -1,12 +1,12 @@
 // `stagedoor config | doctor`: the settings, with their sources, of a gateway that would start here now, and
 // checks of the conditions for it, with advice.
 
-import { ALL_SETTINGS } from '../../config/settings.ts';
-import type { Config, ConfigRow } from '../../config.ts';
+import type { ConfigRow } from '../../config.ts';
+import { fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { Examination } from '../doctor/checks.ts';
 import { wrapLines } from '../help.ts';
-import { printResult, table } from '../output.ts';
+import { type Columns, printResult, table } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -17,36 +17,17 @@ export const config: CommandDefinition = {
   examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const settings = readSettings(input, terminal);
-    printResult(input, terminal, typed(settings), () => table(terminal, COLUMNS, settings.rows));
+    const record = settings.rows.map(({ name, typed: value, source }) => ({ name, value, source }));
+    printResult(input, terminal, record, () => table(terminal, COLUMNS, settings.rows));
     for (const warning of settings.warnings) terminal.note(`warning: ${warning}`);
     return 0;
   },
 };
 
-const COLUMNS = { SETTING: 'name', SOURCE: 'source', VALUE: 'value' } as const;
+const COLUMNS: Columns<ConfigRow> = { SETTING: 'name', SOURCE: 'source', VALUE: shownValue };
 
-type TypedRow = Omit<ConfigRow, 'value'> & { readonly value: unknown };
-
-/** The rows with values as numbers, booleans and lists; null for unset values. Units stay those of the settings. */
-function typed({ rows, listeners }: Config): readonly TypedRow[] {
-  // The rows of listeners are the first ones, in the same order.
-  return rows.map((row, index) => ({
-    ...row,
-    value: row.name === 'listen' ? listeners[index] : typedValue(row),
-  }));
-}
-
-function typedValue({ name, value, source }: ConfigRow): unknown {
-  const setting = ALL_SETTINGS.find(({ key }) => key === name);
-  if (setting === undefined) return value;
-  const isDefault = source === 'default';
-  if (isDefault && setting.default === undefined) return null;
-  // A sentence about the default is only for display.
-  if (isDefault && setting.defaultText !== undefined) return setting.default;
-  const read = setting.kind.read(value, '/');
-  // Times are read as milliseconds, but written in seconds.
-  if (typeof read === 'number') return Number(value);
-  return typeof read === 'boolean' || Array.isArray(read) ? read : value;
+function shownValue({ value, setting, typed }: ConfigRow): string {
+  return setting === undefined ? `${value} (${fields(typed).label})` : value;
 }
 
 /** No check changes anything. */

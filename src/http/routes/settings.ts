@@ -2,8 +2,8 @@
 // its source and takes effect at the next start; only the log level can be changed here, until the next start.
 
 import Type, { type Static } from 'typebox';
-import { ALL_SETTINGS, LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
-import { type ConfigRow, kindOfSource } from '../../config.ts';
+import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
+import type { ConfigRow } from '../../config.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { CLOSED, text } from '../schemas.ts';
@@ -59,23 +59,18 @@ export const settingRoutes: readonly Route[] = [
 
 /** The log level is the only setting that changes without a restart. */
 function recordOf(
-  { name, value, source }: ConfigRow,
+  { name, value, typed, source: from, sourceKind: source, setting }: ConfigRow,
   { level }: Services['log'],
 ): Static<typeof SettingRecord> {
-  const row = ALL_SETTINGS.find(({ key }) => key === name);
-  // A listener has two settings; its label is only for messages.
-  const description = row?.doc ?? 'Address and port that the gateway listens on.';
-  if (name === SETTINGS.logLevel.key && value !== level)
+  const description = setting?.doc ?? 'Address and port that the gateway listens on.';
+  if (setting === SETTINGS.logLevel && value !== level)
     return { name, value: level, source: 'runtime', description };
-  const kind = kindOfSource(source);
-  const unit = row?.kind.unit;
+  const unit = typeof typed === 'number' ? setting?.kind.unit : undefined;
   return {
-    name,
-    value: row === undefined ? value.replace(/ \(.*\)$/, '') : value,
-    // A default may be text: "none".
-    ...(unit === undefined || Number.isNaN(Number(value)) ? {} : { unit }),
-    source: kind,
-    ...(kind === 'default' ? {} : { from: source }),
+    ...{ name, value },
+    ...(unit === undefined ? {} : { unit }),
+    source,
+    ...(source === 'default' ? {} : { from }),
     description,
   };
 }
