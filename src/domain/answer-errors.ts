@@ -2,7 +2,7 @@
 // unchanged.
 
 import { quoted, validationFailed } from './error-catalogue.ts';
-import { type ErrorDetails, GatewayError } from './errors.ts';
+import { GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject } from './json.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
@@ -62,23 +62,16 @@ export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
 
 const ARGUMENTS_REFUSED = /^MCP error -32602: (?!Tool \S+ (?:not found|disabled)$)/;
 
-function resourceNotFound(uri: string, backendError?: JsonRpcError): GatewayError {
+function resourceNotFound(uri: string, backendError: JsonRpcError): GatewayError {
   // Any other code may have another cause, so the message of the backend is repeated.
-  const isCertain = backendError === undefined || backendError.code === RPC.resourceNotFound;
-  const because = isCertain ? '' : `: ${backendError.message}`;
-  return new GatewayError(
-    'RESOURCE_NOT_FOUND',
-    `No resource ${quoted(uri)}${because}.`,
-    withBackendError(backendError),
-  );
+  const because = backendError.code === RPC.resourceNotFound ? '' : `: ${backendError.message}`;
+  const message = `No resource ${quoted(uri)}${because}.`;
+  return new GatewayError('RESOURCE_NOT_FOUND', message, { delivered: 'yes', backendError });
 }
 
-function promptNotFound(prompt: string, backendError?: JsonRpcError): GatewayError {
-  return new GatewayError(
-    'PROMPT_NOT_FOUND',
-    `No prompt named ${quoted(prompt)}.`,
-    withBackendError(backendError),
-  );
+function promptNotFound(prompt: string, backendError: JsonRpcError): GatewayError {
+  const message = `No prompt named ${quoted(prompt)}.`;
+  return new GatewayError('PROMPT_NOT_FOUND', message, { delivered: 'yes', backendError });
 }
 
 export function invalidToolArguments(tool: string, backendError: JsonRpcError): GatewayError {
@@ -100,8 +93,4 @@ export function toolExecutionFailed(
 function promptArgumentsRefused(backendError: JsonRpcError): GatewayError {
   const item = { loc: ['body', 'arguments'], msg: backendError.message, type: 'value_error' };
   return validationFailed([item], undefined, { delivered: 'yes', backendError });
-}
-
-function withBackendError(backendError: JsonRpcError | undefined): ErrorDetails {
-  return backendError ? { delivered: 'yes', backendError } : {};
 }

@@ -2,7 +2,13 @@
 // the answer of a backend are in answer-errors.ts.
 
 import type { Scope } from './account.ts';
-import { type Delivered, type ErrorDetails, GatewayError, type ValidationItem } from './errors.ts';
+import {
+  type Delivered,
+  type ErrorDetails,
+  GatewayError,
+  retryAfter,
+  type ValidationItem,
+} from './errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './instance.ts';
 import { LIMITS } from './limits.ts';
 import { cutText } from './text.ts';
@@ -44,7 +50,7 @@ export function payloadTooLarge(limitBytes: number): GatewayError {
 export function tooManyBodies(): GatewayError {
   const message =
     'Too many large request bodies are being read, queued or in flight; try again when some are answered.';
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 1 });
+  return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
 export function unsupportedMediaType(contentType: string, accepted = 'application/json'): GatewayError {
@@ -79,16 +85,16 @@ export function notWritable(cause: unknown): GatewayError {
 
 export function authenticationRequired(): GatewayError {
   const message = 'Authentication is required: send "Authorization: Bearer <token>" or "X-API-Key: <key>".';
-  return new GatewayError('AUTHENTICATION_REQUIRED', message, { challenge: true });
+  return new GatewayError('AUTHENTICATION_REQUIRED', message);
 }
 
 /** `why` is a clause that reveals nothing to the caller: "The API key has expired". */
 export function invalidCredentials(why = 'The credentials are not valid'): GatewayError {
-  return new GatewayError('INVALID_CREDENTIALS', `${why}.`, { challenge: true });
+  return new GatewayError('INVALID_CREDENTIALS', `${why}.`);
 }
 
 export function tokenExpired(): GatewayError {
-  return new GatewayError('TOKEN_EXPIRED', 'The token has expired; log in again.', { challenge: true });
+  return new GatewayError('TOKEN_EXPIRED', 'The token has expired; log in again.');
 }
 
 // --- authorization -------------------------------------------------------------------------------------------------
@@ -190,7 +196,7 @@ export function commandExposes(reason: string): GatewayError {
 
 export function tooManyTests(): GatewayError {
   const message = 'Too many connection tests are running; wait until one has ended.';
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+  return new GatewayError('QUEUE_FULL', message, retryAfter(5));
 }
 
 /** A registered instance was not healthy within `waitMs`, or was removed. */
@@ -200,19 +206,13 @@ export function notHealthyInTime(
   waitMs: number,
 ): GatewayError {
   const name = `Instance "${id}" of "${template}"`;
-  if (state === 'stopped')
-    return new GatewayError(
-      'SERVER_NOT_FOUND',
-      `${name} was deregistered or replaced before it was healthy.`,
-    );
+  const removed = `${name} was deregistered or replaced before it was healthy.`;
+  if (state === 'stopped') return new GatewayError('SERVER_NOT_FOUND', removed);
   const plainMessage = `${name} is not healthy after ${waitMs / 1000} s; it stays registered and the gateway retries.`;
-  const message = reason === null ? plainMessage : `${plainMessage.slice(0, -1)} (${reason}).`;
-  return new GatewayError('BACKEND_UNAVAILABLE', message, {
-    delivered: 'no',
-    plainMessage,
-    instanceId: id,
-    ...(reason === null ? {} : { reason }),
-  });
+  const details = { delivered: 'no', plainMessage, instanceId: id } as const;
+  if (reason === null) return new GatewayError('BACKEND_UNAVAILABLE', plainMessage, details);
+  const message = `${plainMessage.slice(0, -1)} (${reason}).`;
+  return new GatewayError('BACKEND_UNAVAILABLE', message, { ...details, reason });
 }
 
 // --- sessions, and bounds per client -------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ export function sessionShareLimit(most: number): GatewayError {
 
 export function dedicatedShareLimit(most: number): GatewayError {
   const message = `Limit of ${most} processes or conversations of the instance per caller reached (setting sessions.share).`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+  return new GatewayError('QUEUE_FULL', message, retryAfter(5));
 }
 
 /** A call was cancelled for another one, because its client was disconnected. */
@@ -266,7 +266,7 @@ export function capacityYielded(): GatewayError {
 
 export function processLimit(most: number): GatewayError {
   const message = `Limit of ${most} dedicated processes of the instance reached (setting sessions.max_processes).`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
 /** A call needs an answer of its client to a request of its server, and too many other calls, or those of its caller, wait for one. */
@@ -277,10 +277,8 @@ export function parkedCallsFull(most: number): GatewayError {
 
 /** Too many streams of `subscriptions/listen` are open; `isShare`: of this caller. */
 export function listenLimit(most: number, isShare: boolean): GatewayError {
-  const message = isShare
-    ? `Limit of ${most} subscriptions per caller reached.`
-    : `Limit of ${most} subscriptions reached.`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
+  const message = `Limit of ${most} subscriptions${isShare ? ' per caller' : ''} reached.`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
 // --- backends that did not answer ----------------------------------------------------------------------------------
@@ -289,8 +287,7 @@ export function listenLimit(most: number, isShare: boolean): GatewayError {
 export function noHealthyInstance(template: string, why = ''): GatewayError {
   const plainMessage = `No instance of "${template}" is healthy right now.`;
   const message = why === '' ? plainMessage : `${plainMessage.slice(0, -1)}: ${why}.`;
-  const details = { delivered: 'no', retryAfterSeconds: 2, plainMessage } as const;
-  return new GatewayError('NO_HEALTHY_INSTANCE', message, details);
+  return new GatewayError('NO_HEALTHY_INSTANCE', message, { ...retryAfter(2), plainMessage });
 }
 
 /** The instance is registered, but cannot be reached from this node. `why` says where it runs, as a clause. */
@@ -310,14 +307,8 @@ export function toolNotFound(tool: string, owner: string): GatewayError {
 }
 
 export function queueFull(template: string): GatewayError {
-  return new GatewayError(
-    'QUEUE_FULL',
-    `All instances of "${template}" are at capacity and the queue is full.`,
-    {
-      delivered: 'no',
-      retryAfterSeconds: 1,
-    },
-  );
+  const message = `All instances of "${template}" are at capacity and the queue is full.`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
 /** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". */
@@ -327,9 +318,9 @@ export function backendUnavailable(
 ): GatewayError {
   return new GatewayError('BACKEND_UNAVAILABLE', `The backend is unavailable: ${reason}.`, {
     ...details,
+    ...(details.delivered === 'no' ? retryAfter(1) : {}),
     reason,
     plainMessage: 'The backend is unavailable.',
-    ...(details.delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
   });
 }
 
@@ -354,9 +345,8 @@ export function backendTimeout(afterMs: number, delivered: Delivered = 'unknown'
   // A measured time is a few ms over the limit.
   const seconds = (afterMs < 1_000 ? afterMs : Math.round(afterMs / 100) * 100) / 1000;
   return new GatewayError('BACKEND_TIMEOUT', `The backend did not answer within ${seconds} s.`, {
-    delivered,
+    ...(delivered === 'no' ? retryAfter(1) : { delivered }),
     suspicious: true,
     reason: `it did not answer within ${seconds} s`,
-    ...(delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
   });
 }

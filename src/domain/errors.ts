@@ -21,14 +21,12 @@ export interface ErrorDetails {
   readonly status?: number;
   /** Set on every failure between the gateway and a backend or its database; failover and Retry-After depend on it. */
   readonly delivered?: Delivered;
-  /** Seconds after which a retry makes sense. */
+  /** Seconds after which a retry makes sense; only when the call certainly did not happen. Source: ADR 5. */
   readonly retryAfterSeconds?: number;
   /** Issues of VALIDATION_ERROR. */
   readonly items?: readonly ValidationItem[];
   /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];
-  /** True when other credentials are needed: the answer has `WWW-Authenticate`. */
-  readonly challenge?: boolean;
   /** Methods of METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
   /** The JSON-RPC error of a backend, when it is the reason. */
@@ -71,17 +69,16 @@ export class GatewayError extends Error {
 
 /** No instance is known to be healthy yet. */
 export function gatewayStarting(): GatewayError {
-  return new GatewayError('NO_HEALTHY_INSTANCE', 'The gateway is starting.', {
-    delivered: 'no',
-    retryAfterSeconds: 1,
-  });
+  return new GatewayError('NO_HEALTHY_INSTANCE', 'The gateway is starting.', retryAfter(1));
 }
 
 export function shuttingDown(): GatewayError {
-  return new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down.', {
-    delivered: 'no',
-    retryAfterSeconds: 5,
-  });
+  return new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down.', retryAfter(5));
+}
+
+/** Details of an error of a call that did not happen, and may succeed later. */
+export function retryAfter(retryAfterSeconds: number): ErrorDetails {
+  return { delivered: 'no', retryAfterSeconds };
 }
 
 /**
@@ -93,10 +90,10 @@ export function databaseUnavailable(
   delivered: Delivered = 'no',
   fate = delivered === 'no' ? NOTHING_CHANGED : PERHAPS_CHANGED,
 ): GatewayError {
+  const details = delivered === 'no' ? retryAfter(5) : { delivered };
   return new GatewayError('DATABASE_UNAVAILABLE', `The database does not answer. ${fate}`, {
     cause,
-    delivered,
-    ...(delivered === 'no' ? { retryAfterSeconds: 5 } : {}),
+    ...details,
   });
 }
 
@@ -183,8 +180,7 @@ export function perhapsDelivered({ code, message, facts }: GatewayError): Gatewa
 export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
   const { cause = error, unreachable, reason, plainMessage } = error.facts;
   return new GatewayError(error.code, error.message, {
-    delivered: 'no',
-    retryAfterSeconds: 1,
+    ...retryAfter(1),
     cause,
     stderr,
     ...definedFields({ unreachable, reason, plainMessage }),

@@ -146,13 +146,12 @@ export function errorReply(
   return json(error.status, body, { headers: errorHeaders(error), instanceId });
 }
 
-/** `WWW-Authenticate` where other credentials would help. `Retry-After` only when the call certainly did not happen. */
+/** `WWW-Authenticate` where other credentials would help. */
 function errorHeaders(error: GatewayError): string[] {
-  const { allow, retryAfterSeconds, challenge } = error.facts;
+  const { allow, retryAfterSeconds } = error.facts;
   const headers: string[] = [];
-  if (challenge) headers.push('WWW-Authenticate', 'Bearer');
+  if (error.status === 401) headers.push('WWW-Authenticate', 'Bearer');
   if (allow !== undefined) headers.push('Allow', allow.join(', '));
-  if (retryAfterSeconds !== undefined && error.delivered === 'no')
-    headers.push('Retry-After', String(retryAfterSeconds));
+  if (retryAfterSeconds !== undefined) headers.push('Retry-After', String(retryAfterSeconds));
   return headers;
 }

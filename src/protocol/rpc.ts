@@ -69,7 +69,9 @@ export function rpcFailureOf(thrown: unknown, id: JsonRpcId | null = null): RpcF
     return new RpcFailure(thrown.status, thrown.error, id, thrown.headers, thrown.cause);
   }
   const error = asGatewayError(thrown);
-  return new RpcFailure(error.status, jsonRpcErrorOf(error), id, headersOf(error), error);
+  const { retryAfterSeconds } = error.facts;
+  const headers = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
+  return new RpcFailure(error.status, jsonRpcErrorOf(error), id, headers, error);
 }
 
 /** The internal error behind a failure, which the answer does not show. Undefined for any other failure. */
@@ -101,13 +103,6 @@ function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
 function messageOf({ message, facts: { plainMessage, items } }: GatewayError): string {
   const text = plainMessage ?? message;
   return items === undefined ? text : [text, ...items.map((item) => item.msg)].join(' ');
-}
-
-/** Retry-After only when the call certainly did not happen. Source: ADR 5. */
-function headersOf({ delivered, facts: { retryAfterSeconds } }: GatewayError): readonly string[] {
-  return retryAfterSeconds === undefined || delivered !== 'no'
-    ? []
-    : ['Retry-After', String(retryAfterSeconds)];
 }
 
 const CLOSE_BRACE = Buffer.from('}');
