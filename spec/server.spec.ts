@@ -12,6 +12,7 @@ import * as assert from 'uvu/assert';
 import { fields } from '../src/cli/answers.ts';
 import { loadConfig } from '../src/config.ts';
 import type { GatewayEvent } from '../src/domain/events.ts';
+import { VERSION } from '../src/domain/version.ts';
 import { ListenError } from '../src/listeners.ts';
 import { claimNodeOfFile } from '../src/node-claim.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
@@ -35,9 +36,9 @@ test.after.each(async () => {
 });
 
 test('serves both surfaces, with the version of the package as build', async () => {
-  const { urls } = await start({}, { build: '9.9.9' });
+  const { urls } = await start();
   const health = fields(await (await fetch(`${urls[0]}/gateway/health`)).json());
-  assert.equal([health.status, health.build], ['healthy', '9.9.9']);
+  assert.equal([health.status, health.build], ['healthy', VERSION]);
   assert.is((await fetch(`${urls[0]}/health`)).status, 200);
   assert.is((await fetch(`${urls[0]}/readyz`)).status, 200);
 });
@@ -48,10 +49,11 @@ test('gives templates the defaults of the configuration', async () => {
 });
 
 test('serves metrics without credentials on a separate port, until it has closed', async () => {
-  const server = await start({ 'metrics-port': '0' }, { build: '9.9.9' });
+  const server = await start({ 'metrics-port': '0' });
   const url = String(server.metricsUrl);
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
-  assert.match(await (await fetch(url)).text(), 'stagedoor_build_info{version="2.0.0",build="9.9.9"} 1');
+  const versions = `stagedoor_build_info{version="2.0.0",build="${VERSION}"} 1`;
+  assert.match(await (await fetch(url)).text(), versions);
   assert.is((await fetch(new URL('/health', url))).status, 404);
   const [port] = /\d+(?=\/metrics)/.exec(url) ?? [];
   const error = await start({ 'metrics-port': String(port) }).catch((thrown: unknown) => thrown);

@@ -53,8 +53,6 @@ export interface ServerOptions {
   readonly log?: Logger;
   /** Called with the events once the ports are open, before the first event. They complete when the gateway has closed. */
   readonly onEvents?: (events$: Observable<GatewayEvent>) => void;
-  /** Version of the package, shown as `build`. Default `unknown`. */
-  readonly build?: string;
   /** Base of a relative SQLite path. Default: the working folder. */
   readonly folder?: string;
   /** Gets lines for the operator, such as the first password, at once, because the start may fail later. They are never logged. */
@@ -92,8 +90,7 @@ async function start(
     opened.unshift(close);
     options.signal?.throwIfAborted();
   };
-  const { log = pino({ level: 'silent' }), build = 'unknown' } = options;
-  const { folder = process.cwd(), isTerminal = false } = options;
+  const { log = pino({ level: 'silent' }), folder = process.cwd(), isTerminal = false } = options;
   const otlp = await otlpOf(log);
   onUndo(async () => otlp?.close());
   // Read before anything is opened: an unreadable document must not leave a half-started gateway.
@@ -170,7 +167,6 @@ async function start(
     bodyBounds: memoryBounds(memoryBytes).requests,
     unreadBounds: memoryBounds(memoryBytes).unreadAnswers,
     log,
-    build,
   });
   metrics = app.metrics;
   options.signal?.throwIfAborted();

@@ -77,7 +77,6 @@ export async function startApp(
     settings: [],
     maxBodyBytes: LIMITS.requestBodyBytes,
     bodyBounds: memoryBounds(2 ** 30).requests,
-    build: '0.0.0-spec',
     ...rest,
   });
   const { port, close } = await startRawServer(app.callback());

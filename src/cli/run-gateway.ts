@@ -126,7 +126,7 @@ async function start(
   const isTerminal = columns !== undefined;
   try {
     const onEvents = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
-    const options = { log, onEvents, onNotice: print, build: VERSION, folder, isTerminal, signal };
+    const options = { log, onEvents, onNotice: print, folder, isTerminal, signal };
     return await startServer(config, options);
   } catch (error) {
     if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))

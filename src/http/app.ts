@@ -49,7 +49,6 @@ export interface AppOptions extends EventStreamOptions, Omit<HostOriginCheckOpti
   readonly definitions: readonly TemplateDefinition[];
   /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
-  readonly build: string;
   /** The settings in effect, secrets masked, for `GET /gateway/settings`. */
   readonly settings: readonly ConfigRow[];
   /** Folder of the built console. Default: that of this package. */
@@ -72,7 +71,7 @@ const arrivals = channel('stagedoor:request');
 
 /** Makes the application of a gateway. Two apps share nothing. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
-  const { log, auth, mcp, allowedCommands, build, maxBodyBytes } = options;
+  const { log, auth, mcp, allowedCommands, maxBodyBytes } = options;
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(options);
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
@@ -104,9 +103,9 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
   const events = new RecentEvents(gateway.events$);
   const consoleFiles = new ConsoleFiles(options.consoleFolder);
-  const metrics = new Prometheus(gateway, build);
+  const metrics = new Prometheus(gateway);
   const services: Services = {
-    ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, log, build },
+    ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, log },
     settings: options.settings,
     samples: new Samples(gateway),
     metrics,

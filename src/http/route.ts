@@ -52,7 +52,6 @@ export interface Services {
   readonly log: { level: string };
   /** The settings in effect, secrets masked. */
   readonly settings: readonly ConfigRow[];
-  readonly build: string;
 }
 
 export interface AnswerDoc {

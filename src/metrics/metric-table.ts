@@ -6,6 +6,7 @@ import type { BucketCounts } from '../actors/durations.ts';
 import type { InstanceCounts, Metrics, TemplateCounts } from '../actors/metrics.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
+import { API_VERSION, VERSION } from '../domain/version.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
 
 interface HttpAnswers {
@@ -18,8 +19,6 @@ export interface MetricsReading {
   readonly traffic: Pick<Metrics, 'isRegistryCurrent' | 'instance' | 'template'>;
   readonly http: HttpAnswers;
   readonly isDatabaseConnected: boolean;
-  readonly version: string;
-  readonly build: string;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -224,7 +223,7 @@ export const METRICS: readonly Metric[] = [
     name: 'stagedoor_build_info',
     help: 'Always 1; the labels are the versions of the API and of the package',
     labels: ['version', 'build'],
-    read: ({ version, build }) => [[{ version, build }, 1]],
+    read: () => [[{ version: API_VERSION, build: VERSION }, 1]],
   },
 ];
 

@@ -11,7 +11,6 @@ import { isLoopback } from '../config.ts';
 import { mayUse, type Principal } from '../domain/account.ts';
 import { LOCAL_HOST } from '../domain/endpoint.ts';
 import type { ErrorCode } from '../domain/errors.ts';
-import { API_VERSION } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
 import { isOfTemplates, METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 
@@ -31,15 +30,13 @@ export class Prometheus {
   /** HTTP answers of the app by status, and by error code: bounded by their catalogues. */
   readonly #http = { statuses: new Map<number, number>(), errors: new Map<ErrorCode, number>() };
   readonly #gateway: MetricsSource;
-  readonly #build: string;
   /** The text that is being made; concurrent scrapes share it. */
   #all: Promise<string> | undefined;
   /** Metrics of the process. Its collectors observe the event loop and the garbage collector after the first scrape. */
   #process: Registry | undefined;
 
-  constructor(gateway: MetricsSource, build: string) {
+  constructor(gateway: MetricsSource) {
     this.#gateway = gateway;
-    this.#build = build;
   }
 
   countAnswer(status: number, code: ErrorCode | undefined): void {
@@ -76,8 +73,7 @@ export class Prometheus {
     const { metrics: traffic } = this.#gateway;
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
-    const versions = { version: API_VERSION, build: this.#build };
-    return { templates, traffic, http: this.#http, isDatabaseConnected, ...versions };
+    return { templates, traffic, http: this.#http, isDatabaseConnected };
   }
 
   #ofProcess({ Registry, collectDefaultMetrics }: PromClient): Registry {

@@ -2,6 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { VERSION } from '../../../src/domain/version.ts';
 import { createGateway, Gateway } from '../../../src/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { becomes } from '../../helpers/eventually.ts';
@@ -91,7 +92,7 @@ test('list draining instances and programs of other nodes, but do not count them
 test('count templates and instances, and derive healthy, degraded or unhealthy', async () => {
   const { uptime, ...view } = (await ask('/gateway/health')).body;
   assert.ok(Number.isInteger(uptime));
-  const numbers = { database: 'connected', templates: 1, version: '2.0.0', build: '0.0.0-spec' };
+  const numbers = { database: 'connected', templates: 1, version: '2.0.0', build: VERSION };
   assert.equal(view, { ...numbers, status: 'healthy', instances: { total: 1, healthy: 1, unhealthy: 0 } });
   const status = async () => (await ask('/gateway/health')).body.status;
   await app.gateway.register('demo', DEAD);

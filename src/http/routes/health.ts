@@ -10,7 +10,7 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
-import { API_VERSION } from '../../domain/version.ts';
+import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
@@ -54,13 +54,14 @@ export const ServerHealth = Type.Object({
   mcp_servers: InstanceCounts,
 });
 
-export async function healthOf(gateway: Gateway): Promise<Omit<Static<typeof GatewayHealth>, 'build'>> {
+export async function healthOf(gateway: Gateway): Promise<Static<typeof GatewayHealth>> {
   const database = await gateway.databaseStatus();
   const instances = instanceCounts(gateway.servers());
   const isDown = database === 'disconnected' || (instances.total > 0 && instances.healthy === 0);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
   const uptime = gateway.stats().uptimeSeconds;
-  return { status, database, templates: gateway.templates().length, instances, uptime, version: API_VERSION };
+  const versions = { version: API_VERSION, build: VERSION };
+  return { status, database, templates: gateway.templates().length, instances, uptime, ...versions };
 }
 
 const healthFields = {
@@ -133,7 +134,7 @@ export const healthRoutes: readonly Route[] = [
     summary: 'Health of the gateway and its instances',
     scope: 'open',
     answers: { 200: { description: 'Status and counts', body: GatewayHealth } },
-    handler: async (_input, { gateway, build }) => json(200, { ...(await healthOf(gateway)), build }),
+    handler: async (_input, { gateway }) => json(200, await healthOf(gateway)),
   }),
   defineRoute('GET', '/health', {
     summary: 'Health of the gateway and its database',
