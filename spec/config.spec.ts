@@ -14,14 +14,16 @@ const test = suite('configuration');
 const documentation = new URL('../docs/reference/configuration.md', import.meta.url);
 
 test('has the defaults of the table, which the documentation shows, when nothing is set', () => {
-  const { rows: _, listeners, portsDefaulted, nodeId, nodeHost, files, warnings, ...config } = load();
+  const { rows: _, listeners, portsDefaulted, nodeId, nodeHost, ...more } = load();
+  const { folder, files, warnings, ...config } = more;
   const { host: __, port: ___, nodeId: ____, ...defaults } = readAll(SETTINGS, (row) => row.default);
   assert.equal(config, defaults);
   assert.equal(listeners, [
     { host: '0.0.0.0', port: 8080, label: 'templates' },
     { host: '0.0.0.0', port: 8000, label: 'servers' },
   ]);
-  assert.equal([portsDefaulted, nodeId, nodeHost, files, warnings], [true, 'local', undefined, [], []]);
+  assert.equal([portsDefaulted, nodeId, nodeHost], [true, 'local', undefined]);
+  assert.equal([folder, files, warnings], [cwd, [], []]);
 });
 
 test('reads the environment variables MCP_GATEWAY_* and GATEWAY_*', () => {

@@ -17,7 +17,7 @@ import { ListenError } from '../src/listeners.ts';
 import { claimNodeOfFile } from '../src/node-claim.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
 import type { RevisionChange } from '../src/persistence/revision-watch.ts';
-import { logDatabase, type RunningServer, startServer } from '../src/server.ts';
+import { logDatabase, type RunningServer, type ServerOptions, startServer } from '../src/server.ts';
 import { until } from './conformance/transport.ts';
 import { folderOfAll } from './helpers/folder.ts';
 import { HeldTool, serving } from './helpers/function-backend.ts';
@@ -130,9 +130,9 @@ test('starts no program and makes no database, key or first admin when the port 
   const script = `require('node:fs').writeFileSync(${JSON.stringify(join(empty, 'started'))}, '')`;
   const instance = { id: 'one', command: process.execPath, args: ['-e', script] };
   await writeFile(file, JSON.stringify({ templates: { demo: { instances: [instance] } } }));
-  const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
+  const env = { GATEWAY_DATABASE_URL: `sqlite:///${join(empty, 'gateway.db')}` };
   const flags = { port: String(await takenPort()), 'registry-file': file };
-  assert.instance(await thrownBy(start(flags, { folder: empty }, env)), ListenError);
+  assert.instance(await thrownBy(start(flags, {}, env)), ListenError);
   assert.equal(await readdir(empty), []);
 });
 
@@ -141,14 +141,11 @@ test('does not migrate the database file of another gateway that runs as the sam
   const file = join(shared, 'gateway.db');
   await writeFile(file, '');
   const claim = await claimNodeOfFile(file, 'local');
-  const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
-  assert.match(
-    String(await thrownBy(start({}, { folder: shared }, env))),
-    'already runs as the node "local"',
-  );
+  const env = { GATEWAY_DATABASE_URL: `sqlite:///${file}` };
+  assert.match(String(await thrownBy(start({}, {}, env))), 'already runs as the node "local"');
   assert.is((await stat(file)).size, 0);
   await claim.release();
-  await start({}, { folder: shared }, env);
+  await start({}, {}, env);
 });
 
 test('continues without a default port that is taken, and warns of it', async () => {
@@ -213,7 +210,7 @@ test.needs(process.platform !== 'win32', 'files have no modes on Windows')(
     const file = join(folder, 'open.db');
     const env = { ...OPEN, GATEWAY_DATABASE_URL: 'sqlite:///open.db' };
     const warningsOf = async () => {
-      const server = await start({}, { folder }, env);
+      const server = await start({}, {}, env);
       await server.close();
       return server.warnings;
     };
@@ -232,7 +229,7 @@ test.run();
 
 async function start(
   flags: Record<string, string> = {},
-  options = {},
+  options: ServerOptions = {},
   env: Record<string, string> = OPEN,
 ): Promise<RunningServer> {
   const config = loadConfig({ flags: { port: '0', host: '127.0.0.1', ...flags }, env, cwd: folder });

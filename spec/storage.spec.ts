@@ -85,5 +85,5 @@ function open(
   migrations: 'apply' | 'require',
   environment: Readonly<Record<string, string>> = {},
 ) {
-  return openStorage(loadConfig({ env, cwd: folder() }), { folder: folder(), migrations, env: environment });
+  return openStorage(loadConfig({ env, cwd: folder() }), { migrations, env: environment });
 }

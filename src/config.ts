@@ -24,6 +24,8 @@ export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
   readonly nodeId: string;
   /** The host name in `nodeId` when the system chooses the port: `nodeId` ends with 0 until the port is open. */
   readonly nodeHost: string | undefined;
+  /** The working folder: base of relative paths, such as that of a SQLite file. */
+  readonly folder: string;
   /** Absolute paths of gateway.yaml and of the secret files that were read. */
   readonly files: readonly string[];
   /** One line each, for the log: settings that have no effect. */
@@ -74,6 +76,7 @@ export function loadConfig(input: SourcesInput): Config {
     ...nodeOf(values.databaseUrl, nodeId),
     listeners,
     portsDefaulted,
+    folder: input.cwd,
     files: sources.files,
     warnings: [...warnings, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
     rows,

@@ -53,8 +53,6 @@ export interface ServerOptions {
   readonly log?: Logger;
   /** Called with the events once the ports are open, before the first event. They complete when the gateway has closed. */
   readonly onEvents?: (events$: Observable<GatewayEvent>) => void;
-  /** Base of a relative SQLite path. Default: the working folder. */
-  readonly folder?: string;
   /** Gets lines for the operator, such as the first password, at once, because the start may fail later. They are never logged. */
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
@@ -90,7 +88,7 @@ async function start(
     opened.unshift(close);
     options.signal?.throwIfAborted();
   };
-  const { log = pino({ level: 'silent' }), folder = process.cwd(), isTerminal = false } = options;
+  const { log = pino({ level: 'silent' }), isTerminal = false } = options;
   const otlp = await otlpOf(log);
   onUndo(async () => otlp?.close());
   // Read before anything is opened: an unreadable document must not leave a half-started gateway.
@@ -106,17 +104,14 @@ async function start(
   const scrapes = await openScrapes(config, () => metrics, log);
   onUndo(async () => scrapes?.close(0));
   const nodeId = nodeIdOf(config, listeners.urls);
-  const { kind, file } = describeDatabase(config.databaseUrl, folder);
+  const { kind, file } = describeDatabase(config.databaseUrl, config.folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
     const claim = await claimNodeOfFile(file, nodeId);
     onUndo(() => claim.release());
   }
-  const storage = await openStorage(config, {
-    folder,
-    migrations: 'apply',
-    onNotice: (line) => log.info(line),
-  });
+  const onNotice = (line: string) => log.info(line);
+  const storage = await openStorage(config, { migrations: 'apply', onNotice });
   const { store } = storage;
   onUndo(() => store.close());
   const exposure = file === undefined ? undefined : await fileExposureOf(file);

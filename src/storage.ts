@@ -24,14 +24,13 @@ export interface Storage {
 }
 
 export interface StorageOptions extends Pick<OpenStoreOptions, 'migrations' | 'onNotice'> {
-  readonly folder: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** Rejects with StoreOpenError or ConfigError of one line, and leaves nothing open. */
 export async function openStorage(config: Config, options: StorageOptions): Promise<Storage> {
-  const { folder, migrations, env = process.env, onNotice } = options;
-  const description = describeDatabase(config.databaseUrl, folder);
+  const { migrations, env = process.env, onNotice } = options;
+  const description = describeDatabase(config.databaseUrl, config.folder);
   const { file } = description;
   const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
   // Without a database, no secret is created.
@@ -42,12 +41,12 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   });
   const keys = encryptionKeys(config.encryptionKeys, local);
   const store = await openStore(config.databaseUrl, {
-    cwd: folder,
+    cwd: config.folder,
     migrations,
     onNotice,
     ...(keys.length === 0 ? {} : { cipher: createCipher(keys) }),
   });
-  const stateFolder = stateFolderOf(config, folder, env);
+  const stateFolder = stateFolderOf(config, env);
   const initialPasswordFile = join(stateFolder, passwordFileName(description));
   return {
     store,
@@ -63,8 +62,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
 
 /** The folder for the state on this machine: of the setting, else of the SQLite file, else of the user. */
 export function stateFolderOf(
-  { stateFolder, databaseUrl }: Pick<Config, 'stateFolder' | 'databaseUrl'>,
-  folder: string,
+  { stateFolder, databaseUrl, folder }: Pick<Config, 'stateFolder' | 'databaseUrl' | 'folder'>,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string {
   if (stateFolder !== undefined) return stateFolder;

@@ -28,7 +28,7 @@ import type { Terminal } from './terminal.ts';
 
 export interface RunOptions {
   readonly isDemo: boolean;
-  readonly terminal: Pick<Terminal, 'print' | 'paint' | 'folder' | 'columns'>;
+  readonly terminal: Pick<Terminal, 'print' | 'paint' | 'columns'>;
   /** Default: standard error, see log.ts. */
   readonly log?: Logger;
   readonly onReady?: (server: RunningServer) => void;
@@ -119,14 +119,14 @@ const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, C
 
 async function start(
   config: Config,
-  { print, folder, columns }: RunOptions['terminal'],
+  { print, columns }: RunOptions['terminal'],
   log: Logger,
   signal: AbortSignal,
 ): Promise<RunningServer> {
   const isTerminal = columns !== undefined;
   try {
     const onEvents = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
-    const options = { log, onEvents, onNotice: print, folder, isTerminal, signal };
+    const options = { log, onEvents, onNotice: print, isTerminal, signal };
     return await startServer(config, options);
   } catch (error) {
     if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
@@ -144,7 +144,7 @@ function announce(
   log: Logger,
 ) {
   for (const address of addresses) terminal.print(`stagedoor ${VERSION} listening on ${address}`);
-  const { kind, printable } = describeDatabase(config.databaseUrl, terminal.folder);
+  const { kind, printable } = describeDatabase(config.databaseUrl, config.folder);
   terminal.print(
     `database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`,
   );

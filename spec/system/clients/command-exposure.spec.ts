@@ -165,7 +165,7 @@ test.run();
 async function start(flags: Record<string, string> = {}): Promise<RunningServer> {
   const env = { GATEWAY_AUTH_ENABLED: 'false' };
   const config = loadConfig({ flags: { host: '127.0.0.1', port: '0', ...flags }, env, cwd: home() });
-  const server = await startServer(config, { folder: home() });
+  const server = await startServer(config);
   cleanups.push(() => server.close());
   return server;
 }

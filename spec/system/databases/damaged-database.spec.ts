@@ -45,7 +45,7 @@ test('damage while the gateway runs is answered with 503', async () => {
     env: { GATEWAY_AUTH_ENABLED: 'false' },
     cwd: folder,
   });
-  const server = await startServer(config, { folder });
+  const server = await startServer(config);
   try {
     const anybody = caller(server.urls[0] ?? '');
     assert.is((await anybody('GET /health')).status, 200);

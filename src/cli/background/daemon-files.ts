@@ -33,12 +33,9 @@ export const DAEMON_OPTIONS: OptionTable = Object.fromEntries(
     .map(({ flags, description }) => [flags, description]),
 );
 
-export async function daemonFiles(
-  config: Config,
-  { folder, env }: Pick<Terminal, 'folder' | 'env'>,
-): Promise<DaemonFiles> {
+export async function daemonFiles(config: Config, { env }: Pick<Terminal, 'env'>): Promise<DaemonFiles> {
   const { stateFolderOf } = await import('../../storage.ts');
-  return filesIn(stateFolderOf(config, folder, env));
+  return filesIn(stateFolderOf(config, env));
 }
 
 /** The paths of the files in a state folder. */

@@ -64,7 +64,7 @@ function spawnDaemon(
   words: readonly string[],
   terminal: Terminal,
 ): ChildProcess {
-  const log = openLog(files, config, terminal.folder);
+  const log = openLog(files, config);
   try {
     return spawn(process.execPath, [...process.execArgv, PROGRAM, ...words], {
       cwd: terminal.folder,
@@ -79,10 +79,9 @@ function spawnDaemon(
 }
 
 /** Makes the state folder, unless it is the folder of a database: a mistyped path must not create a folder. */
-function openLog({ folder, log }: DaemonFiles, config: Config, workingFolder: string): number {
-  const isOfDatabase =
-    config.stateFolder === undefined &&
-    describeDatabase(config.databaseUrl, workingFolder).file !== undefined;
+function openLog({ folder, log }: DaemonFiles, config: Config): number {
+  const { file } = describeDatabase(config.databaseUrl, config.folder);
+  const isOfDatabase = config.stateFolder === undefined && file !== undefined;
   try {
     if (!isOfDatabase) mkdirSync(folder, { recursive: true, mode: 0o700 });
     return openSync(log, 'a', 0o600);

@@ -22,14 +22,13 @@ export interface OpenedDatabase extends Storage {
 /** Opens the database for the work. Throws CommandFailure with one line that says what to do. */
 export async function withDatabase<T>(
   config: Config,
-  { folder, env, busy }: Terminal,
+  { env, busy }: Terminal,
   work: (database: OpenedDatabase) => Promise<T>,
 ): Promise<T> {
-  const { printable } = describeStored(config, folder);
+  const { printable } = describeStored(config);
   try {
-    const storage = await busy(`opening ${printable}`, () =>
-      openStorage(config, { folder, env, migrations: 'require' }),
-    );
+    const open = () => openStorage(config, { env, migrations: 'require' });
+    const storage = await busy(`opening ${printable}`, open);
     try {
       return await work({ ...storage, name: printable });
     } finally {
@@ -41,7 +40,7 @@ export async function withDatabase<T>(
 }
 
 /** The database of the settings. Throws CommandFailure for one in memory, which only its gateway can use. */
-function describeStored({ databaseUrl }: Config, folder: string): DatabaseDescription {
+function describeStored({ databaseUrl, folder }: Config): DatabaseDescription {
   let described: DatabaseDescription;
   try {
     described = describeDatabase(databaseUrl, folder);
@@ -92,13 +91,13 @@ export interface DatabaseReport {
 
 /** Read-only. Throws for `memory://` and for any other text that is no URL of a database. */
 export async function databaseReport(config: Config, terminal: Terminal): Promise<DatabaseReport> {
-  const { kind, printable, file } = describeStored(config, terminal.folder);
+  const { kind, printable, file } = describeStored(config);
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const unreachable = {
     ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
     ...{ migrations: null, warnings: exposure === undefined ? [] : [exposure] },
   };
-  const found = await outcomeOf(() => migrationStatus(config.databaseUrl, { cwd: terminal.folder }));
+  const found = await outcomeOf(() => migrationStatus(config.databaseUrl, { cwd: config.folder }));
   if ('reason' in found) return { ...unreachable, reason: found.reason };
   const state = { ...unreachable, is_reachable: true, migrations: found.value };
   const reason = reasonAgainst(found.value);
@@ -112,14 +111,14 @@ export async function migrateDatabase(
   config: Config,
   terminal: Terminal,
 ): Promise<{ readonly name: string; readonly applied: readonly string[] }> {
-  const { folder, env } = terminal;
-  const { printable: name } = describeStored(config, folder);
+  const { databaseUrl, folder: cwd } = config;
+  const { printable: name } = describeStored(config);
   try {
-    const before = await appliedBefore(config, folder);
+    const before = await appliedBefore(config);
     terminal.note(`migrating ${name}`);
-    const { store } = await openStorage(config, { folder, env, migrations: 'apply' });
+    const { store } = await openStorage(config, { env: terminal.env, migrations: 'apply' });
     await store.close();
-    const { applied } = await migrationStatus(config.databaseUrl, { cwd: folder });
+    const { applied } = await migrationStatus(databaseUrl, { cwd });
     return { name, applied: applied.filter((each) => !before.includes(each)) };
   } catch (error) {
     throw databaseFailure(error);
@@ -127,9 +126,9 @@ export async function migrateDatabase(
 }
 
 /** Names of applied migrations; none when the database does not exist yet. Throws for a damaged file, which must not be changed. */
-async function appliedBefore(config: Config, folder: string): Promise<readonly string[]> {
+async function appliedBefore({ databaseUrl, folder: cwd }: Config): Promise<readonly string[]> {
   try {
-    return (await migrationStatus(config.databaseUrl, { cwd: folder })).applied;
+    return (await migrationStatus(databaseUrl, { cwd })).applied;
   } catch (error) {
     if (error instanceof StoreOpenError && !(error instanceof DamagedFileError)) return [];
     throw error;

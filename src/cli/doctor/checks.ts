@@ -65,7 +65,7 @@ export async function examine(input: CommandInput, terminal: Terminal): Promise<
 }
 
 async function checkDatabase(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const described = attempt(() => describeDatabase(config.databaseUrl, terminal.folder));
+  const described = attempt(() => describeDatabase(config.databaseUrl, config.folder));
   if (described instanceof Error)
     return [fail(described.message, 'correct GATEWAY_DATABASE_URL or database_url')];
   const { kind, file, printable } = described;
@@ -136,10 +136,10 @@ function bindingError(host: string, port: number): Promise<string | undefined> {
 }
 
 async function checkFiles(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
-  const described = attempt(() => describeDatabase(config.databaseUrl, terminal.folder));
+  const described = attempt(() => describeDatabase(config.databaseUrl, config.folder));
   if (described instanceof Error) return [];
   const { file } = described;
-  const folder = stateFolderOf(config, terminal.folder, terminal.env);
+  const folder = stateFolderOf(config, terminal.env);
   const { pid, log } = filesIn(folder);
   const secrets = [
     // A gateway with a key file that others can read does not start.
