@@ -6,14 +6,10 @@ import type { RequestListener } from 'node:http';
 import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import type { Logger } from 'pino';
-import type { Auth } from '../auth/auth.ts';
-import type { ConfigRow } from '../config.ts';
-import type { AllowedCommand } from '../domain/command.ts';
 import type { ByteBounds } from '../domain/held-bytes.ts';
 import type { Gateway } from '../gateway.ts';
 import { Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';
-import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
@@ -38,19 +34,15 @@ import { ROUTES } from './routes/index.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';
 
-export interface AppOptions extends EventStreamOptions, Omit<HostOriginCheckOptions, 'proxies'> {
+export interface AppOptions
+  extends EventStreamOptions,
+    Omit<HostOriginCheckOptions, 'proxies'>,
+    Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings'> {
   readonly log: Logger;
-  readonly auth: Auth;
-  /** Its creator closes it. */
-  readonly mcp: McpEndpoint;
-  /** Command lines that may be registered without the scope `admin`. */
-  readonly allowedCommands: readonly AllowedCommand[];
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
   /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
-  /** The settings in effect, secrets masked, for `GET /gateway/settings`. */
-  readonly settings: readonly ConfigRow[];
   /** Folder of the built console. Default: that of this package. */
   readonly consoleFolder?: URL;
   readonly maxBodyBytes: number;
@@ -71,7 +63,7 @@ const arrivals = channel('stagedoor:request');
 
 /** Makes the application of a gateway. Two apps share nothing. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
-  const { log, auth, mcp, allowedCommands, maxBodyBytes } = options;
+  const { log, auth, mcp, allowedCommands, settings, maxBodyBytes } = options;
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(options);
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
@@ -105,10 +97,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const consoleFiles = new ConsoleFiles(options.consoleFolder);
   const metrics = new Prometheus(gateway);
   const services: Services = {
-    ...{ gateway, auth, mcp, allowedCommands, definitions, events, documents, consoleFiles, log },
-    settings: options.settings,
-    samples: new Samples(gateway),
-    metrics,
+    ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log },
+    ...{ events, documents, consoleFiles, metrics, samples: new Samples(gateway) },
   };
 
   // The steps of one route, after the middlewares below. A body is read after authorization.

@@ -39,6 +39,7 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export interface Services {
   readonly gateway: Gateway;
   readonly auth: Auth;
+  /** Its creator closes it. */
   readonly mcp: McpEndpoint;
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
