@@ -10,11 +10,12 @@ import {
 import type { Socket } from 'node:net';
 import type { Config, ListenAddress } from './config.ts';
 import { hostAndPort, localUrl } from './domain/endpoint.ts';
+import { OperatorError } from './domain/errors.ts';
 import { LIMITS } from './domain/limits.ts';
 import { TaskScheduler } from './domain/task-scheduler.ts';
 
 /** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
-export class ListenError extends Error {
+export class ListenError extends OperatorError {
   override readonly name = 'ListenError';
 }
 

@@ -6,16 +6,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
-import { ConfigError } from '../config/config-error.ts';
 import { type Config, isLoopback } from '../config.ts';
-import { hasCode } from '../domain/errors.ts';
+import { hasCode, OperatorError } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { ownCommand, VERSION } from '../domain/version.ts';
-import { ListenError } from '../listeners.ts';
-import { CipherError } from '../persistence/cipher.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
-import { DamagedFileError, StoreOpenError } from '../persistence/open.ts';
-import { RegistryFileError } from '../persistence/registry-file.ts';
+import { DamagedFileError } from '../persistence/open.ts';
 import { type RunningServer, startServer } from '../server.ts';
 import { killGroup } from '../transports/stdio/process-group.ts';
 import { databaseFailure } from './database/open-database.ts';
@@ -114,9 +110,6 @@ function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
   return isDemo && !isChosen ? 'warn' : logLevel;
 }
 
-/** Errors that only a change of settings, files or the machine corrects become usage errors; a database that is away does, too. */
-const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, ConfigError];
-
 async function start(
   config: Config,
   { print, columns }: RunOptions['terminal'],
@@ -131,8 +124,7 @@ async function start(
   } catch (error) {
     if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
-    if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind))
-      throw new UsageError(error.message, { cause: error });
+    if (error instanceof OperatorError) throw new UsageError(error.message, { cause: error });
     throw error;
   }
 }

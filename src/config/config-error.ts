@@ -1,10 +1,12 @@
 // The error of a setting, one line with the problem and its source. The command line prints it and exits with code 2.
 
+import { OperatorError } from '../domain/errors.ts';
+
 /**
  * An invalid setting. `message` is one line that names the source (`--port`, `GATEWAY_PORT`, `gateway.yaml:3,
  * port`); `others` are such lines about further settings.
  */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   readonly others: readonly string[];
 
   constructor(message: string, cause?: unknown, others: readonly string[] = []) {

@@ -193,6 +193,9 @@ export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : 'it could not be opened';
 }
 
+/** The operator has to change a setting, a file or the machine; the message is for the operator, and names no secret. */
+export class OperatorError extends Error {}
+
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

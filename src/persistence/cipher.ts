@@ -2,6 +2,7 @@
 // AES-256-GCM. The caller provides the keys. protocol/modern/state-cipher.ts encrypts other texts with the same functions.
 
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
+import { OperatorError } from '../domain/errors.ts';
 
 /** Encrypts and decrypts texts. A text that was encrypted for one purpose cannot be decrypted for another. */
 export interface Cipher {
@@ -12,7 +13,7 @@ export interface Cipher {
 }
 
 /** Text that cannot be encrypted or decrypted. The message may name the key, never a part of the text. */
-export class CipherError extends Error {
+export class CipherError extends OperatorError {
   override readonly name = 'CipherError';
 }
 

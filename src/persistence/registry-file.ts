@@ -2,7 +2,7 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
-import { codeOf, messageOf } from '../domain/errors.ts';
+import { codeOf, messageOf, OperatorError } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { isTemplateId, LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { utf8Text } from '../domain/text.ts';
@@ -19,7 +19,7 @@ export interface RegistryContents {
 }
 
 /** A file that cannot be read, or text that is no registry document. `message` is one line. */
-export class RegistryFileError extends Error {
+export class RegistryFileError extends OperatorError {
   override readonly name = 'RegistryFileError';
 }
 

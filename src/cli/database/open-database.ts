@@ -1,11 +1,9 @@
 // Opens the database of the settings for a command, reports its state, and migrates it. Unlike a gateway, a command creates
 // a database only for `db migrate`: a misspelt path must not become an empty database without accounts.
 
-import { ConfigError } from '../../config/config-error.ts';
 import type { Config } from '../../config.ts';
-import { asGatewayError, reasonOf } from '../../domain/errors.ts';
+import { asGatewayError, OperatorError, reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { CipherError } from '../../persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from '../../persistence/database-url.ts';
 import { DamagedFileError, fileExposureOf, migrationStatus, StoreOpenError } from '../../persistence/open.ts';
 import type { MigrationStatus } from '../../persistence/store.ts';
@@ -56,9 +54,7 @@ function describeStored({ databaseUrl, folder }: Config): DatabaseDescription {
 
 /** Turns an error of a database or of its secrets into the failure of a command; returns any other error unchanged. */
 export function databaseFailure(error: unknown): unknown {
-  if (error instanceof StoreOpenError || error instanceof ConfigError || error instanceof CipherError) {
-    return new CommandFailure(error.message, { cause: error });
-  }
+  if (error instanceof OperatorError) return new CommandFailure(error.message, { cause: error });
   const { code, message, facts } = asGatewayError(error);
   if (code === 'INTERNAL_ERROR') return error;
   if (facts.cause instanceof StoreOpenError) return databaseFailure(facts.cause);
