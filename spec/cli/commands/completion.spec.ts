@@ -61,7 +61,7 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
     assert.equal(complete('gateway', 'stats', '--wa'), ['--watch']);
     assert.equal(complete('gateway', 'register', 'search', '--en').sort(), ['--endpoint', '--env']);
     assert.equal(complete('db', 'export', '--wi'), ['--with-secrets']);
-    assert.equal(complete('events', '--fo'), ['--follow']);
+    assert.equal([...complete('events', '--fo'), ...complete('events', '-f')], ['--follow', '-f']);
     assert.equal(complete('doctor', '--templ'), ['--templates-dir']);
     assert.equal(complete('gateway', 'stats', '--nothing'), []);
   });

@@ -1,7 +1,7 @@
 // `stagedoor completion`: prints the script with which a shell completes commands and options, made from the command table.
 // The script completes no names of templates and instances: each Tab would need a request to a gateway.
 
-import { type Command, type CommandDefinition, optionFlag } from '../command.ts';
+import { type Command, type CommandDefinition, type OptionDefinition, optionFlag } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
 /** `table` is a function because the table contains this row, too. */
@@ -38,12 +38,15 @@ interface Completion {
   readonly about: string;
 }
 
+/** The candidates after certain words; `isOpen`: and after any words behind these. */
 interface CompletionRule {
   readonly before: string;
+  readonly isOpen: boolean;
   readonly candidates: readonly Completion[];
 }
 
-function branches(commands: readonly Command[]): readonly CompletionRule[] {
+/** First the groups and commands, then the options of each command. */
+function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
   const { single = [], ...groups } = Object.groupBy(commands, ({ name }) =>
     name.includes(' ') ? name.replace(/ .*$/, '') : 'single',
   );
@@ -54,36 +57,32 @@ function branches(commands: readonly Command[]): readonly CompletionRule[] {
     { word: '--version', about: 'show the version' },
   ];
   return [
-    { before: '', candidates: top },
+    { before: '', isOpen: false, candidates: top },
     ...Object.entries(groups).map(([before, members = []]) => ({
-      before,
-      candidates: members.map(asCompletion),
+      ...{ before, isOpen: false, candidates: members.map(asCompletion) },
+    })),
+    ...commands.map(({ name, options }) => ({
+      ...{ before: name, isOpen: true },
+      candidates: [...options.flatMap(optionCompletions), { word: '--help', about: 'show help' }],
     })),
   ];
-}
-
-/** The options of each command. */
-function leaves(commands: readonly Command[]): readonly CompletionRule[] {
-  return commands.map((command) => ({
-    before: command.name,
-    candidates: [
-      ...command.options.map((option) => ({ word: optionFlag(option), about: short(option.description) })),
-      { word: '--help', about: 'show help' },
-    ],
-  }));
 }
 
 function asCompletion({ name, summary }: Command): Completion {
   return { word: name.replace(/^.* /, ''), about: short(summary) };
 }
 
+function optionCompletions(option: OptionDefinition): readonly Completion[] {
+  return namesOf(option).map((word) => ({ word, about: short(option.description) }));
+}
+
+function namesOf(option: OptionDefinition): readonly string[] {
+  return [optionFlag(option), ...(option.short === undefined ? [] : [`-${option.short}`])];
+}
+
 function flagsWithValue(commands: readonly Command[]): readonly string[] {
   const options = commands.flatMap((command) => command.options).filter(({ flags }) => flags.includes(' '));
-  const names = options.flatMap((option) => [
-    optionFlag(option),
-    ...(option.short === undefined ? [] : [`-${option.short}`]),
-  ]);
-  return [...new Set(names)];
+  return [...new Set(options.flatMap(namesOf))];
 }
 
 function short(text: string): string {
@@ -93,17 +92,17 @@ function short(text: string): string {
 // --- bash ----------------------------------------------------------------------------------------------------------
 
 function bashScript(commands: readonly Command[]): string {
-  const words = ({ candidates }: CompletionRule) => quoted(candidates.map(({ word }) => word).join(' '));
+  const ruleLine = ({ before, isOpen, candidates }: CompletionRule) => {
+    const pattern = isOpen ? `${quoted(before)}|${quoted(`${before} `)}*` : quoted(before);
+    return `    ${pattern}) words=${quoted(candidates.map(({ word }) => word).join(' '))} ;;`;
+  };
   return [
     '# Completion of stagedoor in bash.',
     '_stagedoor() {',
     `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"`,
     `  local before="\${COMP_WORDS[*]:1:$((COMP_CWORD-1))}" words=""`,
     '  case "$before" in',
-    ...branches(commands).map((rule) => `    ${quoted(rule.before)}) words=${words(rule)} ;;`),
-    ...leaves(commands).map(
-      (rule) => `    ${quoted(rule.before)}|${quoted(`${rule.before} `)}*) words=${words(rule)} ;;`,
-    ),
+    ...rulesOf(commands).map(ruleLine),
     '  esac',
     '  # A value: the names of files are completed.',
     `  case "$previous" in ${flagsWithValue(commands).join('|')}) words="" ;; esac`,
@@ -132,36 +131,28 @@ function zshScript(commands: readonly Command[]): string {
 // --- fish ----------------------------------------------------------------------------------------------------------
 
 function fishScript(commands: readonly Command[]): string {
-  const rule = (condition: string, rest: string) =>
-    `complete -c stagedoor -n ${fishQuoted(condition)} ${rest}`;
+  const ruleLine = ({ before, isOpen, candidates }: CompletionRule) => {
+    const pattern = isOpen ? `${fishQuoted(before)} ${fishQuoted(`${before} *`)}` : fishQuoted(before);
+    const words = candidates.map(({ word, about }) => fishQuoted(`${word}\t${about}`)).join(' ');
+    return `    case ${pattern}\n      string join \\n -- ${words}`;
+  };
   return [
     '# Completion of stagedoor in fish.',
-    'function __stagedoor_before',
+    'function __stagedoor_words',
     '  set -l words (commandline -opc)',
     '  set -e words[1]',
-    '  echo "$words"',
+    '  switch "$words"',
+    ...rulesOf(commands).map(ruleLine),
+    '  end',
     'end',
-    'function __stagedoor_at',
-    '  test (__stagedoor_before) = "$argv"',
-    'end',
-    'function __stagedoor_in',
-    '  string match -q -- "$argv *" (__stagedoor_before)" "',
+    '# A value: the names of files are completed.',
+    'function __stagedoor_at_value',
+    `  contains -- (commandline -opc)[-1] ${flagsWithValue(commands).join(' ')}`,
+    "  or string match -q -- '--*=*' (commandline -ct)",
     'end',
     'complete -c stagedoor -f',
-    ...branches(commands).flatMap(({ before, candidates }) =>
-      candidates.map(({ word, about }) =>
-        rule(`__stagedoor_at ${fishQuoted(before)}`, `-a ${fishQuoted(word)} -d ${fishQuoted(about)}`),
-      ),
-    ),
-    ...commands.flatMap((command) => {
-      const condition = `__stagedoor_in ${command.name}`;
-      return command.options.map((option) => {
-        const letter = option.short === undefined ? '' : ` -s ${option.short}`;
-        const value = option.flags.includes(' ') ? ' -r -F' : '';
-        const long = optionFlag(option).slice(2);
-        return rule(condition, `-l ${long}${letter}${value} -d ${fishQuoted(short(option.description))}`);
-      });
-    }),
+    'complete -c stagedoor -n __stagedoor_at_value -F',
+    "complete -c stagedoor -n 'not __stagedoor_at_value' -a '(__stagedoor_words)'",
   ].join('\n');
 }
 
