@@ -8,7 +8,7 @@ import { freePort } from '../../src/cli/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
 import {
   answeringUrl,
-  answersAsGateway,
+  answerOfGateway,
   findGateway as find,
   gatewayOf,
   type Remote,
@@ -102,8 +102,8 @@ test('recognises a gateway by its health answer, even an unhealthy one, within t
   const other = await serveJson(200, { status: 'healthy' });
   const closed = `http://127.0.0.1:${await freePort()}`;
   const silent = await serve(() => {});
-  const answers = [gateway, other, closed, silent].map((url) => answersAsGateway(url, 200));
-  assert.equal(await Promise.all(answers), [true, false, false, false]);
+  const answers = [gateway, other, closed, silent].map((url) => answerOfGateway(url, 200));
+  assert.equal((await Promise.all(answers)).map(Boolean), [true, false, false, false]);
 });
 
 test('uses the first default address where a gateway answers, and sends no credentials before', async () => {

@@ -38,7 +38,7 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
 /** The first usual address at which a gateway answers. Sends no secret to another program. */
 export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promise<string | undefined> {
   return terminal.busy('looking for a gateway', async () => {
-    for (const url of usualUrls(terminal)) if (await answersAsGateway(url, SEEK_MS)) return url;
+    for (const url of usualUrls(terminal)) if (await answerOfGateway(url, SEEK_MS)) return url;
     return undefined;
   });
 }
@@ -46,14 +46,14 @@ export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promi
 /** Longest wait for a gateway's answer at a usual address, in ms. */
 const SEEK_MS = 3_000;
 
-/** Whether a gateway answers at this address within the time in ms. Sends no secret. */
-export async function answersAsGateway(url: string, timeoutMs: number): Promise<boolean> {
+/** The headers of a gateway that answers at this address within the time in ms; else undefined. Sends no secret. */
+export async function answerOfGateway(url: string, timeoutMs: number): Promise<Headers | undefined> {
   try {
     const signal = AbortSignal.timeout(timeoutMs);
     const response = await fetch(`${url}/gateway/health`, { signal, redirect: 'error' });
-    return 'build' in fields(await response.json());
+    return 'build' in fields(await response.json()) ? response.headers : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
 

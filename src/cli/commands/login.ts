@@ -9,7 +9,7 @@ import { usualUrls } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
-import { answersAsGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
+import { answerOfGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: CommandDefinition = {
@@ -79,7 +79,7 @@ const END_MS = 3_000;
 async function endToken(url: string, token: StoredToken, terminal: Terminal): Promise<void> {
   if (Date.parse(token.expires_at) <= Date.now()) return;
   try {
-    if (!(await answersAsGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
+    if (!(await answerOfGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
     const headers = { Authorization: `Bearer ${token.access_token}` };
     const gateway = new Remote(url, { headers, refused: (why) => why }, terminal.busy);
     await gateway.request('/auth/logout', { method: 'POST', timeoutMs: END_MS });

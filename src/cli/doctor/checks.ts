@@ -18,7 +18,7 @@ import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
-import { answersAsGateway, namedUrl } from '../remote.ts';
+import { answerOfGateway, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -88,18 +88,14 @@ function databaseResult(
   name: string,
   { kind, reason, is_reachable: isReachable, migrations }: DatabaseReport,
 ): CheckResult {
-  if (!isReachable) {
-    const advice = kind === 'sqlite' ? null : 'start it, or correct its URL and its password';
-    return fail(`${name}: ${reason}`, advice);
-  }
-  if (migrations !== null && migrations.unknown.length > 0)
-    return fail(`${name}: ${reason}`, 'use the version of stagedoor that changed it, or a later one');
-  if (migrations !== null && migrations.pending.length > 0) {
-    const advice = `"${ownCommand('db migrate')}" applies them, and so does a start of the gateway`;
-    return warn(`${name}: ${migrations.pending.length} migrations are pending`, advice);
-  }
-  if (reason !== null) return fail(`${name}: ${reason}`, `"${ownCommand('db status')}" says more`);
-  return ok(`${name}: migrated`);
+  if (reason === null) return ok(`${name}: migrated`);
+  const { pending = [], unknown = [] } = migrations ?? {};
+  const failed = (advice: string | null) => fail(`${name}: ${reason}`, advice);
+  if (!isReachable) return failed(kind === 'sqlite' ? null : 'start it, or correct its URL and its password');
+  if (unknown.length > 0) return failed('use the version of stagedoor that changed it, or a later one');
+  if (pending.length === 0) return failed(`"${ownCommand('db status')}" says more`);
+  const advice = `"${ownCommand('db migrate')}" applies them, and so does a start of the gateway`;
+  return warn(`${name}: ${pending.length} migrations are pending`, advice);
 }
 
 async function checkPorts(config: Config): Promise<readonly CheckResult[]> {
@@ -112,7 +108,7 @@ async function checkPorts(config: Config): Promise<readonly CheckResult[]> {
         return fail(`${address} may not be opened by this user`, 'choose a --port above 1023');
       if (code !== 'EADDRINUSE')
         return fail(`${address} cannot be opened (${code})`, 'choose another --host');
-      if (await answersAsGateway(localUrl(host, port), ANSWER_MS))
+      if (await answerOfGateway(localUrl(host, port), ANSWER_MS))
         return ok(`${address} is used by a gateway that is running`);
       return fail(`${address} is used by another program`, 'end that program, or choose another --port');
     }),
@@ -219,12 +215,9 @@ async function checkClock(_config: Config, terminal: Terminal): Promise<readonly
   const named = attempt(() => namedUrl(undefined, terminal.env));
   if (named instanceof Error) return [fail(named.message, 'correct STAGEDOOR_URL')];
   for (const url of named === undefined ? usualUrls(terminal) : [named]) {
-    if (!(await answersAsGateway(url, ANSWER_MS))) continue;
     const before = Date.now();
-    const signal = AbortSignal.timeout(ANSWER_MS);
-    const response = await fetch(`${url}/livez`, { signal }).catch(() => undefined);
-    await response?.body?.cancel();
-    const there = Date.parse(response?.headers.get('date') ?? '');
+    const headers = await answerOfGateway(url, ANSWER_MS);
+    const there = Date.parse(headers?.get('date') ?? '');
     if (!Number.isNaN(there)) return [compareClock(url, there - (before + Date.now()) / 2)];
   }
   return [ok(`${new Date().toISOString()}; no gateway to compare it with`)];
