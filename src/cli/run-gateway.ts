@@ -41,7 +41,7 @@ const LAST_RESORT_MS = 2_000;
  * process at once, children first. Throws UsageError for a port, a file, a database or a secret that cannot be used.
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
-  const { isDemo, terminal, exit = endProcess, log = createLog(logLevel(config, isDemo)) } = options;
+  const { isDemo, terminal, exit = endProcess, log = createLog(config.logLevel) } = options;
   const onUncaught = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
   const stop = listenForStop(onUncaught, options.stop);
   let demo: Demo | undefined;
@@ -102,12 +102,6 @@ async function runUntilStopped(demo: Demo | undefined, stopped: Promise<StopReas
   // A demo whose servers are still starting does not delay the end.
   await Promise.race([demo?.play(stopping.signal), stopped]);
   return stopped;
-}
-
-/** A demo prints the state of its servers itself, so its default log level is `warn`. */
-function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
-  const isChosen = rows.some(({ name, source }) => name === 'log_level' && source !== 'default');
-  return isDemo && !isChosen ? 'warn' : logLevel;
 }
 
 async function start(

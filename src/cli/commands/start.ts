@@ -45,19 +45,24 @@ export const start: CommandDefinition = {
     const { runGateway } = await import('../run-gateway.ts');
     // Before the database library is loaded, so that its code reuses the released memory.
     releaseCompiledCode();
-    return runGateway(isDemo ? withoutTrace(config) : config, { isDemo, terminal });
+    return runGateway(isDemo ? demoConfig(config) : config, { isDemo, terminal });
   },
 };
 
-/** A demo stores nothing: it removes its scratch folder at the end, so no later start could run its servers. */
-function withoutTrace(config: Config): Config {
-  const isDatabase = ({ name }: ConfigRow) => name === SETTINGS.databaseUrl.key;
+/**
+ * A demo stores nothing: it removes its scratch folder at the end, so no later start could run its servers. It prints their state
+ * itself, so its default log level is `warn`.
+ */
+function demoConfig(config: Config): Config {
+  const isDatabase = ({ setting }: ConfigRow) => setting === SETTINGS.databaseUrl;
   const source = config.rows.find(isDatabase)?.source;
   if (source !== 'default' && config.databaseUrl !== 'memory://') {
     throw new UsageError(`--demo cannot be combined with a database (${source}): a demo keeps nothing`);
   }
   const rows = config.rows.map((row) => (isDatabase(row) ? { ...row, value: 'memory://' } : row));
-  return { ...config, databaseUrl: 'memory://', rows };
+  const level = rows.find(({ setting }) => setting === SETTINGS.logLevel);
+  const logLevel = level?.sourceKind === 'default' ? 'warn' : config.logLevel;
+  return { ...config, databaseUrl: 'memory://', logLevel, rows };
 }
 
 export const stop: CommandDefinition = {
