@@ -49,8 +49,9 @@ test('gives templates the defaults of the configuration', async () => {
 });
 
 test('serves metrics without credentials on a separate port, until it has closed', async () => {
-  const server = await start({ 'metrics-port': '0' });
-  const url = String(server.metricsUrl);
+  const { logged, options } = listening();
+  const server = await start({ 'metrics-port': '0' }, options);
+  const [url = ''] = logged.flatMap(({ msg }) => /^metrics are served at (.*)$/.exec(String(msg))?.[1] ?? []);
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
   const versions = `stagedoor_build_info{version="2.0.0",build="${VERSION}"} 1`;
   assert.match(await (await fetch(url)).text(), versions);
@@ -61,7 +62,9 @@ test('serves metrics without credentials on a separate port, until it has closed
   assert.match(String(error), `choose another with --metrics-port <port>`);
   await server.close();
   assert.is(await fetch(url).catch(() => 'closed'), 'closed');
-  assert.is((await start({})).metricsUrl, undefined);
+  const plain = listening();
+  await start({}, plain.options);
+  assert.not.match(JSON.stringify(plain.logged), 'metrics');
 });
 
 test('a node on a free port is named after the port that it got', async () => {

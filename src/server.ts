@@ -36,8 +36,6 @@ import type { Otlp } from './tracing/otlp.ts';
 import { namesCollector } from './tracing/tracing.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
-  /** URL of the listener that serves metrics without credentials, if any. */
-  readonly metricsUrl: string | undefined;
   /** One line each: problems that did not prevent the start. */
   readonly warnings: readonly string[];
   readonly gateway: Gateway;
@@ -200,7 +198,6 @@ async function start(
   return {
     urls: listeners.urls,
     addresses: listeners.addresses,
-    metricsUrl: scrapes && `${scrapes.urls[0]}/metrics`,
     warnings: [
       ...config.warnings,
       ...warnings,
