@@ -1,16 +1,22 @@
 // The facade of a gateway, for HTTP routes, the command line and embedding programs. gateway/compose.ts composes its parts;
 // registry.ts has the registrations, src/actors the calls.
 
-import { firstValueFrom, type Observable, race, throwError, timer } from 'rxjs';
+import { filter, firstValueFrom, map, type Observable, race, startWith, throwError, timer } from 'rxjs';
 import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
-import { EventBus } from './actors/event-bus.ts';
+import { EventBus, isolateListeners } from './actors/event-bus.ts';
+import type { MemberView } from './actors/group.ts';
 import type { InstanceRef } from './actors/instances/instance-ref.ts';
-import type { Metrics } from './actors/metrics.ts';
+import { type Metrics, sumOf } from './actors/metrics.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from './domain/exchange.ts';
-import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
+import {
+  countHealth,
+  type InstanceDefinition,
+  type InstanceInput,
+  type InstanceSnapshot,
+} from './domain/instance.ts';
 import type { JsonObject } from './domain/json.ts';
 import { LIMITS } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
@@ -42,6 +48,7 @@ import type { McpEndpoint } from './protocol/endpoint-types.ts';
 import type { DatabaseState } from './registry/database-status.ts';
 import type { FileContents, RegisterOptions, Registration } from './registry/registry-types.ts';
 import { importContents } from './registry-sync.ts';
+import { uncheckedRequirements } from './templates/requirements.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
@@ -250,17 +257,35 @@ export class Gateway {
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
-    return this.#deps.status.server(this.#deps.fleet.member(template, id));
+    const { fleet } = this.#deps;
+    return this.#server(fleet.group(template).view(fleet.member(template, id)));
   }
 
   /** One instance, by its server id. SERVER_NOT_FOUND. */
   server(serverId: string): Server {
-    return this.#deps.status.server(this.#deps.fleet.byServerId(serverId));
+    const { fleet } = this.#deps;
+    const member = fleet.byServerId(serverId);
+    return this.#server(fleet.group(member.template).view(member));
   }
 
-  /** All instances, template by template. */
-  servers(): Server[] {
-    return this.#deps.status.servers();
+  /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
+  servers(template?: string): Server[] {
+    const { fleet } = this.#deps;
+    const templates = template === undefined ? fleet.templates : [template];
+    return templates.flatMap((name) =>
+      fleet
+        .existingGroup(name)
+        .views()
+        .map((view) => this.#server(view)),
+    );
+  }
+
+  #server(view: MemberView): Server {
+    const { definitions, metrics } = this.#deps;
+    const { template, serverId, command } = view.definition;
+    const { requires = [] } = definitions.get(template) ?? {};
+    const warnings = command === undefined ? [] : uncheckedRequirements(requires);
+    return { ...view, warnings, clients: metrics.clientsAt(serverId) };
   }
 
   // --- traffic ----------------------------------------------------------------------------------------------------
@@ -308,9 +333,13 @@ export class Gateway {
 
   // --- status -----------------------------------------------------------------------------------------------------
 
-  /** The health of a template now. TEMPLATE_NOT_FOUND. */
+  /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    return this.#deps.status.health(template);
+    const { strategy } = this.#deps.fleet.group(template).policy;
+    const instances = this.#snapshots(template);
+    const { total, healthy } = countHealth(instances);
+    const healthPercentage = total === 0 ? 0 : Math.round((healthy / total) * 1000) / 10;
+    return { template, strategy, instances, total, healthy, healthPercentage };
   }
 
   /**
@@ -319,22 +348,39 @@ export class Gateway {
    * gateway.health$('files').subscribe(({ healthy, total }) => console.log(`${healthy} of ${total} healthy`));
    */
   health$(template: string): Observable<TemplateHealth> {
-    return this.#deps.status.health$(template);
+    const isChange = (event: GatewayEvent): boolean =>
+      event.type.startsWith('instance.') && 'template' in event && event.template === template;
+    const changes$ = this.events$.pipe(filter(isChange), startWith(undefined));
+    return isolateListeners(changes$.pipe(map(() => this.health(template))));
   }
 
   /** Counts since the start, and what is open now. */
   stats(): GatewayStats {
-    return this.#deps.status.stats();
+    const { fleet, mcp, metrics } = this.#deps;
+    const clients = { maxSessions: mcp.maxSessions, templates: metrics.clients() };
+    return { ...metrics.summary(), activeConnections: fleet.inFlight, clients };
   }
 
   /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
   get metrics(): Metrics {
-    return this.#deps.status.metrics;
+    return this.#deps.metrics;
   }
 
   /** The load of every template now, and the state of its instances. */
   snapshot(): TemplateSnapshot[] {
-    return this.#deps.status.snapshot();
+    const { fleet, metrics } = this.#deps;
+    const clients = metrics.clients();
+    return fleet.templates.map((template) => ({
+      template,
+      queued: fleet.group(template).queue.length,
+      clients: clients.get(template) ?? sumOf([]),
+      instances: this.#snapshots(template),
+    }));
+  }
+
+  #snapshots(template: string): InstanceSnapshot[] {
+    const views = this.#deps.fleet.group(template).views();
+    return views.map(({ snapshot }) => snapshot);
   }
 
   /** Ids of the principals that have anything open as MCP clients: sessions, conversations, calls that wait for them. */

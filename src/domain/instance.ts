@@ -186,3 +186,9 @@ export interface InstanceSnapshot {
   /** While it is connected: the transport that its server speaks, if that is not the registered one. */
   readonly foundTransport?: TransportKind;
 }
+
+/** Counts all instances except draining and stopped ones. */
+export function countHealth(instances: readonly Pick<InstanceSnapshot, 'state' | 'healthy'>[]) {
+  const counted = instances.filter(({ state }) => state !== 'draining' && state !== 'stopped');
+  return { total: counted.length, healthy: counted.filter(({ healthy }) => healthy).length };
+}

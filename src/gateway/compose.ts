@@ -4,6 +4,7 @@ import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry.ts';
 import type { EventBus } from '../actors/event-bus.ts';
 import { Fleet } from '../actors/fleet.ts';
+import { Metrics } from '../actors/metrics.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
 import { alarmOf } from '../domain/clock.ts';
@@ -24,7 +25,6 @@ import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import { Mcp } from './mcp.ts';
 import { GATEWAY_INFO, openerOf } from './opener.ts';
-import { Status } from './status.ts';
 import { Sync } from './sync.ts';
 
 export type GatewayDeps = ReturnType<typeof composeGateway>;
@@ -90,11 +90,12 @@ export function composeGateway(
     dispatcher,
     serverInfo: GATEWAY_INFO,
   });
-  const status = new Status({ fleet, mcp, events$, definitions });
+  const metrics = new Metrics(events$, (template) => fleet.has(template));
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const readDatabase = databaseStatus(store, now);
   const tests = new ConnectionTests({ opener, registry, now, alarm });
-  return { policy, readDatabase, fleet, registry, dispatcher, mcp, status, sync, tests, tracing };
+  const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing };
+  return { ...parts, policy, definitions, readDatabase };
 }
 
 /** Drops errors of the inspector: they would stop the inspected actor. */

@@ -43,10 +43,7 @@ export const stateFields = {
 };
 
 /** The reason, which may quote the program, is only for viewers of the machine. */
-export function stateOf(
-  { definition, snapshot }: Pick<Server, 'definition' | 'snapshot'>,
-  viewer: Principal,
-) {
+export function stateOf({ definition, snapshot }: Server, viewer: Principal) {
   return {
     transport: snapshot.foundTransport ?? definition.transport,
     weight: definition.weight,
