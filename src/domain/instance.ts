@@ -81,6 +81,7 @@ export const InstanceInput = Type.Object(
   },
   {
     additionalProperties: false,
+    schemaName: 'InstanceInput',
     // Not an id of the demo: registering it would replace that instance.
     examples: [{ id: 'remote-1', endpoint: 'http://127.0.0.1:3001/mcp', weight: 2 }],
   },

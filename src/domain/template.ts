@@ -37,7 +37,11 @@ const FIELDS = {
 };
 
 /** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: ADR 4. */
-export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), { ...CLOSED, examples: [EXAMPLE] });
+export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), {
+  ...CLOSED,
+  schemaName: 'LoadBalancerSettings',
+  examples: [EXAMPLE],
+});
 export type LoadBalancerSettings = Static<typeof LoadBalancerSettings>;
 
 /** A change of settings: null removes one, so that the default of the gateway applies again. */
@@ -50,7 +54,7 @@ export const LoadBalancerChange = Type.Partial(
     session: orNull(FIELDS.session),
     session_failover: orNull(FIELDS.session_failover),
   }),
-  { ...CLOSED, examples: [EXAMPLE] },
+  { ...CLOSED, schemaName: 'LoadBalancerChange', examples: [EXAMPLE] },
 );
 export type LoadBalancerChange = Static<typeof LoadBalancerChange>;
 

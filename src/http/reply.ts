@@ -8,7 +8,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { Tracker } from '../domain/exchange.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './request.ts';
-import { text } from './schemas.ts';
+import { named, text } from './schemas.ts';
 import { seesMachine } from './visible.ts';
 
 export interface ReplyFields {
@@ -101,7 +101,7 @@ const ValidationItem = Type.Object({
   type: Type.String(),
 });
 
-export const ErrorBody = Type.Object({
+export const ErrorBody = named('ErrorBody', {
   detail: Type.Union([text('No instance "everything-1" is registered.'), Type.Array(ValidationItem)]),
   error_code: text('SERVER_NOT_FOUND'),
   request_id: text('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),

@@ -1,8 +1,13 @@
 // Schemas and parts of answers that several routes share.
 
-import Type from 'typebox';
+import Type, { type TProperties } from 'typebox';
 import type { JsonObject } from '../domain/json.ts';
 import { HTTP_LIMITS } from './limits.ts';
+
+/** An object that has this name in the API description, wherever it is a part of an answer. */
+export function named<P extends TProperties>(schemaName: string, properties: P) {
+  return Type.Object(properties, { schemaName });
+}
 
 /** Any JSON object. It is cheaper to check than a record of unknown values. */
 export const AnyObject = Type.Unsafe<JsonObject>(Type.Object({}));

@@ -4,18 +4,9 @@
 import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/account.ts';
 import { type ErrorCode, statusesOf } from '../../domain/errors.ts';
-import { InstanceInput } from '../../domain/instance.ts';
-import { LoadBalancerChange, LoadBalancerSettings } from '../../domain/template.ts';
 import { ErrorBody } from '../reply.ts';
 import type { AnswerDoc, RouteAccess } from '../route.ts';
-import { ApiKeyRecord, UserRecord } from '../routes/accounts.ts';
-import { AuditRecord } from '../routes/audit.ts';
-import { GatewayHealth, ServerHealth, TemplateHealth } from '../routes/health.ts';
-import { InstanceRecord } from '../routes/instances.ts';
-import { RpcAnswer, RpcRefusal } from '../routes/mcp-endpoint.ts';
-import { ToolList } from '../routes/mcp-requests.ts';
-import { StatisticsView } from '../routes/statistics.ts';
-import { LoadBalancerView, RegistryView } from '../routes/templates.ts';
+import { RpcRefusal } from '../routes/mcp-endpoint.ts';
 import { exampleOf, type JsonSchema } from './schema.ts';
 
 export type AnswerObject = Readonly<Record<string, unknown>>;
@@ -179,27 +170,6 @@ function ownHeaders({ headers = {} }: AnswerDoc): HeaderObjects {
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
   );
 }
-
-/** Schemas that the description names; they are recognised by their content. */
-export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
-  ApiKeyRecord,
-  AuditEntry: AuditRecord,
-  ErrorBody,
-  GatewayHealth,
-  GatewayStatistics: StatisticsView,
-  InstanceInput,
-  InstanceRecord,
-  LoadBalancer: LoadBalancerView,
-  LoadBalancerChange,
-  LoadBalancerSettings,
-  Registry: RegistryView,
-  RpcAnswer,
-  RpcRefusal,
-  ServerHealth,
-  TemplateHealth,
-  ToolList,
-  UserRecord,
-};
 
 const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
   'gateway:read': 'Read status and configuration of the gateway',

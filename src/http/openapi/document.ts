@@ -3,7 +3,7 @@
 import type { Scope } from '../../domain/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { Route } from '../route.ts';
-import { answersOf, HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES, type SharedAnswers } from './answers.ts';
+import { answersOf, HEADERS, SECURITY_SCHEMES, type SharedAnswers } from './answers.ts';
 import { exampleOf, schemaWriter } from './schema.ts';
 
 /** The document as plain JSON, with the fields that specs and tools read. */
@@ -16,7 +16,7 @@ export interface OpenApiDocument {
 
 /** Addresses are relative to the document, so that it is also valid behind a path prefix. */
 export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
-  const writer = schemaWriter(NAMED_SCHEMAS);
+  const writer = schemaWriter();
   const shared: SharedAnswers = { errors: {}, describe: writer.describe };
   const paths = Map.groupBy(routes, ({ path }) => pathTemplate(path));
   const operations = [...paths].map(([path, rows]) => [
@@ -36,12 +36,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
     tags: TAGS.map(({ name, description }) => ({ name, description })),
     paths: Object.fromEntries(operations),
     components: {
-      schemas: Object.fromEntries(
-        Object.entries(writer.named).map(([name, schema]) => [
-          name,
-          { ...schema, examples: [exampleOf(NAMED_SCHEMAS[name] ?? {})] },
-        ]),
-      ),
+      schemas: Object.fromEntries(Object.entries(writer.named).sort()),
       responses: shared.errors,
       headers: HEADERS,
       securitySchemes: SECURITY_SCHEMES,

@@ -6,50 +6,44 @@ import type { TSchema } from 'typebox';
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /**
- * Describes schemas for one document. `describe` returns a schema, or a reference to it when it has a name; named schemas are
- * recognised by content, also inside others. `named` has those schemas in full.
+ * Describes schemas for one document. `describe` returns a schema, or a reference to it when it has a name, also inside others.
+ * `named` gets the schemas with names in full.
  */
-export function schemaWriter(names: Readonly<Record<string, TSchema>>) {
-  const known = new Map(Object.entries(names).map(([name, schema]) => [JSON.stringify(plain(schema)), name]));
-  const write = (value: unknown): unknown => {
-    const name = isObject(value) ? known.get(JSON.stringify(value)) : undefined;
-    return name === undefined ? inside(value, write) : { $ref: `#/components/schemas/${name}` };
+export function schemaWriter() {
+  const named: Record<string, JsonSchema> = {};
+  const describe = (schema: TSchema): JsonSchema => {
+    // Enumerable properties only: TypeBox has its own marks in the others.
+    const text = JSON.stringify(schema, (_name, part: unknown) => (isNamed(part) ? referenceTo(part) : part));
+    return Object(JSON.parse(text, (_name, part: unknown) => readable(part)));
   };
-  return {
-    describe: (schema: TSchema): JsonSchema => Object(write(plain(schema))),
-    named: Object.fromEntries(
-      Object.entries(names).map(([name, schema]) => [name, Object(inside(plain(schema), write))]),
-    ),
+  const referenceTo = ({ schemaName, ...schema }: NamedSchema) => {
+    named[schemaName] ??= { ...describe(schema), examples: [exampleOf(schema)] };
+    return { $ref: `#/components/schemas/${schemaName}` };
   };
+  return { describe, named };
 }
 
-/** Enumerable properties only: TypeBox has its own marks in the others. */
-function plain(schema: TSchema): unknown {
-  return readable(JSON.parse(JSON.stringify(schema)));
+type NamedSchema = TSchema & { readonly schemaName: string };
+
+function isNamed(part: unknown): part is NamedSchema {
+  return isObject(part) && typeof part.schemaName === 'string';
 }
 
 /** Uses the common notation for records with arbitrary names, and names the type of enumerations. */
-function readable(value: unknown): unknown {
-  const written = inside(value, readable);
-  if (!isObject(written)) return written;
-  const { patternProperties, ...rest } = written;
+function readable(part: unknown): unknown {
+  if (!isObject(part)) return part;
+  const { patternProperties, ...rest } = part;
   const patterns = isObject(patternProperties) ? Object.entries(patternProperties) : [];
   const [pattern, valueSchema] = patterns[0] ?? [];
   if (patterns.length === 1 && pattern === ANY_NAME && !('additionalProperties' in rest))
     return { ...rest, additionalProperties: valueSchema };
   if (!('type' in rest) && Array.isArray(rest.enum) && rest.enum.every((word) => typeof word === 'string'))
-    return { type: 'string', ...written };
-  return written;
+    return { type: 'string', ...part };
+  return part;
 }
 
 /** The pattern that TypeBox writes for `Type.Record(Type.String(), …)`. */
 const ANY_NAME = '^.*$';
-
-function inside(value: unknown, change: (value: unknown) => unknown): unknown {
-  if (Array.isArray(value)) return value.map(change);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, change(child)]));
-}
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -25,6 +25,7 @@ import {
   LOCATION,
   NOT_STORED,
   NullableTime,
+  named,
   nullableTemplates,
   nullableText,
   Time,
@@ -130,7 +131,7 @@ export const accountRoutes: readonly Route[] = [
 ];
 
 /** A user without its password hash. `templates`: null for all. */
-export const UserRecord = Type.Object({
+const UserRecord = named('UserRecord', {
   id: text('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
   username: text('ada'),
   email: text('ada@localhost'),
@@ -251,7 +252,7 @@ function roleOf({
 }
 
 /** A key without its secret. `templates`: null for all; `created_by`: null for the operator. */
-export const ApiKeyRecord = Type.Object({
+const ApiKeyRecord = named('ApiKeyRecord', {
   id: text('00112233445566ff'),
   name: text('nightly build'),
   permissions: Type.Array(Type.Enum([...SCOPES]), { examples: [['tools:call']] }),

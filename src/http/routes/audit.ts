@@ -7,7 +7,17 @@ import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, integer, NullableText, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
+import {
+  CLOSED,
+  integer,
+  NullableText,
+  named,
+  nullableText,
+  PageLimit,
+  pageOf,
+  Time,
+  text,
+} from '../schemas.ts';
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 
@@ -25,7 +35,7 @@ const CallRecord = Type.Object({
 });
 
 /** `status`: 0 for a change on the database without HTTP; of a call the status that REST answers. */
-export const AuditRecord = Type.Object({
+const AuditRecord = named('AuditEntry', {
   id: text('019aa0b4-1f00-7000-8000-000000000001'),
   at: Time,
   actor: text('user:3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),

@@ -16,7 +16,7 @@ import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
-import { CLOSED, integer, number, rounded, Time, text } from '../schemas.ts';
+import { CLOSED, integer, named, number, rounded, Time, text } from '../schemas.ts';
 import { stateFields, stateOf } from './instances.ts';
 
 const InstanceCounts = Type.Object({
@@ -33,7 +33,7 @@ export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): St
 const DatabaseConnection = Type.Enum(['connected', 'disconnected']);
 
 /** Healthy when every instance is (or there is none), unhealthy when no instance is or the database is unavailable. */
-export const GatewayHealth = Type.Object({
+export const GatewayHealth = named('GatewayHealth', {
   status: Type.Enum(['healthy', 'degraded', 'unhealthy']),
   database: DatabaseConnection,
   templates: Type.Integer(),
@@ -44,7 +44,7 @@ export const GatewayHealth = Type.Object({
 });
 
 /** The gateway itself: failing backends do not make it unhealthy. */
-export const ServerHealth = Type.Object({
+const ServerHealth = named('ServerHealth', {
   status: Type.Enum(['healthy', 'unhealthy']),
   timestamp: Time,
   uptime: integer(3_600),
@@ -72,7 +72,7 @@ const healthFields = {
 export const InstanceHealth = Type.Object(healthFields);
 
 /** Body of GET /mcp/{template}/health; with `?format=array` the instances are a list and carry their `id`. */
-export const TemplateHealth = Type.Object({
+const TemplateHealth = named('TemplateHealth', {
   template_name: text('everything'),
   status: Type.Enum(['healthy', 'unhealthy']),
   strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['least_connections'] }),

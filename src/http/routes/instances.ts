@@ -18,6 +18,7 @@ import {
   NullableEjection,
   NullableText,
   NullableTime,
+  named,
   nullableText,
   Time,
   text,
@@ -58,7 +59,7 @@ export function stateOf({ definition, snapshot }: Server, viewer: Principal) {
   };
 }
 
-export const InstanceRecord = Type.Object({
+export const InstanceRecord = named('InstanceRecord', {
   id: text('everything-1'),
   server_id: text('everything-1'),
   template_name: text('everything'),

@@ -13,7 +13,7 @@ import {
   type Services,
   TemplateParams,
 } from '../route.ts';
-import { AnyObject, anyObject, text } from '../schemas.ts';
+import { AnyObject, anyObject, named, text } from '../schemas.ts';
 
 const VERSION = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);
@@ -51,7 +51,7 @@ const RpcMessages = Type.Unsafe<Uint8Array>(
   Type.Union([RpcMessage, Type.Array(RpcMessage)], { examples: [INITIALIZE] }),
 );
 
-export const RpcAnswer = Type.Object({
+const RpcAnswer = named('RpcAnswer', {
   jsonrpc: VERSION,
   id: Type.Union([Type.Integer(), Type.String(), Type.Null()], { examples: [1] }),
   result: Type.Optional(anyObject({ content: [{ type: 'text', text: 'Echo: hello' }] })),
@@ -61,7 +61,7 @@ export const RpcAnswer = Type.Object({
 const RpcAnswers = Type.Union([RpcAnswer, Type.Array(RpcAnswer)]);
 
 /** A refusal. `id` is null where a client must not take it for the answer to a request. */
-export const RpcRefusal = Type.Object({
+export const RpcRefusal = named('RpcRefusal', {
   jsonrpc: VERSION,
   id: Type.Union([Type.Integer(), Type.String(), Type.Null()], { examples: [1] }),
   error: RpcError,

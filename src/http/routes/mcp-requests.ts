@@ -8,7 +8,7 @@ import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
 import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { json } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, TemplateParams } from '../route.ts';
-import { AnyObject, anyObject, CLOSED, Meta, text } from '../schemas.ts';
+import { AnyObject, anyObject, CLOSED, Meta, named, text } from '../schemas.ts';
 
 const Parameters = Type.Object(
   {
@@ -35,7 +35,7 @@ const Tool = Type.Object({
   description: text('Echoes back the input string'),
   parameters: Parameters,
 });
-export const ToolList = Type.Object({ tools: Type.Array(Tool), count: Type.Integer() });
+export const ToolList = named('ToolList', { tools: Type.Array(Tool), count: Type.Integer() });
 
 const CallToolBody = Type.Object(
   {
@@ -96,7 +96,7 @@ export const mcpRequestRoutes: readonly Route[] = [
     result: CallToolResult,
     errors: ['TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
   }),
-  listRoute('tools', 'tools', 'tools', Tool, toolView),
+  listRoute('tools', 'tools', 'tools', Tool, toolView, ToolList),
   listRoute('resources', 'resources', 'resources', Resource),
   listRoute('resourceTemplates', 'resource templates', 'resources', ResourceTemplate),
   requestRoute('resources/read', 'Read a resource from a healthy instance', {
@@ -130,6 +130,7 @@ function listRoute(
   feature: string,
   item: TSchema,
   view = (value: JsonObject): object => value,
+  body: TSchema = Type.Object({ [field]: Type.Array(item), count: Type.Integer() }),
 ): Route {
   return defineRoute('GET', `/mcp/:template/${LIST_METHODS[field]}`, {
     summary: `List the ${what} of a template`,
@@ -138,7 +139,7 @@ function listRoute(
     answers: {
       200: {
         description: `All ${what}, from one instance; none when its server offers no ${feature}`,
-        body: Type.Object({ [field]: Type.Array(item), count: Type.Integer() }),
+        body,
       },
     },
     errors: FROM_BACKEND,

@@ -10,7 +10,7 @@ import type { GatewayStats, Server } from '../../gateway-types.ts';
 import { METRICS_TYPE } from '../../metrics/prometheus.ts';
 import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { flag, integer, NullableTime, number, rounded, text } from '../schemas.ts';
+import { flag, integer, NullableTime, named, number, rounded, text } from '../schemas.ts';
 import { type VisibleStats, visibleServers, visibleStats, visibleTemplates } from '../visible.ts';
 
 function percentileMs(example: number) {
@@ -20,7 +20,7 @@ function percentileMs(example: number) {
 const CountByServer = Type.Record(Type.String(), Type.Integer(), { propertyNames: text('everything-1') });
 
 /** Body of GET /gateway/stats. Rates are 0 to 1, percentages 0 to 100, times as their names say. */
-export const StatisticsView = Type.Object({
+const StatisticsView = named('GatewayStatistics', {
   uptime: integer(3_600),
   total_requests: integer(1_200),
   active_connections: Type.Integer(),

@@ -14,13 +14,13 @@ import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
-import { CLOSED, integer, nullableText, number, text } from '../schemas.ts';
+import { CLOSED, integer, named, nullableText, number, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { instanceCounts } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 
 /** The settings in force: those of the template over the defaults of the gateway; times in seconds. Source: ADR 4. */
-export const LoadBalancerView = Type.Object({
+const LoadBalancerView = named('LoadBalancer', {
   strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['least_connections'] }),
   health_check_interval: number(30),
   max_retries: integer(3),
@@ -90,7 +90,7 @@ function templateRecord(
 }
 
 /** Body of GET /gateway/registry: the shape of the registry document, with instance records. */
-export const RegistryView = Type.Object({
+const RegistryView = named('Registry', {
   templates: Type.Record(
     Type.String(),
     Type.Object({ instances: Type.Array(InstanceRecord), load_balancer: LoadBalancerView }),
