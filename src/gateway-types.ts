@@ -7,7 +7,6 @@ import type { ActorInspector } from './domain/actor-inspection.ts';
 import type { ProgramUser } from './domain/command.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
-import type { JsonObject } from './domain/json.ts';
 import type { DedicatedBounds } from './domain/limits.ts';
 import type { Era } from './domain/mcp.ts';
 import type { BalancerPolicy, StrategyName } from './domain/policy.ts';
@@ -19,6 +18,7 @@ import type { TemplateRules } from './templates/definition.ts';
 import type { InProcessHandler } from './transports/transport.ts';
 
 export type { CallResult, ListResult, RequestOptions } from './actors/calls/requests.ts';
+export type { ClientSessionView } from './domain/client.ts';
 export type { InstanceChange } from './domain/instance.ts';
 
 /** Options of createGateway. Each has a default. */
@@ -135,27 +135,6 @@ export type ConnectionOutcome = (
     }
   | { readonly isOk: false; readonly error: GatewayError; readonly stderr: readonly string[] }
 ) & { readonly durationMs: number };
-
-/** The open session of an MCP client of the legacy era. */
-export interface ClientSessionView {
-  /** Names it in logs and events; the id that its client sends is a credential. */
-  readonly id: string;
-  /** Id of the principal that opened it. */
-  readonly ownerId: string;
-  /** `name` and `version`, as the client declared them. */
-  readonly clientInfo: JsonObject;
-  /** The instance it is or was last bound to; of a session with all templates, one for each template that it uses. */
-  readonly bindings: readonly {
-    readonly template: string;
-    readonly instanceId: string;
-    readonly serverId: string;
-  }[];
-  /** Ms since 1970; of the last use to about a second. */
-  readonly openedAtMs: number;
-  readonly usedAtMs: number;
-  /** A stream of its client is open. */
-  readonly isStreaming: boolean;
-}
 
 export interface GatewayStats extends MetricsSummary {
   /** Exchanges in flight now. */

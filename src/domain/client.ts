@@ -97,3 +97,24 @@ export interface SessionRecord {
   /** Ends the session. Resolves when nothing is left of it. `reason` is a clause. */
   close(reason?: string): Promise<void>;
 }
+
+/** The open session of an MCP client of the legacy era. */
+export interface ClientSessionView {
+  /** Names it in logs and events; the id that its client sends is a credential. */
+  readonly id: string;
+  /** Id of the principal that opened it. */
+  readonly ownerId: string;
+  /** `name` and `version`, as the client declared them. */
+  readonly clientInfo: JsonObject;
+  /** The instance it is or was last bound to; of a session with all templates, one for each template that it uses. */
+  readonly bindings: readonly {
+    readonly template: string;
+    readonly instanceId: string;
+    readonly serverId: string;
+  }[];
+  /** Ms since 1970; of the last use to about a second. */
+  readonly openedAtMs: number;
+  readonly usedAtMs: number;
+  /** A stream of its client is open. */
+  readonly isStreaming: boolean;
+}

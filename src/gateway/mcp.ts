@@ -104,14 +104,7 @@ export class Mcp {
   }
 
   sessions(): ClientSessionView[] {
-    const startMs = Date.now() - this.#deps.now();
-    return this.#actors.sessions.list().map(({ openedAtMs, usedAtMs, bindings, isListened, ...session }) => ({
-      ...session,
-      openedAtMs: Math.round(startMs + openedAtMs),
-      usedAtMs: Math.round(startMs + usedAtMs),
-      isStreaming: isListened,
-      bindings: bindings.map(({ template, at }) => ({ template, instanceId: at.id, serverId: at.serverId })),
-    }));
+    return this.#actors.sessions.list();
   }
 
   /** SESSION_NOT_FOUND. */

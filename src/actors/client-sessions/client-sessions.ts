@@ -1,12 +1,12 @@
 // The table of all legacy sessions of one gateway: with one template, and with all templates together (ADR 70). Bounds their
 // number and ends many of them together. expiring-sessions.ts parks and expires them. Callers of `find` compare the owner.
 
-import type { ClientProfile, SessionRecord } from '../../domain/client.ts';
+import type { ClientProfile, ClientSessionView, SessionRecord } from '../../domain/client.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
-import { canonicalText, type JsonObject } from '../../domain/json.ts';
+import { canonicalText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -22,14 +22,6 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly idleMs?: number | undefined;
   /** Part of them for one owner. Default LIMITS.ownerShare. */
   readonly share?: number | undefined;
-}
-
-/** A session in a list. The id is a credential, so `id` is its fingerprint. Times in ms of the gateway's monotonic clock. */
-export interface SessionSummary
-  extends Pick<SessionRecord, 'ownerId' | 'openedAtMs' | 'usedAtMs' | 'isListened'> {
-  readonly id: string;
-  readonly clientInfo: JsonObject;
-  readonly bindings: readonly { readonly template: string; readonly at: InstanceRef }[];
 }
 
 /** Different profiles remembered, each of at most 32 KiB. */
@@ -136,10 +128,11 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /** The open sessions; the parts of a session with all templates are its bindings. */
-  list(): SessionSummary[] {
+  list(): ClientSessionView[] {
     const records = [...this.#open.values()];
     const innerIds = new Set(records.flatMap((record) => record.innerSessionIds));
-    return records.filter(({ id }) => !innerIds.has(id)).map((record) => this.#summaryOf(record));
+    const startMs = Date.now() - this.deps.now();
+    return records.filter(({ id }) => !innerIds.has(id)).map((record) => this.#viewOf(record, startMs));
   }
 
   /** Ends the session with this fingerprint: it takes no more calls when this returns. False when there is none. */
@@ -217,15 +210,23 @@ export class ClientSessions implements SessionSupervisor {
     return [...this.#opening, ...this.#open.values()];
   }
 
-  #summaryOf(record: SessionRecord): SessionSummary {
-    const { id, ownerId, openedAtMs, usedAtMs, isListened, profile } = record;
+  /** `startMs`: the start of the monotonic clock, in ms since 1970. */
+  #viewOf(record: SessionRecord, startMs: number): ClientSessionView {
     const bound =
       record instanceof ClientSession
         ? [record]
         : record.innerSessionIds.flatMap((innerId) => this.find(innerId) ?? []);
-    const bindings = bound.map(({ template, instance }) => ({ template, at: instance }));
-    const { clientInfo } = profile;
-    return { id: sessionFingerprint(id), ownerId, openedAtMs, usedAtMs, isListened, clientInfo, bindings };
+    return {
+      id: sessionFingerprint(record.id),
+      ownerId: record.ownerId,
+      clientInfo: record.profile.clientInfo,
+      bindings: bound.map(({ template, instance: { id, serverId } }) => ({
+        ...{ template, instanceId: id, serverId },
+      })),
+      openedAtMs: Math.round(startMs + record.openedAtMs),
+      usedAtMs: Math.round(startMs + record.usedAtMs),
+      isStreaming: record.isListened,
+    };
   }
 
   #end(session: SessionRecord, reason: string): Promise<void> {
