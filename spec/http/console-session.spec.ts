@@ -119,7 +119,7 @@ test('is refused for a page of another origin, even of an allowed one', async ()
 test('has a Secure cookie only behind a trusted proxy that reports HTTPS', async () => {
   const forwarded = { ...CONSOLE, 'x-forwarded-proto': 'https' };
   assert.not.match((await signIn('ada', forwarded)).set, /Secure/);
-  const other = await startWithAccounts({ trustedProxies: ['127.0.0.1'] });
+  const other = await startWithAccounts({ trustedProxies: ['127.0.0.1/32'] });
   assert.match((await signIn('ada', forwarded, other)).set, /; Max-Age=3600; Secure$/);
   assert.not.match((await signIn('ada', CONSOLE, other)).set, /Secure/);
   await other.close();

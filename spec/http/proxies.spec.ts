@@ -31,7 +31,7 @@ test('set client address, host and scheme by their X-Forwarded headers only if t
     [networks, 'fd12::1', forwarded, named],
     [networks, 'fe80::1', forwarded, ['fe80::1', 'direct.example', 'http']],
     [networks, '198.51.100.1', forwarded, ['198.51.100.1', 'direct.example', 'http']],
-    [['10.0.0.1'], '10.0.0.1', {}, ['10.0.0.1', 'direct.example', 'http']],
+    [['10.0.0.1/32'], '10.0.0.1', {}, ['10.0.0.1', 'direct.example', 'http']],
   ] as const) {
     const proxies = createProxies(trusted);
     const request = from(address, headers);
@@ -49,11 +49,11 @@ test('on loopback make a request local only if they are trusted and forward for 
       ...[to(there), to('127.0.0.1'), { forwarded: `for=${there}` }, { via: '1.1 proxy' }],
       ...[{ 'x-real-ip': there }, { 'x-forwarded-host': 'gateway.example' }],
     ].map((headers) => [[], '127.0.0.1', { ...headers }, false] as const),
-    [['127.0.0.1'], '127.0.0.1', to('::1'), true],
+    [['127.0.0.1/32'], '127.0.0.1', to('::1'), true],
     ...[there, `127.0.0.1, ${there}`, 'unknown', '127.0.0.1, unknown', `${there}, unknown`, ''].map(
-      (header) => [['127.0.0.1'], '127.0.0.1', to(header), false] as const,
+      (header) => [['127.0.0.1/32'], '127.0.0.1', to(header), false] as const,
     ),
-    [['127.0.0.1'], '127.0.0.1', {}, false],
+    [['127.0.0.1/32'], '127.0.0.1', {}, false],
   ] as const)
     assert.is(
       createProxies(trusted).isLocal(from(address, headers)),
@@ -75,11 +75,6 @@ test('that are trusted may forward addresses with ports and brackets; an invalid
     ['10.0.0.7, 10.0.0.2:99', '10.0.0.7'],
   ] as const)
     assert.is(proxies.address(from('10.0.0.1', { 'x-forwarded-for': header })), expected, header);
-});
-
-test('are configured only as addresses and networks', () => {
-  for (const entry of ['', 'proxy.example', '10.0.0.0/', '10.0.0.0/33', '10.0.0/8', '10.0.0.0/8/8', '*'])
-    assert.throws(() => createProxies([entry]), Error, entry);
 });
 
 test.run();

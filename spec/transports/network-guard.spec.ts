@@ -6,13 +6,13 @@ import { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
 import { guardedConnector } from '../../src/transports/http/http-connection.ts';
-import { AddressDenied, deniedAddress, deniedBy } from '../../src/transports/network-guard.ts';
+import { AddressDenied, addressesIn, deniedAddress } from '../../src/transports/network-guard.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('network guard');
 
 test('denies link-local and metadata addresses by default, and nothing ordinary', () => {
-  const isDenied = deniedBy(DENIED_NETWORKS);
+  const isDenied = addressesIn(DENIED_NETWORKS);
   const denied = [
     '169.254.169.254',
     '169.254.0.1',
@@ -50,14 +50,14 @@ test('denies link-local and metadata addresses by default, and nothing ordinary'
 });
 
 test('denies the loopback address of IPv6 where a denied range includes it', () => {
-  assert.ok(deniedBy(['::/96', '::1/128'])('::1'));
-  assert.ok(deniedBy(['::/0'])('::1'));
+  assert.ok(addressesIn(['::/96', '::1/128'])('::1'));
+  assert.ok(addressesIn(['::/0'])('::1'));
 });
 
 test('refuses invalid ranges', () => {
   for (const network of ['10.0.0.0', '10.0.0.0/33', 'fe80::/129', 'example.com/8', '10.0.0.0/', '/8', '']) {
     assert.throws(
-      () => deniedBy([network]),
+      () => addressesIn([network]),
       (error: unknown) => error instanceof RangeError,
       network,
     );
@@ -65,7 +65,7 @@ test('refuses invalid ranges', () => {
 });
 
 test('recognises a denied address in every spelling of an endpoint, and leaves names to the connection', () => {
-  const isDenied = deniedBy(['169.254.0.0/16', 'fe80::/10']);
+  const isDenied = addressesIn(['169.254.0.0/16', 'fe80::/10']);
   for (const [host, address] of [
     ['169.254.169.254', '169.254.169.254'],
     ['169.254.169.254.', '169.254.169.254'],

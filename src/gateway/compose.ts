@@ -20,7 +20,7 @@ import { databaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
 import { Tracing } from '../tracing/tracing.ts';
-import { deniedBy } from '../transports/network-guard.ts';
+import { addressesIn } from '../transports/network-guard.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import { Mcp } from './mcp.ts';
@@ -74,7 +74,7 @@ export function composeGateway(
     dedicatedBounds: ownBounds,
     inspect,
   });
-  const isDenied = deniedBy(deniedNetworks);
+  const isDenied = addressesIn(deniedNetworks);
   const defined = new Set(definitions.keys());
   const registryDeps = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
   const registry = new Registry({ ...registryDeps, protectedPaths });

@@ -41,7 +41,7 @@ export interface AppOptions
   readonly log: Logger;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
-  /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
+  /** Networks, in CIDR form, of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
   /** Folder of the built console. Default: that of this package. */
   readonly consoleFolder?: URL;

@@ -2,7 +2,8 @@
 // refuses addresses with ports, and would treat a proxy that names no client as local.
 
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
+import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
 
 export interface Proxies {
   host(request: IncomingMessage): string | undefined;
@@ -15,21 +16,20 @@ export interface Proxies {
 }
 
 /**
- * Makes the reader for a list of addresses and networks (`10.0.0.5`, `10.0.0.0/8`, `fd00::/8`). Throws TypeError for an
- * entry that is neither. The rightmost value of a header counts: the nearest proxy wrote it, and the client may have
- * written everything left of it.
+ * Makes the reader for networks in CIDR form. The rightmost value of a header counts: the nearest proxy wrote it, and the client
+ * may have written everything left of it.
  */
 export function createProxies(trustedProxies: readonly string[]): Proxies {
-  const trusted = addressList(trustedProxies);
+  const trusted = addressesIn(trustedProxies);
   const isTrusted = (request: IncomingMessage): boolean =>
-    trustedProxies.length > 0 && contains(trusted, request.socket.remoteAddress);
+    trustedProxies.length > 0 && isIn(trusted, request.socket.remoteAddress);
   const forwarded = (request: IncomingMessage, header: string): string | undefined =>
     isTrusted(request) ? listOf(request, header).at(-1) : undefined;
 
   /** The client of a trusted proxy; undefined when the proxy names none, or no address. */
   const clientOf = (request: IncomingMessage): string | undefined => {
     const hops = listOf(request, 'x-forwarded-for').map(addressOf);
-    const nearest = hops.findLastIndex((hop) => !contains(trusted, hop));
+    const nearest = hops.findLastIndex((hop) => !isIn(trusted, hop));
     return nearest === -1 ? hops[0] : hops[nearest];
   };
   return {
@@ -40,12 +40,16 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
     // A trusted proxy that names no client may forward for anyone.
     isLocal: (request) =>
       isTrusted(request)
-        ? contains(LOOPBACK, clientOf(request))
-        : contains(LOOPBACK, request.socket.remoteAddress) && !wasForwarded(request),
+        ? isIn(LOOPBACK, clientOf(request))
+        : isIn(LOOPBACK, request.socket.remoteAddress) && !wasForwarded(request),
   };
 }
 
-const LOOPBACK = addressList(['127.0.0.0/8', '::1']);
+const LOOPBACK = addressesIn(['127.0.0.0/8', '::1/128']);
+
+function isIn(networks: AddressCheck, address = ''): boolean {
+  return isIP(address) !== 0 && networks(address);
+}
 
 /** Removes the port and the brackets that some proxies write. Undefined for anything but an address. */
 function addressOf(hop: string): string | undefined {
@@ -70,23 +74,4 @@ function listOf(request: IncomingMessage, header: string): string[] {
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
-}
-
-function addressList(entries: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const entry of entries) {
-    const [network = '', prefix, ...more] = entry.split('/');
-    const family = isIP(network) === 6 ? 'ipv6' : 'ipv4';
-    const isWritten = prefix === undefined || (more.length === 0 && /^\d{1,3}$/.test(prefix));
-    if (isIP(network) === 0 || !isWritten)
-      throw new TypeError(`"${entry}" is neither an address nor a network`);
-    if (prefix === undefined) list.addAddress(network, family);
-    else list.addSubnet(network, Number(prefix), family);
-  }
-  return list;
-}
-
-function contains(list: BlockList, address = ''): boolean {
-  const version = isIP(address);
-  return version !== 0 && list.check(address, version === 6 ? 'ipv6' : 'ipv4');
 }

@@ -1,5 +1,5 @@
-// Checks addresses against denied networks. Literal addresses of endpoints are checked at registration, names after their lookup
-// when a connection is made (http-connection.ts).
+// Checks addresses against networks: the denied ones, and those of trusted proxies (src/http/proxies.ts). Literal addresses of endpoints
+// are checked at registration, names after their lookup when a connection is made (http-connection.ts).
 
 import { BlockList, isIP } from 'node:net';
 
@@ -13,8 +13,8 @@ export class AddressDenied extends Error {
 /** True when an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
-/** Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not deny `::1`. Throws RangeError for an invalid range. */
-export function deniedBy(networks: readonly string[]): AddressCheck {
+/** Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`. Throws RangeError for an invalid range. */
+export function addressesIn(networks: readonly string[]): AddressCheck {
   const list = new BlockList();
   for (const network of networks) {
     const [address = '', prefix = ''] = network.split('/');

@@ -25,7 +25,7 @@ const APPS = {
     allowedOrigins: ['https://console.example', '*', 'null'],
     corsOrigins: ['*', 'https://cors.example'],
   }),
-  'behind a proxy': serve({ allowedHosts: ['public.example'] }, ['127.0.0.1']),
+  'behind a proxy': serve({ allowedHosts: ['public.example'] }, ['127.0.0.1/32']),
   'public, CORS for all': serve({ isPublic: true, corsOrigins: ['*'] }),
   'public, CORS for some': serve({
     ...{ isPublic: true, corsOrigins: ['https://Console.example', 'null'] },

@@ -7,7 +7,7 @@ import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type AddressCheck, AddressDenied, deniedBy } from '../network-guard.ts';
+import { type AddressCheck, AddressDenied, addressesIn } from '../network-guard.ts';
 import type { OpenOptions } from '../transport.ts';
 import type { HttpAnswer } from './http-answer.ts';
 
@@ -167,7 +167,7 @@ export function guardedConnector(
   networks: readonly string[],
   { lookup = systemLookup, ...options }: { timeout: number; signal?: AbortSignal; lookup?: LookupFunction },
 ): buildConnector.connector {
-  const isDenied = deniedBy(networks);
+  const isDenied = addressesIn(networks);
   const connect = buildConnector({ ...options, lookup: guardedLookup(isDenied, lookup) });
   return (options, callback) => {
     // Sockets skip the lookup for literal addresses, so those are checked here.
