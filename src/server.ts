@@ -21,9 +21,8 @@ import type { SkippedDeployment } from './domain/deployment.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { Gateway } from './gateway.ts';
-import { createApp, createStartingApp, type HttpApp } from './http/app.ts';
+import { createApp, createMetricsApp, createStartingApp, type HttpApp } from './http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
-import { metricsListener } from './metrics/prometheus.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { describeDatabase } from './persistence/database-url.ts';
 import { fileExposureOf } from './persistence/open.ts';
@@ -218,14 +217,13 @@ async function start(
 
 /** Opens the listener for Prometheus, if one is configured. `metrics`: undefined until the gateway exists. */
 async function openScrapes(
-  { metrics: { host, port } }: Config,
+  { metrics: { host, port }, allowedHosts }: Config,
   metrics: () => HttpApp['metrics'] | undefined,
   log: Logger,
 ): Promise<Listeners | undefined> {
   if (port === undefined) return undefined;
-  const onFault = (error: unknown) => log.error({ err: error }, 'the metrics could not be read');
   const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
-  const scrapes = await openListeners(address, metricsListener(host, metrics, onFault));
+  const scrapes = await openListeners(address, createMetricsApp({ host, allowedHosts }, metrics, log));
   log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
   return scrapes;
 }

@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { createGateway } from '../../src/gateway.ts';
+import { createMetricsApp } from '../../src/http/app.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
-import { metricsListener } from '../../src/metrics/prometheus.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { serving } from '../helpers/function-backend.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
@@ -146,15 +146,13 @@ test('is the only path of its own listener, without credentials; on loopback a f
   let text: (() => Promise<string>) | undefined;
   const listenOn = (host: string) =>
     startRawServer(
-      metricsListener(
-        host,
-        () => text && { text },
-        (fault) => faults.push(fault),
-      ),
+      createMetricsApp({ host, allowedHosts: ['proxy.example'] }, () => text && { text }, {
+        error: (fault: unknown) => faults.push(fault),
+      }),
     );
   const [local, open] = [await listenOn('127.0.0.1'), await listenOn('0.0.0.0')];
   for (const [{ port }, host, status] of [
-    ...['localhost', '127.0.0.1:9464', '[::1]:1'].map((own) => [local, own, 503] as const),
+    ...['localhost', '127.0.0.1:9464', '[::1]:1', 'proxy.example'].map((own) => [local, own, 503] as const),
     [local, 'evil.example', 403],
     [open, 'gateway.example:9464', 503],
   ] as const) {

@@ -6,9 +6,12 @@ import type { RequestListener } from 'node:http';
 import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import type { Logger } from 'pino';
+import { isLoopback } from '../config.ts';
+import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
+import { gatewayStarting } from '../domain/errors.ts';
 import type { ByteBounds } from '../domain/held-bytes.ts';
 import type { Gateway } from '../gateway.ts';
-import { Prometheus } from '../metrics/prometheus.ts';
+import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
@@ -25,12 +28,13 @@ import { errors, refuse, requestId, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { handle, knownPath, plainCalls, unmatched } from './middleware/routing.ts';
 import { createProxies } from './proxies.ts';
-import { json } from './reply.ts';
+import { bytes, json } from './reply.ts';
 import type { ReportListener, RequestState, RouteMiddleware } from './request.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
 import { startingReply } from './routes/health.ts';
 import { ROUTES } from './routes/index.ts';
+import { NOT_STORED } from './schemas.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';
 
@@ -154,6 +158,33 @@ export function createStartingApp(): RequestListener {
   app.use((context) => {
     if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
     else refuse(context, startingReply(context.state.requestId));
+  });
+  return app.callback();
+}
+
+/**
+ * Answers only `/metrics`, without credentials: the bound address decides which callers reach it. On loopback the Host must be this
+ * machine or an allowed one, so that no web page reads it by DNS rebinding. `metrics`: undefined while the gateway starts.
+ */
+export function createMetricsApp(
+  { host, allowedHosts }: { readonly host: string; readonly allowedHosts: readonly string[] },
+  metrics: () => HttpApp['metrics'] | undefined,
+  log: Pick<Logger, 'error'>,
+): RequestListener {
+  const app = new Koa<RequestState, Record<never, never>>();
+  const isPublic = !isLoopback(host);
+  const hosts = { allowedHosts, allowedOrigins: [], corsOrigins: [], isPublic, proxies: createProxies([]) };
+  app.use(requestId());
+  app.use(errors(log));
+  app.use(hostOriginCheck(hosts));
+  app.use(async (context) => {
+    const { path, method } = context;
+    if (path !== '/metrics') throw routeNotFound(method, path.slice(0, HTTP_LIMITS.loggedPathCharacters));
+    if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method, path, ['GET', 'HEAD']);
+    const source = metrics();
+    if (source === undefined) throw gatewayStarting();
+    const text = await source.text();
+    respond(context, { ...bytes(200, text, { headers: NOT_STORED }), type: METRICS_TYPE });
   });
   return app.callback();
 }

@@ -2,14 +2,11 @@
 // load than the whole app. Its objects are made for each scrape, from the counts of actors/metrics.ts and the present
 // state, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
 
-import type { RequestListener } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { BUCKET_SECONDS } from '../actors/durations.ts';
 import { increment } from '../actors/metrics.ts';
-import { isLoopback } from '../config.ts';
 import { mayUse, type Principal } from '../domain/account.ts';
-import { LOCAL_HOST } from '../domain/endpoint.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Gateway } from '../gateway.ts';
 import { isOfTemplates, METRICS, type Metric, type MetricsReading } from './metric-table.ts';
@@ -108,45 +105,3 @@ interface Value {
   readonly labels: Readonly<Record<string, string | number | undefined>>;
   readonly value: number;
 }
-
-/**
- * The handler of a dedicated listener: serves only `GET /metrics`, without credentials. The bound address decides
- * which callers reach it; on loopback the Host must be this machine, so that no web page reads it by DNS
- * rebinding. `metrics`: undefined while the gateway starts. `onFault`: receives an error that no answer shows.
- */
-export function metricsListener(
-  host: string,
-  metrics: () => Pick<Prometheus, 'text'> | undefined,
-  onFault: (error: unknown) => void,
-): RequestListener {
-  const isHostAllowed = (sent: string | undefined): boolean =>
-    !isLoopback(host) || LOCAL_HOST.test(sent ?? '');
-  return (request, response) => {
-    const refuse = (status: number, reason: string, headers: Record<string, string> = {}): void => {
-      response.writeHead(status, { ...HEADERS, 'Content-Type': 'text/plain; charset=utf-8', ...headers });
-      response.end(`${reason}\n`);
-    };
-    const [path] = (request.url ?? '').split('?', 1);
-    const source = metrics();
-    if (path !== '/metrics') refuse(404, 'Only /metrics is served here.');
-    else if (request.method !== 'GET' && request.method !== 'HEAD')
-      refuse(405, 'Only GET and HEAD are served here.', { Allow: 'GET, HEAD' });
-    else if (!isHostAllowed(request.headers.host))
-      refuse(403, 'The Host of the request is not this machine.');
-    else if (source === undefined) refuse(503, 'The gateway is starting.', { 'Retry-After': '1' });
-    else {
-      source.text().then(
-        (text) => {
-          response.writeHead(200, { ...HEADERS, 'Content-Type': METRICS_TYPE });
-          response.end(text);
-        },
-        (error: unknown) => {
-          onFault(error);
-          refuse(500, 'The metrics could not be read.');
-        },
-      );
-    }
-  };
-}
-
-const HEADERS = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' };

@@ -13,7 +13,7 @@ import { ClientGone, type HttpContext, type HttpMiddleware, type RouteMiddleware
 import { respond } from '../respond.ts';
 
 /** An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by request id. */
-export function errors(log: Logger): HttpMiddleware {
+export function errors(log: Pick<Logger, 'error'>): HttpMiddleware {
   return async (context, next) => {
     try {
       await next();
@@ -23,7 +23,7 @@ export function errors(log: Logger): HttpMiddleware {
   };
 }
 
-function answer(context: HttpContext, error: GatewayError, log: Logger): void {
+function answer(context: HttpContext, error: GatewayError, log: Pick<Logger, 'error'>): void {
   const { state } = context;
   state.errorCode = error.code;
   if (error.code === 'INTERNAL_ERROR')
