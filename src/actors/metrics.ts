@@ -4,8 +4,12 @@
 
 import type { Observable } from 'rxjs';
 import type { ErrorCode } from '../domain/errors.ts';
-import type { ExchangeOutcome, GatewayEvent, GatewayEvents } from '../domain/events.ts';
-import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
+import {
+  type ExchangeOutcome,
+  type GatewayEvent,
+  type GatewayEvents,
+  hasOwnProcess,
+} from '../domain/events.ts';
 import { METHODS } from '../domain/mcp.ts';
 import { BucketCounts, DurationHistogram } from './durations.ts';
 
@@ -210,12 +214,12 @@ export class Metrics {
         this.#change(event.serverId, -1, 0);
         break;
       case 'upstream.opened':
-        if (!isProcess(event)) break;
+        if (!hasOwnProcess(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: 1, started: 1 });
         this.#change(event.serverId, 0, 1);
         break;
       case 'upstream.ended':
-        if (!isProcess(event)) break;
+        if (!hasOwnProcess(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: -1, lost: event.isLost ? 1 : 0 });
         this.#change(event.serverId, 0, -1);
         break;
@@ -345,9 +349,4 @@ function add<C extends string>(
   more: { readonly [Count in C]?: number },
 ): void {
   for (const count in more) counts[count] += more[count] ?? 0;
-}
-
-/** Over HTTP, a client's own conversation is a session of the backend. */
-function isProcess({ transport }: { readonly transport: TransportKind }): boolean {
-  return TRANSPORT_TRAITS[transport].hasProcesses;
 }

@@ -2,7 +2,7 @@
 // requests; probes, calls, and sessions that begin and end normally are logged only at debug level.
 
 import type { Observable, Subscription } from 'rxjs';
-import type { EventName, GatewayEvent, GatewayEvents } from '../domain/events.ts';
+import { type EventName, type GatewayEvent, hasOwnProcess, writtenFields } from '../domain/events.ts';
 
 export type EventLogger = Readonly<
   Record<'debug' | 'info' | 'warn', (fields: object, message: string) => void>
@@ -18,17 +18,8 @@ export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): 
     if (words === undefined && !log.isLevelEnabled('debug')) return;
     const { type, atMs, ...fields } = event;
     const [level, message] = words ?? ['debug', type];
-    log[level](snakeCase(fields), message);
+    log[level](writtenFields(fields), message);
   });
-}
-
-function snakeCase(fields: object): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [
-      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      value,
-    ]),
-  );
 }
 
 /** Undefined for an event at debug level, whose text is its type. */
@@ -38,9 +29,11 @@ function wordsOf(event: GatewayEvent): Words | undefined {
       return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
     case 'upstream.ended':
       // HTTP backends end sessions that they no longer need; that is no failure.
-      return event.isLost && isProcess(event) ? ['warn', 'dedicated process of a client exited'] : undefined;
+      return event.isLost && hasOwnProcess(event)
+        ? ['warn', 'dedicated process of a client exited']
+        : undefined;
     case 'upstream.failed':
-      return isProcess(event)
+      return hasOwnProcess(event)
         ? ['warn', 'dedicated process for a client could not be started']
         : ['info', 'backend session for a client could not be opened'];
     case 'instance.unhealthy':
@@ -50,10 +43,6 @@ function wordsOf(event: GatewayEvent): Words | undefined {
     default:
       return WORDS[event.type];
   }
-}
-
-function isProcess({ transport }: GatewayEvents['upstream.opened']): boolean {
-  return transport === 'stdio';
 }
 
 type Words = readonly ['info' | 'warn', string];

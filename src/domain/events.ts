@@ -2,7 +2,7 @@
 // result.
 
 import type { ErrorCode } from './errors.ts';
-import type { InstanceDefinition, TransportKind } from './instance.ts';
+import { type InstanceDefinition, TRANSPORT_TRAITS, type TransportKind } from './instance.ts';
 
 interface InstanceFields {
   /** Wall-clock time, in ms since 1970. */
@@ -165,4 +165,19 @@ export function eventOf({
   serverId,
 }: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
   return { atMs: Date.now(), template, instanceId: id, serverId };
+}
+
+/** Over HTTP, a client's own conversation is a session of the backend. */
+export function hasOwnProcess({ transport }: Pick<UpstreamFields, 'transport'>): boolean {
+  return TRANSPORT_TRAITS[transport].hasProcesses;
+}
+
+/** The fields of an event as the API and the log write them: names in snake_case, numbers with at most three decimals. */
+export function writtenFields(fields: object): Record<string, unknown> {
+  const written: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    const key = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    written[key] = typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
+  }
+  return written;
 }

@@ -4,7 +4,7 @@
 // rate, so that readers cannot slow down a busy gateway. The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
-import { EVENTS, type GatewayEvent } from '../../domain/events.ts';
+import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
 
@@ -194,7 +194,7 @@ export class RecentEvents {
     const slot = number % this.#size;
     const event = this.#ring[slot];
     if (event === undefined) return;
-    this.#texts[slot] ??= JSON.stringify(eventView(event));
+    this.#texts[slot] ??= textOf(event);
     subscriber.next({ name: event.type, id: `${this.#run}-${number}`, data: this.#texts[slot] });
   }
 
@@ -222,14 +222,8 @@ interface EventReading {
   refilledAtMs: number;
 }
 
-/** The format of the API: names in snake_case, the time as text, other numbers with at most three decimals. */
-function eventView({ type, atMs, ...fields }: GatewayEvent): Record<string, unknown> {
-  const view: Record<string, unknown> = { type, at: new Date(atMs).toISOString() };
-  for (const [name, value] of Object.entries(fields)) {
-    const rounded = typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
-    view[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = rounded;
-  }
-  return view;
+function textOf({ type, atMs, ...fields }: GatewayEvent): string {
+  return JSON.stringify({ type, at: new Date(atMs).toISOString(), ...writtenFields(fields) });
 }
 
 function missedEvent(count: number): StreamEvent {
