@@ -357,7 +357,7 @@ export class Gateway {
   /** Counts since the start, and what is open now. */
   stats(): GatewayStats {
     const { fleet, mcp, metrics } = this.#deps;
-    const clients = { maxSessions: mcp.maxSessions, templates: metrics.clients() };
+    const clients = { maxSessions: mcp.sessions.max, templates: metrics.clients() };
     return { ...metrics.summary(), activeConnections: fleet.inFlight, clients };
   }
 
@@ -390,12 +390,12 @@ export class Gateway {
 
   /** The open sessions of MCP clients of the legacy era, with one template or with all. */
   sessions(): ClientSessionView[] {
-    return this.#deps.mcp.sessions();
+    return this.#deps.mcp.sessions.list();
   }
 
   /** Ends a session, by its id in `sessions`, and answers its calls with SESSION_NOT_FOUND. Throws SESSION_NOT_FOUND. */
   endSession(id: string): void {
-    this.#deps.mcp.endSession(id);
+    this.#deps.mcp.sessions.endNamed(id, 'it was ended through the API');
   }
 
   /** Whether the database answers. Resolves within 2 s and never rejects; the answer may be a second old. */

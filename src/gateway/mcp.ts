@@ -12,11 +12,11 @@ import { ParkedCalls } from '../actors/parked-calls.ts';
 import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
-import { sessionUnknown, templateNotFound } from '../domain/error-catalogue.ts';
+import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { dedicatedBounds } from '../domain/limits.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { ClientSessionView, GatewayOptions } from '../gateway-types.ts';
+import type { GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { ListMemory } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
@@ -46,6 +46,7 @@ export interface McpDeps
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
 export class Mcp {
   readonly endpoint: McpEndpoint;
+  readonly sessions: ClientSessions;
   readonly #deps: McpDeps;
   readonly #actors: BackendDeps;
   readonly #parked: ParkedCalls;
@@ -61,12 +62,13 @@ export class Mcp {
     const { max: maxSessions, idleMs } = sessions;
     const { share } = dedicatedBounds(sessions);
     this.#deps = deps;
+    this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     this.#parked = new ParkedCalls(scheduler);
     const pool = new StatelessPool(scheduler);
     this.#pool = pool;
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...deps, maxSessions, idleMs, share }),
+      sessions: this.sessions,
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, random }),
       now,
@@ -75,7 +77,7 @@ export class Mcp {
     this.#aggregate = new AggregateBackends({
       now,
       alarm,
-      sessions: this.#actors.sessions,
+      sessions: this.sessions,
       templates: () => fleet.templates,
       backendsOf: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
@@ -94,22 +96,9 @@ export class Mcp {
     this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
   }
 
-  get maxSessions(): number {
-    return this.#actors.sessions.max;
-  }
-
   /** Ids of the owners that have something open that `changedCallers$` can end. */
   get owners(): ReadonlySet<string> {
-    return new Set([...this.#actors.sessions.owners, ...this.#parked.owners, ...this.#pool.owners]);
-  }
-
-  sessions(): ClientSessionView[] {
-    return this.#actors.sessions.list();
-  }
-
-  /** SESSION_NOT_FOUND. */
-  endSession(id: string): void {
-    if (!this.#actors.sessions.endNamed(id, 'it was ended through the API')) throw sessionUnknown(id);
+    return new Set([...this.sessions.owners, ...this.#parked.owners, ...this.#pool.owners]);
   }
 
   /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
@@ -117,18 +106,17 @@ export class Mcp {
     this.#changes.unsubscribe();
     // A client could not answer a parked call any more: the gateway refuses new requests.
     const dismissed = this.#parked.dismiss();
-    const { sessions } = this.#actors;
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>
       Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),
     );
-    await Promise.all([dismissed, sessions.closeAll(graceMs), closing]);
+    await Promise.all([dismissed, this.sessions.closeAll(graceMs), closing]);
     for (const backends of this.#backends.values()) backends.close();
   }
 
   /** Ends what one owner has open. The HTTP layer ends event streams without a session. */
   async #endOf(ownerId: string): Promise<void> {
-    const holders = [this.#parked, this.#actors.sessions, this.#pool];
+    const holders = [this.#parked, this.sessions, this.#pool];
     await Promise.all(holders.map((holder) => holder.endOf(ownerId)));
   }
 

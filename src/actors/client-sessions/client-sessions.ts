@@ -2,7 +2,12 @@
 // number and ends many of them together. expiring-sessions.ts parks and expires them. Callers of `find` compare the owner.
 
 import type { ClientProfile, ClientSessionView, SessionRecord } from '../../domain/client.ts';
-import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/error-catalogue.ts';
+import {
+  sessionLimit,
+  sessionLost,
+  sessionShareLimit,
+  sessionUnknown,
+} from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
@@ -30,7 +35,8 @@ const PROFILES_REMEMBERED = 256;
 export class ClientSessions implements SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
-  readonly #maxSessions: number;
+  /** Most sessions with one template, and most with all templates. */
+  readonly max: number;
   readonly #shares: OwnerShares;
   readonly #aggregateShares: OwnerShares;
   /** The profiles of the latest sessions, once each: many clients are the same program. */
@@ -50,7 +56,7 @@ export class ClientSessions implements SessionSupervisor {
   }: ClientSessionsOptions) {
     this.deps = deps;
     this.binder = new Binder(deps);
-    this.#maxSessions = maxSessions;
+    this.max = maxSessions;
     this.#shares = new OwnerShares(maxSessions, share);
     this.#aggregateShares = new OwnerShares(maxSessions, share);
     this.#expiry = new ExpiringSessions(deps, idleMs, this.#open, (session) => {
@@ -61,9 +67,6 @@ export class ClientSessions implements SessionSupervisor {
   /** The number of sessions, including those in opening. */
   get size(): number {
     return this.#opening.size + this.#open.size;
-  }
-  get max(): number {
-    return this.#maxSessions;
   }
   get owners(): readonly string[] {
     return [...this.#shares.owners, ...this.#aggregateShares.owners];
@@ -135,11 +138,11 @@ export class ClientSessions implements SessionSupervisor {
     return records.filter(({ id }) => !innerIds.has(id)).map((record) => this.#viewOf(record, startMs));
   }
 
-  /** Ends the session with this fingerprint: it takes no more calls when this returns. False when there is none. */
-  endNamed(fingerprint: string, reason: string): boolean {
+  /** Ends the session with this fingerprint: it takes no more calls when this returns. SESSION_NOT_FOUND. */
+  endNamed(fingerprint: string, reason: string): void {
     const session = [...this.#open.values()].find(({ id }) => sessionFingerprint(id) === fingerprint);
-    if (session !== undefined) void this.#end(session, reason);
-    return session !== undefined;
+    if (session === undefined) throw sessionUnknown(fingerprint);
+    void this.#end(session, reason);
   }
 
   /** Ends all sessions of an owner, including those in opening. Resolves when nothing is left of them. */
@@ -239,7 +242,7 @@ export class ClientSessions implements SessionSupervisor {
   /** SESSION_LIMIT. */
   #checkRoom(ownerId: string, shares: OwnerShares): void {
     if (shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
-    if (shares.isFull) throw sessionLimit(this.#maxSessions);
+    if (shares.isFull) throw sessionLimit(this.max);
   }
 }
 
