@@ -1,6 +1,6 @@
 // Schemas and parts of answers that several routes share.
 
-import Type, { type TProperties } from 'typebox';
+import Type, { type TProperties, type TSchema } from 'typebox';
 import type { JsonObject } from '../domain/json.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
@@ -52,22 +52,19 @@ export function flag(example: boolean) {
   return Type.Boolean({ examples: [example] });
 }
 
-export function nullableText(example: string | null) {
-  return Type.Union([Type.String(), Type.Null()], { examples: [example] });
+export function nullable<S extends TSchema>(schema: S, example: unknown = null) {
+  return Type.Union([schema, Type.Null()], { examples: [example] });
 }
 
-export const NullableText = nullableText(null);
+export function nullableText(example: string | null = null) {
+  return nullable(Type.String(), example);
+}
+
 export const Time = text('2026-11-20T12:00:00.000Z');
 export const NullableTime = nullableText('2026-11-20T12:00:00.000Z');
 
-/** Why an instance is ejected, and until when; null for an instance that gets calls. */
-export const NullableEjection = Type.Union(
-  [Type.Object({ reason: Type.String(), until: Type.String() }), Type.Null()],
-  { examples: [null] },
-);
-
 export function nullableTemplates(example: readonly string[] | null) {
-  return Type.Union([Type.Array(Type.String()), Type.Null()], { examples: [example] });
+  return nullable(Type.Array(Type.String()), example);
 }
 
 /** Headers of an answer with a secret. Source: RFC 6749 section 5.1. */

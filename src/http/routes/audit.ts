@@ -7,17 +7,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import {
-  CLOSED,
-  integer,
-  NullableText,
-  named,
-  nullableText,
-  PageLimit,
-  pageOf,
-  Time,
-  text,
-} from '../schemas.ts';
+import { CLOSED, integer, named, nullable, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 
@@ -29,9 +19,9 @@ const CallRecord = Type.Object({
   duration_ms: integer(12),
   attempts: integer(1),
   /** SHA-256 of the arguments as they were received. */
-  arguments_sha256: NullableText,
+  arguments_sha256: nullableText(),
   /** The beginning of the arguments, if the setting audit.arguments is on. */
-  arguments: NullableText,
+  arguments: nullableText(),
 });
 
 /** `status`: 0 for a change on the database without HTTP; of a call the status that REST answers. */
@@ -45,7 +35,7 @@ const AuditRecord = named('AuditEntry', {
   status: integer(200),
   address: nullableText('127.0.0.1'),
   request_id: nullableText('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
-  call: Type.Union([CallRecord, Type.Null()], { examples: [null] }),
+  call: nullable(CallRecord),
 });
 
 function auditRecord(entry: AuditEntry): Static<typeof AuditRecord> {
@@ -104,7 +94,7 @@ export const auditRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'One page; `next_cursor` is null on the last one',
-        body: Type.Object({ entries: Type.Array(AuditRecord), next_cursor: NullableText }),
+        body: Type.Object({ entries: Type.Array(AuditRecord), next_cursor: nullableText() }),
       },
     },
     handler: async ({ query }, { auth }) => {

@@ -16,7 +16,7 @@ import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
-import { CLOSED, integer, named, number, rounded, Time, text } from '../schemas.ts';
+import { CLOSED, integer, named, nullable, number, rounded, Time, text } from '../schemas.ts';
 import { stateFields, stateOf } from './instances.ts';
 
 const InstanceCounts = Type.Object({
@@ -66,7 +66,7 @@ export async function healthOf(gateway: Gateway): Promise<Static<typeof GatewayH
 const healthFields = {
   ...stateFields,
   score: number(99.5),
-  latency_ms: Type.Union([Type.Number(), Type.Null()], { examples: [1.25] }),
+  latency_ms: nullable(Type.Number(), 1.25),
   consecutive_failures: integer(0),
 };
 export const InstanceHealth = Type.Object(healthFields);

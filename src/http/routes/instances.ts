@@ -13,16 +13,7 @@ import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { type AnswerDoc, defineRoute, InstanceParams, type Route } from '../route.ts';
-import {
-  integer,
-  NullableEjection,
-  NullableText,
-  NullableTime,
-  named,
-  nullableText,
-  Time,
-  text,
-} from '../schemas.ts';
+import { integer, NullableTime, named, nullable, nullableText, Time, text } from '../schemas.ts';
 import { seesMachine } from '../visible.ts';
 
 function masks(example: Readonly<Record<string, '***'>>) {
@@ -37,8 +28,9 @@ export const stateFields = {
   healthy: Type.Boolean(),
   state: Type.Enum([...INSTANCE_STATES], { examples: ['healthy'] }),
   in_flight: integer(0),
-  reason: NullableText,
-  ejection: NullableEjection,
+  reason: nullableText(),
+  /** Why it is ejected, and until when; null for an instance that gets calls. */
+  ejection: nullable(Type.Object({ reason: Type.String(), until: Type.String() })),
   restarts: integer(0),
   last_check: NullableTime,
 };
@@ -64,9 +56,9 @@ export const InstanceRecord = named('InstanceRecord', {
   server_id: text('everything-1'),
   template_name: text('everything'),
   endpoint: nullableText('http://127.0.0.1:3001/mcp'),
-  command: NullableText,
+  command: nullableText(),
   args: Type.Array(Type.String(), { examples: [[]] }),
-  working_dir: NullableText,
+  working_dir: nullableText(),
   /** Id of the container in which sync found it. */
   container: Type.Optional(Type.String()),
   force: Type.Optional(Type.Boolean()),
@@ -78,7 +70,7 @@ export const InstanceRecord = named('InstanceRecord', {
   ...stateFields,
   sessions: integer(3),
   own_processes: integer(1),
-  pid: Type.Union([Type.Integer(), Type.Null()], { examples: [null] }),
+  pid: nullable(Type.Integer()),
   warnings: Type.Array(Type.String()),
   stderr: Type.Array(Type.String(), { examples: [[]] }),
   created_at: Time,

@@ -10,7 +10,7 @@ import { cutText } from '../../domain/text.ts';
 import type { ClientSessionView } from '../../gateway-types.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, SessionParams } from '../route.ts';
-import { CLOSED, flag, NullableText, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
+import { CLOSED, flag, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
 
 const SessionRecord = Type.Object({
   id: SessionParams.properties.session_id,
@@ -52,7 +52,7 @@ export const sessionRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'One page, by id; `next_cursor` is null on the last one',
-        body: Type.Object({ sessions: Type.Array(SessionRecord), next_cursor: NullableText }),
+        body: Type.Object({ sessions: Type.Array(SessionRecord), next_cursor: nullableText() }),
       },
     },
     handler: async ({ query, principal }, { gateway, auth }) => {
