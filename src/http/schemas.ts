@@ -1,6 +1,6 @@
 // Schemas and parts of answers that several routes share.
 
-import Type, { type TProperties, type TSchema } from 'typebox';
+import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox';
 import type { JsonObject } from '../domain/json.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
@@ -19,8 +19,10 @@ export function anyObject(example: JsonObject) {
 /** `_meta` of an MCP request, which is passed on unchanged. */
 export const Meta = Type.Optional(AnyObject);
 
-/** Bodies and queries that refuse unknown fields. */
-export const CLOSED = { additionalProperties: false } as const;
+/** A body or a query that refuses unknown fields. */
+export function closed<P extends TProperties>(properties: P, options: TSchemaOptions = {}) {
+  return Type.Object(properties, { additionalProperties: false, ...options });
+}
 
 /** `limit` of a list: records of one page. */
 export const PageLimit = Type.Optional(

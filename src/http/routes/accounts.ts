@@ -19,7 +19,7 @@ import { sessionCookie } from '../caller-check.ts';
 import { json, located, noContent } from '../reply.ts';
 import { ApiKeyParams, defineRoute, type Route, UserParams } from '../route.ts';
 import {
-  CLOSED,
+  closed,
   flag,
   integer,
   LOCATION,
@@ -172,17 +172,14 @@ const rights = {
   templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [null] })),
 };
 
-const NewUserBody = Type.Object({ username: Username, email: Email, password: Password, ...rights }, CLOSED);
+const NewUserBody = closed({ username: Username, email: Email, password: Password, ...rights });
 
-const UserChangeBody = Type.Object(
-  {
-    email: Type.Optional(Email),
-    password: Type.Optional(Password),
-    ...rights,
-    is_active: Type.Optional(flag(true)),
-  },
-  CLOSED,
-);
+const UserChangeBody = closed({
+  email: Type.Optional(Email),
+  password: Type.Optional(Password),
+  ...rights,
+  is_active: Type.Optional(flag(true)),
+});
 
 export const userRoutes: readonly Route[] = [
   defineRoute('GET', '/auth/users', {
@@ -278,19 +275,16 @@ function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeo
   };
 }
 
-const NewApiKeyBody = Type.Object(
-  {
-    name: KeyName,
-    permissions: KeyPermissions,
-    /** null = all. */
-    templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [['everything']] })),
-    /** ISO 8601 with an offset or `Z`; null = never. */
-    expires_at: Type.Optional(
-      Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { examples: ['2099-12-31T23:59:59Z'] }),
-    ),
-  },
-  CLOSED,
-);
+const NewApiKeyBody = closed({
+  name: KeyName,
+  permissions: KeyPermissions,
+  /** null = all. */
+  templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [['everything']] })),
+  /** ISO 8601 with an offset or `Z`; null = never. */
+  expires_at: Type.Optional(
+    Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { examples: ['2099-12-31T23:59:59Z'] }),
+  ),
+});
 
 /** The only answer that contains the key. */
 const NewApiKey = Type.Object({

@@ -7,7 +7,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, integer, named, nullable, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
+import { closed, integer, named, nullable, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 
@@ -72,24 +72,21 @@ export const auditRoutes: readonly Route[] = [
     summary: 'The audit log: changes, logins and calls of tools, newest first',
     scope: 'admin',
     request: {
-      query: Type.Object(
-        {
-          limit: PageLimit,
-          /** `next_cursor` of the page before. */
-          cursor: Type.Optional(Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })),
-          /** Id or name. */
-          actor: TextFilter,
-          /** `tools/call` for calls, else method and path pattern. */
-          action: TextFilter,
-          status: Type.Optional(Type.Integer({ minimum: 0, maximum: 599 })),
-          template: TextFilter,
-          tool: TextFilter,
-          outcome: Type.Optional(Outcome),
-          from: Timestamp,
-          to: Timestamp,
-        },
-        CLOSED,
-      ),
+      query: closed({
+        limit: PageLimit,
+        /** `next_cursor` of the page before. */
+        cursor: Type.Optional(Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })),
+        /** Id or name. */
+        actor: TextFilter,
+        /** `tools/call` for calls, else method and path pattern. */
+        action: TextFilter,
+        status: Type.Optional(Type.Integer({ minimum: 0, maximum: 599 })),
+        template: TextFilter,
+        tool: TextFilter,
+        outcome: Type.Optional(Outcome),
+        from: Timestamp,
+        to: Timestamp,
+      }),
     },
     answers: {
       200: {

@@ -9,7 +9,7 @@ import { TemplateId } from '../../domain/template.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { eventStream } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED } from '../schemas.ts';
+import { closed } from '../schemas.ts';
 import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
 
 const NAMES = Object.keys(EVENTS);
@@ -25,21 +25,18 @@ export const eventRoutes: readonly Route[] = [
       'Last-Event-ID': 'Id of the last event that was read: later events follow, as far as they are kept.',
     },
     request: {
-      query: Type.Object(
-        {
-          template: Type.Optional(TemplateId),
-          type: Type.Optional(
-            Type.String({
-              maxLength: 1_024,
-              examples: ['instance,exchange.finished'],
-              description: `Several are separated by commas: ${SELECTABLE.join(', ')}`,
-            }),
-          ),
-          /** True: continues with new events. Default false: ends after the kept events. */
-          follow: Type.Optional(Type.Boolean()),
-        },
-        CLOSED,
-      ),
+      query: closed({
+        template: Type.Optional(TemplateId),
+        type: Type.Optional(
+          Type.String({
+            maxLength: 1_024,
+            examples: ['instance,exchange.finished'],
+            description: `Several are separated by commas: ${SELECTABLE.join(', ')}`,
+          }),
+        ),
+        /** True: continues with new events. Default false: ends after the kept events. */
+        follow: Type.Optional(Type.Boolean()),
+      }),
     },
     answers: {
       200: {

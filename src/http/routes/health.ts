@@ -16,7 +16,7 @@ import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
-import { CLOSED, integer, named, nullable, number, rounded, Time, text } from '../schemas.ts';
+import { closed, integer, named, nullable, number, rounded, Time, text } from '../schemas.ts';
 import { stateFields, stateOf } from './instances.ts';
 
 const InstanceCounts = Type.Object({
@@ -101,7 +101,7 @@ export const healthRoutes: readonly Route[] = [
     scope: 'gateway:read',
     request: {
       params: TemplateParams,
-      query: Type.Object({ format: Type.Optional(Type.Enum(['object', 'array'])) }, CLOSED),
+      query: closed({ format: Type.Optional(Type.Enum(['object', 'array'])) }),
     },
     answers: { 200: { description: 'Counts, and each instance', body: TemplateHealth } },
     handler: ({ params: { template }, query, principal }, { gateway }) => {

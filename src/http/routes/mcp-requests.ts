@@ -8,7 +8,7 @@ import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
 import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { json } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, TemplateParams } from '../route.ts';
-import { AnyObject, anyObject, CLOSED, Meta, named, text } from '../schemas.ts';
+import { AnyObject, anyObject, closed, Meta, named, text } from '../schemas.ts';
 
 const Parameters = Type.Object(
   {
@@ -37,14 +37,11 @@ const Tool = Type.Object({
 });
 export const ToolList = named('ToolList', { tools: Type.Array(Tool), count: Type.Integer() });
 
-const CallToolBody = Type.Object(
-  {
-    name: Type.String({ minLength: 1, examples: ['echo'] }),
-    arguments: Type.Optional(anyObject({ message: 'hello' })),
-    _meta: Meta,
-  },
-  CLOSED,
-);
+const CallToolBody = closed({
+  name: Type.String({ minLength: 1, examples: ['echo'] }),
+  arguments: Type.Optional(anyObject({ message: 'hello' })),
+  _meta: Meta,
+});
 
 const CallToolResult = Type.Object({
   content: Type.Optional(Type.Array(AnyObject, { examples: [[{ type: 'text', text: 'Echo: hello' }]] })),
@@ -61,34 +58,28 @@ const ResourceTemplate = anyObject({
   name: 'Dynamic Text Resource',
 });
 
-const ReadResourceBody = Type.Object(
-  { uri: Type.String({ minLength: 1, examples: [DOCUMENT] }), _meta: Meta },
-  CLOSED,
-);
+const ReadResourceBody = closed({ uri: Type.String({ minLength: 1, examples: [DOCUMENT] }), _meta: Meta });
 
 const Prompt = anyObject({ name: 'args-prompt', arguments: [{ name: 'city', required: true }] });
 
-const GetPromptBody = Type.Object(
+const GetPromptBody = closed(
   { name: Type.String({ minLength: 1 }), arguments: Type.Optional(AnyObject), _meta: Meta },
-  { ...CLOSED, examples: [{ name: 'args-prompt', arguments: { city: 'Paris' } }] },
+  { examples: [{ name: 'args-prompt', arguments: { city: 'Paris' } }] },
 );
 
-const CompleteBody = Type.Object(
-  {
-    ref: Type.Object(
-      {
-        type: Type.Enum(['ref/prompt', 'ref/resource']),
-        name: Type.Optional(Type.String()),
-        uri: Type.Optional(Type.String()),
-      },
-      { examples: [{ type: 'ref/prompt', name: 'completable-prompt' }] },
-    ),
-    argument: Type.Object({ name: text('department'), value: text('E') }),
-    context: Type.Optional(AnyObject),
-    _meta: Meta,
-  },
-  CLOSED,
-);
+const CompleteBody = closed({
+  ref: Type.Object(
+    {
+      type: Type.Enum(['ref/prompt', 'ref/resource']),
+      name: Type.Optional(Type.String()),
+      uri: Type.Optional(Type.String()),
+    },
+    { examples: [{ type: 'ref/prompt', name: 'completable-prompt' }] },
+  ),
+  argument: Type.Object({ name: text('department'), value: text('E') }),
+  context: Type.Optional(AnyObject),
+  _meta: Meta,
+});
 
 export const mcpRequestRoutes: readonly Route[] = [
   requestRoute('tools/call', 'Call a tool on a healthy instance', {

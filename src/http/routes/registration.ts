@@ -21,14 +21,14 @@ import { HTTP_LIMITS } from '../limits.ts';
 import { json, located, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, InstanceParams, type Route, type Services } from '../route.ts';
-import { CLOSED, flag, integer, LOCATION, text } from '../schemas.ts';
+import { closed, flag, integer, LOCATION, text } from '../schemas.ts';
 import { declaredVariables } from '../server-config.ts';
 import { requireTemplate } from '../visible.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 
 const { template_name, load_balancer } = RegisterInput.properties;
 
-const FlatRegisterInput = Type.Object({ template_name, load_balancer, ...InstanceInput.properties }, CLOSED);
+const FlatRegisterInput = closed({ template_name, load_balancer, ...InstanceInput.properties });
 
 const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
 
@@ -38,14 +38,11 @@ export const REGISTRATION_ERRORS: readonly ErrorCode[] = [
 ];
 
 /** `wait`: seconds until the instance has to be healthy. */
-export const WaitQuery = Type.Object(
-  {
-    wait: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds, examples: [5] }),
-    ),
-  },
-  CLOSED,
-);
+export const WaitQuery = closed({
+  wait: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds, examples: [5] }),
+  ),
+});
 
 const Registered = Type.Intersect([
   InstanceRecord,
@@ -251,7 +248,7 @@ export const syncRoutes: readonly Route[] = [
       'Add, change and remove instances to match the containers and pods that run, and the registry file',
     scope: 'gateway:write',
     request: {
-      body: Type.Object({ dry_run: Type.Optional(flag(true)), namespace: Type.Optional(Namespace) }, CLOSED),
+      body: closed({ dry_run: Type.Optional(flag(true)), namespace: Type.Optional(Namespace) }),
     },
     answers: {
       200: { description: 'The changes; with `dry_run`, those that would be made', body: SyncBody },

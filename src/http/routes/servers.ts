@@ -11,31 +11,25 @@ import type { Server } from '../../gateway-types.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { bytes, json, located, noContent, type Reply } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, ServerParams } from '../route.ts';
-import { anyObject, CLOSED, LOCATION, number, PageLimit, pageOf, rounded, text } from '../schemas.ts';
+import { anyObject, closed, LOCATION, number, PageLimit, pageOf, rounded, text } from '../schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
 import { InstanceHealth, instanceHealth } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 import { checkedCommand, REGISTRATION_ERRORS, register, WaitQuery } from './registration.ts';
 
-const NewServerBody = Type.Object(
-  {
-    template_name: TemplateId,
-    instance_metadata: InstanceMetadata,
-    config: Type.Optional(ServerConfig),
-  },
-  CLOSED,
-);
+const NewServerBody = closed({
+  template_name: TemplateId,
+  instance_metadata: InstanceMetadata,
+  config: Type.Optional(ServerConfig),
+});
 
-const ListQuery = Type.Object(
-  {
-    include_health: Type.Optional(Type.Boolean()),
-    limit: PageLimit,
-    /** `X-Next-Cursor` of the page before. */
-    cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
-  },
-  CLOSED,
-);
+const ListQuery = closed({
+  include_health: Type.Optional(Type.Boolean()),
+  limit: PageLimit,
+  /** `X-Next-Cursor` of the page before. */
+  cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+});
 
 const idOf = ({ definition }: Server): string => definition.serverId;
 
@@ -129,14 +123,11 @@ function locationIn([source = '', instance, ...rest]: readonly (string | number)
     : [source, 'config', ...rest];
 }
 
-const CallServerToolBody = Type.Object(
-  {
-    server_id: Type.String({ minLength: 1, examples: ['everything-1'] }),
-    tool_name: Type.String({ minLength: 1, examples: ['echo'] }),
-    arguments: Type.Optional(anyObject({ message: 'hello' })),
-  },
-  CLOSED,
-);
+const CallServerToolBody = closed({
+  server_id: Type.String({ minLength: 1, examples: ['everything-1'] }),
+  tool_name: Type.String({ minLength: 1, examples: ['echo'] }),
+  arguments: Type.Optional(anyObject({ message: 'hello' })),
+});
 
 const ServerToolResult = Type.Object({
   result: anyObject({ content: [{ type: 'text', text: 'Echo: hello' }] }),

@@ -10,7 +10,7 @@ import { cutText } from '../../domain/text.ts';
 import type { ClientSessionView } from '../../gateway-types.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, SessionParams } from '../route.ts';
-import { CLOSED, flag, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
+import { closed, flag, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
 
 const SessionRecord = Type.Object({
   id: SessionParams.properties.session_id,
@@ -37,17 +37,14 @@ export const sessionRoutes: readonly Route[] = [
     summary: 'Open sessions of MCP clients, and where they are bound: your own, or all for an admin',
     scope: 'gateway:read',
     request: {
-      query: Type.Object(
-        {
-          limit: PageLimit,
-          /** `next_cursor` of the page before. */
-          cursor: Type.Optional(SessionParams.properties.session_id),
-          template: Type.Optional(TemplateId),
-          /** Of this caller: id or name. */
-          principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
-        },
-        CLOSED,
-      ),
+      query: closed({
+        limit: PageLimit,
+        /** `next_cursor` of the page before. */
+        cursor: Type.Optional(SessionParams.properties.session_id),
+        template: Type.Optional(TemplateId),
+        /** Of this caller: id or name. */
+        principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
+      }),
     },
     answers: {
       200: {

@@ -6,7 +6,7 @@ import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
 import type { ConfigRow } from '../../config.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { CLOSED, text } from '../schemas.ts';
+import { closed, text } from '../schemas.ts';
 
 const SettingRecord = Type.Object({
   name: text('log_level'),
@@ -48,7 +48,7 @@ export const settingRoutes: readonly Route[] = [
   defineRoute('PATCH', LOG_LEVEL_PATH, {
     summary: 'Change the log level until the next start',
     scope: 'admin',
-    request: { body: Type.Object({ level: Level }, CLOSED) },
+    request: { body: closed({ level: Level }) },
     answers: { 200: { description: 'In force now, on this node', body: LevelBody } },
     handler: ({ body }, services) => {
       services.log.level = body.level;

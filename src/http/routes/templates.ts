@@ -14,7 +14,7 @@ import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
-import { CLOSED, integer, named, nullableText, number, text } from '../schemas.ts';
+import { closed, integer, named, nullableText, number, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { instanceCounts } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
@@ -128,10 +128,7 @@ function registryView(gateway: Gateway, viewer: Principal): Static<typeof Regist
 }
 
 /** The settings, either directly or in `load_balancer` as in the registry document. Null restores a default. */
-const TemplateChange = Type.Union([
-  Type.Object({ load_balancer: LoadBalancerChange }, CLOSED),
-  LoadBalancerChange,
-]);
+const TemplateChange = Type.Union([closed({ load_balancer: LoadBalancerChange }), LoadBalancerChange]);
 
 export const templateRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/registry', {
@@ -144,10 +141,7 @@ export const templateRoutes: readonly Route[] = [
     summary: 'Names of the templates',
     scope: 'gateway:read',
     request: {
-      query: Type.Object(
-        { tag: Type.Optional(Type.String()), include_details: Type.Optional(Type.Boolean()) },
-        CLOSED,
-      ),
+      query: closed({ tag: Type.Optional(Type.String()), include_details: Type.Optional(Type.Boolean()) }),
     },
     answers: {
       200: {
