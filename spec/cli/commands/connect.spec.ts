@@ -3,12 +3,16 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { verify } from '../../../src/cli/connect/verify.ts';
+import { CommandFailure } from '../../../src/cli/failures.ts';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
+import { rejects } from '../../helpers/outcome.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
+import { scripted } from '../../transports/stdio/open-stdio.ts';
 import { complaint, gatewayFor, HANDLER } from './against-gateway.ts';
 
 const test = suite('connect');
@@ -146,6 +150,14 @@ test('shows the last output of a program that ends while it lists its tools, and
   assert.match(err, /^cursor \(stdio\) does not work: exited with code 4; last output: no space$/m);
   assert.is((await connect('weather --llm cursor --http --verify')).code, 0);
   assert.equal(gateway.server.gateway.sessions(), []);
+});
+
+test('a verification fails when the pages of tools take too long in all', async () => {
+  const page = `{ jsonrpc: '2.0', id, result: { tools: [], nextCursor: String(id) } }`;
+  const program = scripted(`setTimeout(() => say(${page}), 20);`);
+  const base = { template: 'slow', url: gateway.url, key: undefined, transport: 'stdio' } as const;
+  const verified = verify({ ...base, ...program, program: 'command' }, process.env, 200);
+  await rejects(verified, CommandFailure, /^its list of tools was not complete within 0.2 s$/);
 });
 
 test('leaves no program behind when a verification is interrupted', async () => {

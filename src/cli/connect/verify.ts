@@ -2,6 +2,7 @@
 
 import { listTools } from '../../actors/instances/session.ts';
 import type { Connection, Key } from '../../connect/kind.ts';
+import { settlesWithin } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields } from '../../domain/json.ts';
@@ -28,13 +29,19 @@ export interface Verification {
 
 /** Longest time until the server is initialized, in ms: a program may have to be downloaded first. */
 const VERIFY_MS = 60_000;
+/** Longest wait for all pages of its tools together, in ms. */
+const LIST_MS = 60_000;
 
 const CLIENT = { name: 'stagedoor-connect', version: VERSION };
 /** Of most clients: the era with sessions, and no capabilities. */
 const PROFILE = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: CLIENT };
 
 /** Throws CommandFailure with the reason when the snippet does not work. `env` has the key, or there is a login. */
-export async function verify(connection: Connection, env: Terminal['env']): Promise<Verification> {
+export async function verify(
+  connection: Connection,
+  env: Terminal['env'],
+  listMs = LIST_MS,
+): Promise<Verification> {
   // The API says more about a refused key than the endpoint does.
   if (connection.transport === 'http') await verifyApi(connection, env);
   const beganAtMs = performance.now();
@@ -54,7 +61,10 @@ export async function verify(connection: Connection, env: Terminal['env']): Prom
     try {
       const isHttp = connection.transport === 'http';
       const upstream = (isHttp && (await transport.openUpstream(PROFILE, signal))) || transport;
-      const tools = (await listTools(upstream)).map(({ name }) => name);
+      const listed = listTools(upstream);
+      if (!(await settlesWithin(listed, listMs)))
+        throw new CommandFailure(`its list of tools was not complete within ${listMs / 1000} s`);
+      const tools = (await listed).map(({ name }) => name);
       const { serverInfo, protocolVersion } = upstream.peer;
       const ms = Math.round(performance.now() - beganAtMs);
       return { server: `${serverInfo.name} ${serverInfo.version}`.trim(), protocolVersion, tools, ms };
