@@ -4,11 +4,9 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { programUser } from '../../../src/config/program-user.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { Child, type ChildOptions, LineTail } from '../../../src/transports/stdio/child.ts';
 import {
-  Child,
-  type ChildOptions,
   childEnvironment,
-  LineTail,
   missingVariables,
   type Program,
 } from '../../../src/transports/stdio/child-process.ts';

@@ -4,13 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { runInContainer } from '../../../src/discovery/exec.ts';
 import type { ContainerProgram, ProgramOutput, RunInContainer } from '../../../src/domain/deployment.ts';
-import { ContainerChild } from '../../../src/transports/stdio/container-child.ts';
+import { Child } from '../../../src/transports/stdio/child.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, withRawServer } from '../raw-server.ts';
 
 const test = suite('a program in a container');
 const PLACE = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };
-const PROGRAM = { command: 'serve', args: ['--fast'], env: {} };
+const PROGRAM = { command: 'serve', args: ['--fast'], env: {}, container: PLACE };
 const ladder = { stdinEndMs: 20, terminateMs: 20 };
 
 /** An engine whose program ends at one of the steps. */
@@ -48,7 +48,7 @@ for (const [endsAt, steps] of [
 ] as const) {
   test(`stop goes down the ladder to ${endsAt}, and then kills what the program left behind`, async () => {
     const { run, seen } = engine(endsAt);
-    const child = new ContainerChild(PLACE, PROGRAM, { runInContainer: run, ladder });
+    const child = new Child(PROGRAM, { runInContainer: run, ladder });
     await new Promise((resolve) => child.write('hi', resolve));
     await Promise.all([child.stop(), child.stop()]);
     assert.equal(seen, ['start aa serve --fast', 'write hi', ...steps]);
@@ -61,7 +61,7 @@ test('sends input from before the start in order, and passes on the output', asy
   const { run, seen, output } = engine('write b', 10);
   const received: string[] = [];
   const onOutput = (chunk: Buffer) => void received.push(chunk.toString());
-  const child = new ContainerChild(PLACE, PROGRAM, { runInContainer: run, ladder, onOutput });
+  const child = new Child(PROGRAM, { runInContainer: run, ladder, onOutput });
   const done = await new Promise<string>((resolve) => {
     child.write('a', () => {});
     child.write('b', (error) => resolve(String(error)));
@@ -75,7 +75,7 @@ test('sends input from before the start in order, and passes on the output', asy
 
 test('reports why it could not be started, in `exited` and to writers', async () => {
   const run: RunInContainer = () => Promise.reject(new Error('(HTTP code 409) container stopped'));
-  const child = new ContainerChild(PLACE, PROGRAM, { runInContainer: run });
+  const child = new Child(PROGRAM, { runInContainer: run });
   const written = new Promise((resolve) => child.write('a', resolve));
   assert.is(await child.exited, 'could not be started: (HTTP code 409) container stopped');
   assert.instance(await written, Error);
@@ -84,7 +84,7 @@ test('reports why it could not be started, in `exited` and to writers', async ()
 
 test('stops a program that starts only after `stop` was called', async () => {
   const { run, seen } = engine('TERM', 200);
-  const child = new ContainerChild(PLACE, PROGRAM, {
+  const child = new Child(PROGRAM, {
     runInContainer: run,
     ladder: { stdinEndMs: 1, terminateMs: 1 },
   });
@@ -108,7 +108,7 @@ for (const [silentAt, path] of [
     };
     await withRawServer(listener, async ({ url }) => {
       const place = { engine: new URL(url).origin, id: PLACE.id };
-      const child = new ContainerChild(place, PROGRAM, { runInContainer, ladder });
+      const child = new Child({ ...PROGRAM, container: place }, { runInContainer, ladder });
       const unanswered = await silence.promise;
       await Promise.all([child.stop(), once(unanswered, 'close')]);
       assert.equal([await child.exited, child.pid], ['could not be stopped', null]);

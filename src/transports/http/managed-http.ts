@@ -1,5 +1,5 @@
 // A backend with an endpoint whose program the gateway runs: starts the program, waits until it answers, and closes the transport
-// when it exits. The transport is http.ts or sse.ts, the process is child-process.ts.
+// when it exits. The transport is http.ts or sse.ts, the program child.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject } from 'rxjs';
@@ -7,7 +7,8 @@ import { backendUnavailable, openingCancelled } from '../../domain/error-catalog
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
+import { Child, type KillLadder } from '../stdio/child.ts';
+import type { Program } from '../stdio/child-process.ts';
 import type { Closed, OpenOptions, OpenTransport, Transport } from '../transport.ts';
 import { mayBeStarting } from './http-failures.ts';
 

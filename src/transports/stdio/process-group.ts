@@ -54,7 +54,7 @@ function isRunningMember(pid: string, leader: number): boolean {
 
 /**
  * Reads `+ 123` and `- 123`; one variable for each number, because a shell finds variables faster than words in a text. At the
- * end of its input it stops the groups in the steps of child-process.ts: their input has ended, then SIGTERM, then SIGKILL.
+ * end of its input it stops the groups in the steps of child.ts: their input has ended, then SIGTERM, then SIGKILL.
  */
 const SCRIPT = `
 while read -r sign leader; do

@@ -3,7 +3,6 @@
 
 import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import type { RunInContainer } from '../../domain/deployment.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
@@ -12,17 +11,16 @@ import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { Channel, type ExchangeObserver, idsAtEdges, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel, HandshakeOptions } from '../handshake.ts';
-import type { Closed, TransportDiagnostics } from '../transport.ts';
-import { Child, type ChildOptions, type Program } from './child-process.ts';
-import { ContainerChild } from './container-child.ts';
+import type { Closed, OpenOptions, TransportDiagnostics } from '../transport.ts';
+import { Child, type ChildOptions } from './child.ts';
+import type { Program } from './child-process.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 
-export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user'> {
-  readonly runInContainer?: RunInContainer | undefined;
+export interface ChannelOptions
+  extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'runInContainer'>,
+    Pick<OpenOptions, 'answers'> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
-  /** Counts incomplete lines. Default: not counted. */
-  readonly answers?: InstanceHeldBytes | undefined;
 }
 
 /** Longest notification of a client: a few of them must not fill the outbox. */
@@ -33,17 +31,14 @@ export class StdioChannel extends Channel {
   /** As in Upstream: set after the handshake. */
   pid: number | undefined;
   readonly isIndependent: boolean;
-  readonly #child: Pick<Child, 'exited' | 'wasStarted' | 'pid' | 'lastLines' | 'addLine' | 'write' | 'stop'>;
+  readonly #child: Child;
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
   #unmatchedLines = 0;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
-  constructor(
-    program: Program,
-    { isDedicated = false, answers, runInContainer, ...options }: ChannelOptions = {},
-  ) {
+  constructor(program: Program, { isDedicated = false, answers, ...options }: ChannelOptions = {}) {
     super(isDedicated ? ANY_CLIENT : undefined);
     this.isIndependent = isDedicated;
     this.#answers = answers;
@@ -54,10 +49,7 @@ export class StdioChannel extends Channel {
     const decoder = new LineDecoder(listener, LIMITS.backendMessageBytes, answers);
     const onOutput = (chunk: Buffer): void => decoder.write(chunk);
     const onPipeClosed = (pipe: string): void => this.#pipeClosed(`closed its standard ${pipe}`);
-    this.#child =
-      program.container === undefined
-        ? new Child(program, { onOutput, onPipeClosed, ...options })
-        : new ContainerChild(program.container, program, { onOutput, runInContainer, ...options });
+    this.#child = new Child(program, { onOutput, onPipeClosed, ...options });
     this.#outbox = new Outbox((text, done) => this.#child.write(text, done));
     void this.#child.exited.then((reason) => {
       decoder.close();

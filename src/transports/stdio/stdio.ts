@@ -1,12 +1,13 @@
 // Transport to a program that speaks MCP on its standard input and output, and to the programs that the instance dedicates to single
-// clients (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process child-process.ts.
+// clients (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the program child.ts.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { OpenOptions, OpenTransport, Transport, Upstream } from '../transport.ts';
-import type { KillLadder, Program } from './child-process.ts';
+import type { KillLadder } from './child.ts';
+import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
 import { StdioChannel } from './stdio-channel.ts';
 import { openShared } from './stdio-handshake.ts';

@@ -1,0 +1,202 @@
+// Runs one program, as a process of this machine (child-process.ts) or in a container (`runInContainer`): stops it in steps, and
+// keeps the last lines that it wrote. It knows nothing of MCP: stdio.ts speaks through it, and managed-http.ts runs the program
+// behind an endpoint with it.
+
+import { StringDecoder } from 'node:string_decoder';
+import { stripVTControlCharacters } from 'node:util';
+import { settlesWithin } from '../../domain/clock.ts';
+import { messageOf } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { OpenOptions } from '../transport.ts';
+import {
+  LAST_WAIT_MS,
+  type ProcessListener,
+  type ProcessOptions,
+  type Program,
+  type RunningProgram,
+  startProcess,
+} from './child-process.ts';
+
+/** Waits of a stop, in ms: end of stdin, wait, SIGTERM, wait, SIGKILL. */
+export interface KillLadder {
+  /** Between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default LIMITS.stdinEndMs. */
+  readonly stdinEndMs: number;
+  /** Between SIGTERM and SIGKILL. Default LIMITS.terminateMs. */
+  readonly terminateMs: number;
+}
+
+export interface ChildOptions extends ProcessOptions, Pick<OpenOptions, 'reaper' | 'runInContainer'> {
+  readonly onOutput?: (chunk: Buffer) => void;
+  /** Called when the program closed its stdin or stdout but still runs; not in a container. */
+  readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
+  readonly ladder?: KillLadder | undefined;
+}
+
+/**
+ * A program that runs, or could not be started: `exited` says which. A stop reaches every process that it started, except those of
+ * this machine that leave its group. When it exits by itself, the others are stopped, too.
+ */
+export class Child {
+  /**
+   * Resolves with the reason of its end, as a clause: "exited with code 7", "killed by SIGKILL", "could not be started: ENOENT,
+   * there is no program ...". By then all its output has been read. It resolves when `stop` gives up, at the latest. Never rejects.
+   */
+  readonly exited: Promise<string>;
+  readonly #ladder: KillLadder;
+  readonly #tail = new LineTail();
+  readonly #givenUp = Promise.withResolvers<string>();
+  /** Ends what is left of its pipes, or of the connections to its engine. */
+  readonly #over = new AbortController();
+  /** Undefined when it could not be started. */
+  readonly #started: Promise<RunningProgram | undefined>;
+  #program: RunningProgram | undefined;
+  #hasExited = false;
+  #swept: Promise<void> | undefined;
+  #stopping: Promise<void> | undefined;
+
+  constructor(program: Program, options: ChildOptions = {}) {
+    this.#ladder = options.ladder ?? { stdinEndMs: LIMITS.stdinEndMs, terminateMs: LIMITS.terminateMs };
+    const starting = this.#start(program, options);
+    const follow = (running: RunningProgram) => this.#follow(running, options);
+    // A process of this machine runs already, and must not run unwatched.
+    const ended = starting instanceof Promise ? starting.then(follow) : follow(starting);
+    this.#started = Promise.resolve(starting).catch(() => undefined);
+    const failed = (thrown: unknown) => `could not be started: ${messageOf(thrown)}`;
+    this.exited = Promise.race([ended.catch(failed), this.#givenUp.promise]);
+  }
+
+  /** Final once it has exited. */
+  get wasStarted(): boolean {
+    return this.#program !== undefined;
+  }
+
+  /** Process id on this machine while it runs, else null; null where it is unknown. */
+  get pid(): number | null {
+    return this.#hasExited ? null : (this.#program?.pid ?? null);
+  }
+
+  /** The last lines of its stderr, and those of `addLine`, oldest first; bounded by LIMITS. */
+  get lastLines(): readonly string[] {
+    return this.#tail.lines;
+  }
+
+  /** Adds a line of stdout to `lastLines`: some programs write there why they do not run. */
+  addLine(line: Buffer): void {
+    this.#tail.add(line);
+  }
+
+  /** Writes to stdin. `done` is called once: without an error when all of it was written. Never throws. */
+  write(text: string, done: (error?: Error | null) => void): void {
+    if (this.#program !== undefined) {
+      this.#program.write(text, done);
+      return;
+    }
+    void this.#started.then((program) => {
+      if (program === undefined) done(new Error('the program was not started'));
+      else program.write(text, done);
+    });
+  }
+
+  /** Stops the program in the steps of KillLadder. Resolves when all it started has ended. Idempotent, never rejects. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopInSteps();
+    return this.#stopping;
+  }
+
+  #start(program: Program, options: ChildOptions): RunningProgram | Promise<RunningProgram> {
+    const { onPipeClosed, runInContainer } = options;
+    const { container, command, args } = program;
+    const onError = (chunk: Buffer): void => this.#tail.write(chunk);
+    const output = { onOutput: options.onOutput ?? onError, onError };
+    const report: ProcessListener['onPipeClosed'] = (pipe) => {
+      if (this.#stopping === undefined) onPipeClosed?.(pipe);
+    };
+    const { signal } = this.#over;
+    if (container === undefined) {
+      const { terminateMs } = this.#ladder;
+      return startProcess(program, { ...options, terminateMs }, { ...output, onPipeClosed: report }, signal);
+    }
+    if (runInContainer !== undefined) return runInContainer(container, [command, ...args], output, signal);
+    return Promise.reject(new Error('this gateway runs no programs in containers'));
+  }
+
+  /** Resolves with the reason of its end. */
+  async #follow(program: RunningProgram, { reaper }: ChildOptions): Promise<string> {
+    const { pid, exited } = program;
+    this.#program = program;
+    // An engine gives each program its own session, and so its own group.
+    if (pid !== undefined) reaper?.watch(pid);
+    const swept = program.swept ?? exited.then(() => program.signal('KILL'));
+    this.#swept = swept.then(() => {
+      if (pid !== undefined) reaper?.forget(pid);
+    });
+    // `stop` may have been called during the start.
+    if (this.#stopping !== undefined) {
+      program.endInput();
+      void program.signal('TERM');
+    }
+    const reason = await exited;
+    this.#hasExited = true;
+    return reason;
+  }
+
+  async #stopInSteps(): Promise<void> {
+    const { stdinEndMs, terminateMs } = this.#ladder;
+    this.#program?.endInput();
+    if (!(await settlesWithin(this.exited, stdinEndMs))) {
+      await this.#program?.signal('TERM');
+      if (!(await settlesWithin(this.exited, terminateMs))) await this.#program?.signal('KILL');
+    }
+    // Bounded, because even SIGKILL does not end a process that hangs in the kernel, and an engine may not answer.
+    const lastMs = this.wasStarted ? 2 * terminateMs + LAST_WAIT_MS : LAST_WAIT_MS;
+    await settlesWithin(this.#swept ?? this.exited, lastMs);
+    this.#givenUp.resolve(NOT_STOPPED);
+    // What is left in a container is still being killed, through its engine.
+    if (this.#hasExited) void this.#swept?.then(() => this.#over.abort());
+    else this.#over.abort();
+  }
+}
+
+/** The end of a program that SIGKILL does not end, such as one of another user. */
+const NOT_STOPPED = 'could not be stopped';
+
+/** The last lines of a text stream, bounded by LIMITS, without empty ones: for operators, no decision depends on them. */
+export class LineTail {
+  readonly #decoder = new StringDecoder('utf8');
+  #finished: string[] = [];
+  #unfinished = '';
+
+  write(chunk: Buffer): void {
+    const lines = (this.#unfinished + this.#decoder.write(chunk)).split('\n');
+    this.#unfinished = cut(lines.pop() ?? '');
+    this.#keep(lines);
+  }
+
+  /** Takes a whole line of another stream, which comes before an incomplete line of this one. */
+  add(line: Buffer): void {
+    this.#keep([line.toString('utf8', 0, LIMITS.stderrLineCharacters * LONGEST_CHARACTER)]);
+  }
+
+  #keep(lines: readonly string[]): void {
+    const kept = lines.map((line) => readable(cut(line))).filter((line) => line !== '');
+    this.#finished = [...this.#finished, ...kept].slice(-LIMITS.stderrLines);
+  }
+
+  /** Oldest first, including an incomplete last line. */
+  get lines(): readonly string[] {
+    const last = readable(this.#unfinished);
+    return last === '' ? this.#finished : [...this.#finished, last].slice(-LIMITS.stderrLines);
+  }
+}
+
+/** Most bytes of a character in UTF-8. */
+const LONGEST_CHARACTER = 4;
+
+function cut(line: string): string {
+  return line.slice(0, LIMITS.stderrLineCharacters);
+}
+
+/** Removes colours, which some programs write without a terminal, and half a character at the cut. */
+function readable(line: string): string {
+  return stripVTControlCharacters(line).trimEnd().toWellFormed();
+}
